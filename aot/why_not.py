@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from aot.driver import stages
-from aot.extensions import Extensions
-from aot.graph_passes import all_passes
+from aot.compilation.driver import stages
+from aot.compilation.graph_passes import all_passes
+from aot.extensions.folder import Extensions
 from aot.ir.scope import within
 from aot.options import CompileOptions
 from aot.passes.explain import Attempt, rule_names, watched

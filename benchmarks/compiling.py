@@ -1,6 +1,6 @@
 """Compiles a model in a process of its own and says what that took.
 
-    python -m benchmarks.compiling XML SO TARGET PRECISION
+python -m benchmarks.compiling XML SO TARGET PRECISION
 """
 
 from __future__ import annotations

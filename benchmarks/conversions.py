@@ -26,8 +26,8 @@ import onnx
 from onnx.backend.test.case.node import collect_testcases
 from openvino import Core
 
+from aot.compilation.driver import compile_model
 from aot.convert import convert_model
-from aot.driver import compile_model
 from aot.options import CompileOptions
 from aot.writers.openvino import write
 from runtime.errors import AotError

@@ -1,4 +1,4 @@
-"""Runs compiled models; needs Python's standard library and NumPy only."""
+"""Loads and runs compiled models; needs Python's standard library and NumPy only."""
 
 from runtime.errors import AotError, BusyError, CancelledError
 from runtime.executor import Executor

@@ -43,13 +43,13 @@ class DType(StrEnum):
     F8E5M2FNUZ = "f8e5m2fnuz"
     STRING = "string"
 
-    # Attributes, and no properties: the compiler asks for them with every instruction.
+    # Attributes, not properties: the compiler reads them for every instruction.
     bits: int  # of one element in storage; 0 for strings
-    stored_bytes: int  # of one element in the memory of a model: packed types lie one element a byte
+    stored_bytes: int  # bytes of one element in a model's memory: packed types have one element per byte
     is_float: bool
     is_integer: bool
     is_signed: bool
-    compute: DType  # what values of it are computed in: f32 for short floats, i8 or u8 for packed integers
+    compute: DType  # type in which values are computed: f32 for short floats, i8 or u8 for packed integers
 
     @property
     def bytes(self) -> int:
@@ -115,9 +115,9 @@ WEIGHTS_PREFIX = "aot_weights_"
 MANIFEST_PREFIX = "aot_manifest_"
 MANIFEST_SECTION = ".aot.manifest"
 WEIGHTS_SECTION = ".aot.weights"
-RESERVED_SECTION = ".bss.aot_weights"  # where external weights are mapped; a name that linkers put last
-WEIGHTS_PAGE = 64 << 10  # of external weights: no smaller than the pages of any machine
-LEVELS_SECTION = ".aot.levels"  # manifests of the levels, if there are several
+RESERVED_SECTION = ".bss.aot_weights"  # where external weights are mapped; linkers put a section of this name last
+WEIGHTS_PAGE = 64 << 10  # alignment of external weights: at least the page size of any machine
+LEVELS_SECTION = ".aot.levels"  # manifests of all levels, if there are several
 SEAL_SECTION = ".aot.seal"
 SEAL_PREFIX = "aot_seal_"
 SEAL_BYTES = 32
@@ -125,43 +125,43 @@ SEAL_BYTES = 32
 # Raised with every change of the manifest that an older loader would misread. The keys:
 #   manifest, abi             versions
 #   name, tag, hash           of the model, of its symbols, of its content (hexadecimal SHA-256)
-#   machine, triple, features e_machine of ELF; LLVM's names of what the CPU must have
+#   machine, triple, features e_machine of ELF; LLVM's names of the features that the CPU must have
 #   symbols                   [{"name", "min", "max" or null}], in the order of `Request.symbols`
-#   late                      names of those that `infer` sets; they follow the symbols
-#   capacities                [{"of", "initial"}]: how large late symbols may be; they follow
-#   computed                  how many sizes are made of all these; they follow, and CANCEL_WORDS are counted here
-#   cancel                    only if a loop may run for ever: where in `Request.symbols` CANCEL_WORDS begin
+#   late                      names of data-dependent sizes, which `infer` sets; they follow the symbols
+#   capacities                [{"of", "initial"}]: upper bounds of data-dependent sizes; they follow
+#   computed                  number of sizes computed from all these; they follow; includes CANCEL_WORDS
+#   cancel                    only if a loop has no static bound: index in `Request.symbols` of CANCEL_WORDS
 #   rules                     [{"one", "other", "text"}]: expressions over symbols that are checked to be equal
 #   inputs, outputs           [{"name", "names", "dtype", "shape", "align"}]; align: of the address, in bytes; default:
-#                             bytes into the weights where the value of an input lies that may be left out
-#                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, where only an
-#                             inference tells, {"late": text}
+#                             offset in the weights, in bytes, of the value of an optional input
+#                             a dimension is an int, {"symbol", "min", "max"}, {"expr": text} or, if it is
+#                             data-dependent, {"late": text}
 #   calls                     [{"kernel", "layers", "work", "traffic"}], in the order of `Request.profile`
 #   versions                  [{"sizes", "first", "end"}]: calls that run where symbols have these sizes, the first that
 #                             fits; those after them run for all other sizes; only if there are several versions
-#   variables                 [{"name", "dtype", "shape", "flag", "data"}]: where each is in the state, in bytes. At
-#                             flag lies an i64, not 0 once it is set. Where a dimension varies (-1), data is null:
-#                             the place and the dimensions that vary follow the flag, as i64
-#   weights, scratch          bytes; scratch is for each thread, a dimension where sizes vary
+#   variables                 [{"name", "dtype", "shape", "flag", "data"}]: offsets in the state, in bytes; at
+#                             flag is an i64, not 0 once it is set. If a dimension is dynamic (-1), data is null:
+#                             the data's offset and the dynamic dimensions follow the flag, as i64
+#   weights, scratch          bytes; scratch is per thread, a dimension if sizes are dynamic
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
-#   options, toolchain        how it was made
-#   key                       only of an entry of a cache: what it is found by
+#   options, toolchain        options and versions with which it was compiled
+#   key                       only in an entry of the compile cache: the entry's key
 MANIFEST_VERSION = 3
 
 ARENA_ALIGN = 64  # of Request.arena, Request.state and of tensors a request allocates
-MAX_BYTES = 1 << 47  # of an arena or an output
+MAX_BYTES = 1 << 47  # largest arena or output
 MAX_CAPACITY = 1 << 40
-CANCEL_WORDS = 2  # at the end of Request.symbols, if a loop may run for ever
-MAX_THREADS = 512  # of a pool, the callers' thread counted
+CANCEL_WORDS = 2  # words at the end of Request.symbols, if a loop has no static bound
+MAX_THREADS = 512  # threads of a pool at most, the caller's included
 
 
 class Request(ctypes.Structure):
     """One inference. Every field has eight bytes, so that C, LLVM and ctypes lay it out alike on every machine.
 
     inputs, outputs  addresses of the tensors, in the order of the manifest; dense, row-major
-    symbols          values of the symbols: zero before the first call of `shapes`; `infer` writes the late ones.
+    symbols          values of the symbols: zero before the first call of `shapes`; `infer` writes data-dependent ones.
                      With the key `cancel` in the manifest two words follow: `infer` returns ERROR_CANCELLED soon after
                      the first is set, by any thread; the second is 0 or the address of a function, i32 (), that loops
                      call every 40 ms, and that cancels by returning another number than 0
@@ -190,7 +190,7 @@ class Table(ctypes.Structure):
 
     i32  infer(const Request *)                           0 or an error code; may run in many threads at once
     i32  shapes(const i64 *input_dims, i64 *symbols, i64 *output_dims)
-                                                          dims of all tensors, one after the other; -1: late
+                                                          dims of all tensors, one after the other; -1: data-dependent
     i64  state_size(const i64 *symbols)                   bytes
     i64  arena_size(const i64 *symbols, i64 threads)      bytes
     ptr  pool_create(i64 threads)                         null when out of memory; starts no thread
@@ -200,10 +200,10 @@ class Table(ctypes.Structure):
     void output_sizes(const i64 *symbols, i64 *bytes)     of each output, at most
     void output_dims(const i64 *symbols, i64 *dims)       of all outputs, after `infer`
 
-    When a late size exceeds its capacity, `infer` raises that in `symbols` and returns ERROR_CAPACITY: with `shapes`,
-    `arena_size`, `state_size` and `output_sizes` asked again, it can be called again.
+    When a data-dependent size exceeds its capacity, `infer` raises it in `symbols` and returns ERROR_CAPACITY: call
+    `shapes`, `arena_size`, `state_size` and `output_sizes` again, and then `infer`.
 
-    weights is where they are, or where external ones are to be mapped: weights_bytes, whole pages.
+    weights is the address of the weights, or the one to map external weights to: weights_bytes, whole pages.
     """
 
     _fields_ = (

@@ -1,4 +1,4 @@
-"""Why shapes do not agree, in words: the shape function of a model only says that they do not."""
+"""Explains why shapes do not agree: the shape function of a model only returns that they do not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 
 
 def disagreement(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], shapes: Sequence[Shape]) -> str:
-    """The first thing that is wrong with the shapes of the inputs: which input, which dimension, and both values."""
+    """Return the first problem with the shapes of the inputs: the input, the dimension, and both values."""
     values: dict[str, int] = {}
     places: dict[str, str] = {}
     for info, shape in zip(infos, shapes, strict=True):
@@ -31,7 +31,7 @@ def disagreement(infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], shapes:
 
 
 def broken(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str:
-    """The first rule that the sizes that an inference has computed do not keep."""
+    """Return the first rule that the sizes computed by an inference break."""
     wrong = _wrong(rules, values)
     sizes = ", ".join(f"{name} = {value}" for name, value in values.items())
     return wrong if wrong is not None else f"a size that the model has computed is outside its range, with {sizes}"
@@ -40,15 +40,15 @@ def broken(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str:
 def _wrong(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str | None:
     for rule in rules:
         one, other = evaluate(rule.one, values), evaluate(rule.other, values)
-        if one is not None and other is not None and (one != other or _too_large(rule, values)):
+        if one is not None and other is not None and (one != other or _is_too_large(rule, values)):
             names = _names(rule.one) | _names(rule.other)
             sizes = ", ".join(f"{name} = {value}" for name, value in values.items() if name in names)
             return f"{rule.text}, with {sizes}"
     return None
 
 
-def _too_large(rule: RuleInfo, values: Mapping[str, int]) -> bool:
-    """True if a number on the way to either size needs more than 64 bits: compiled code takes the rule for broken."""
+def _is_too_large(rule: RuleInfo, values: Mapping[str, int]) -> bool:
+    """True if an intermediate of either size needs more than 64 bits; compiled code then reports the rule as broken."""
     parts = (n for text in (rule.one, rule.other) for n in ast.walk(ast.parse(text, mode="eval")))
     numbers = (_value(n, values) for n in parts if isinstance(n, ast.BinOp | ast.UnaryOp))
     return any(not -(1 << 63) <= n < 1 << 63 for n in numbers)
@@ -60,7 +60,7 @@ def _names(text: str) -> set[str]:
 
 
 def out_of_range(info: TensorInfo, shape: Shape) -> str | None:
-    """The first dimension that its range does not allow; None if all do."""
+    """Return the first dimension that is outside of its range; None if all are inside."""
     for k, (dim, extent) in enumerate(zip(info.shape, shape, strict=False)):
         if isinstance(dim, Dim) and (extent < dim.low or (dim.high is not None and extent > dim.high)):
             most = "or more" if dim.high is None else f"to {dim.high}"
@@ -69,7 +69,7 @@ def out_of_range(info: TensorInfo, shape: Shape) -> str | None:
 
 
 def evaluate(text: str, values: Mapping[str, int]) -> int | None:
-    """A size of the manifest, as `(n + 3) // 4`; None for what is not one."""
+    """Evaluate a size of the manifest, as `(n + 3) // 4`; None if the text is no expression."""
     try:
         return _value(_parsed(text), values)
     except (SyntaxError, KeyError, ZeroDivisionError, TypeError):

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and copies of open ones; made of `os` alone, which is there already."""
+"""Files that appear whole or not at all, and copies of open ones; uses `os` alone, which is always loaded."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_PIECE = 2 << 20  # one large page
+_PIECE_BYTES = 2 << 20  # one large page
 
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """A new, empty file beside `path` that takes its name in the end; after an exception it is gone.
+    """Yield a new, empty file beside `path` that is renamed to `path` at the end; after an exception it is removed.
 
     A process that is killed leaves at most a hidden file `.NAME.*`, never half of `path`. FileNotFoundError names a
-    folder that is not there.
+    folder that does not exist.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
-    made = path.parent / f".{path.name}.{os.urandom(8).hex()}"
+    temporary_path = path.parent / f".{path.name}.{os.urandom(8).hex()}"
     mode = 0o777 if path.suffix == ".so" else 0o666
-    os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+    os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
     try:
-        yield made
+        yield temporary_path
         umask = os.umask(0)
         os.umask(umask)
-        made.chmod(mode & ~umask)
-        made.replace(path)
+        temporary_path.chmod(mode & ~umask)
+        temporary_path.replace(path)
     finally:
-        made.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
 
 
 @contextmanager
 def temporary(suffix: str) -> Generator[Path]:
-    """A path in a folder of this process's own, where a file may be made; both are gone in the end."""
+    """Yield a path in a private temporary folder; both are removed at the end."""
     folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"aot-{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)
     try:
@@ -50,5 +50,5 @@ def temporary(suffix: str) -> Generator[Path]:
 
 def copy(source: BinaryIO, target: BinaryIO) -> None:
     """Copy the rest of `source` to `target`."""
-    while data := source.read(_PIECE):
+    while data := source.read(_PIECE_BYTES):
         target.write(data)

@@ -1,8 +1,8 @@
-"""Ends an inference whose loops need not end: by `cancel()` from any thread, or by a signal in the main thread.
+"""Ends an inference whose loops have no static bound: by `cancel()` from any thread, or by a signal in the main thread.
 
-Signal handlers of Python run in the main thread between bytecodes, so not while compiled code runs. Where that may take
-for ever, its loops call a function now and then (`codegen/llvm/cancel.ll`), which lets handlers run; what these raise
-ends the inference.
+Signal handlers of Python run in the main thread between bytecodes, so not while compiled code runs. Loops without a
+static bound call a function at intervals (`codegen/llvm/cancel.ll`), which lets handlers run; their exceptions end the
+inference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _main = [threading.main_thread().ident]
 
 
 def _forked() -> None:
-    """Make the thread that has forked the main thread, as Python does in the child."""
+    """Make the forking thread the main thread of the child, as Python does."""
     _main[0] = threading.get_ident()
 
 
@@ -25,18 +25,18 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class Cancel:
-    """The two words of one request; `at` is where they are in its symbols, see `runtime.abi.Request`."""
+    """The two cancel words of one request; `at` is their index in its symbols, see `runtime.abi.Request`."""
 
     def __init__(self, symbols: ctypes.Array[ctypes.c_int64], at: int) -> None:
         self._symbols, self._at = symbols, at
         self._set = False
         self._raised: list[BaseException] = []
         answers = _answers(self._raised)
-        next(answers)  # from now on it stands in its `try`; a function would let handlers raise before its first line
+        next(answers)  # enters its `try`; in a function, a handler could raise before the first line
         try:
             self._ask = _ASK(answers.__next__)
             self._address = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
-        except MemoryError:  # of a system that lets no code be made: signals wait until the inference ends
+        except MemoryError:  # the system forbids executable memory: signals wait until the inference ends
             self._address = 0
 
     def reset(self) -> None:
@@ -48,20 +48,20 @@ class Cancel:
     def set(self) -> None:
         """Cancel the inference that runs."""
         self._symbols[self._at] = 1
-        self._set = True  # last: `reset` may come in between
+        self._set = True  # last, because `reset` may run in between
 
     def watch(self) -> None:
         """Let the next inference look for signals, if it is in the main thread."""
         self._symbols[self._at + 1] = self._address if threading.get_ident() == _main[0] else 0
 
     def reraise(self) -> None:
-        """Raise what a signal handler has raised in the inference, if anything."""
+        """Raise the exception that a signal handler has raised during the inference, if any."""
         if self._raised:
             raise self._raised.pop()
 
 
 def _answers(raised: list[BaseException]) -> Generator[int]:
-    """Gives 0 each time it is resumed, and 1 after an exception of a signal handler, which goes to `raised`."""
+    """Yield 0 each time it is resumed; after an exception of a signal handler, append that to `raised` and yield 1."""
     answer = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Compiled models, arrays and errors in words; nothing here prints."""
+"""Compiled models, arrays and errors described in words; nothing here prints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from runtime.weights import beside
 
 
 def error_text(error: Exception) -> str:
-    """Message of an error, then its notes, a line each."""
+    """Return an error's message and its notes, one per line."""
     match error:
         case OSError(strerror=str(reason)):
             where = "" if error.filename is None else f"{error.filename}: "
@@ -37,13 +37,13 @@ def error_text(error: Exception) -> str:
             text = str(error)
         case _:
             text = f"{type(error).__name__}: {error}"
-    advice = error.advice if isinstance(error, AotError) else ""  # `hint` gives it
+    advice = error.advice if isinstance(error, AotError) else ""  # `hint` returns it
     notes: list[str] = getattr(error, "__notes__", [])
     return "\n  ".join([text, *(note for note in notes if note != advice)])
 
 
 def hint(error: Exception) -> str:
-    """Next step that the user can take after an error."""
+    """Return the next step that the user can take after an error."""
     match error:
         case AotError(advice=str(advice)) if advice:
             return advice
@@ -79,7 +79,7 @@ def escape_unprintable(*streams: TextIO) -> None:
 
 
 def summary(array: NDArray[Any]) -> dict[str, object]:
-    """Element type and shape; range and mean of numbers; where the largest element of a vector is."""
+    """Return type and shape; range and mean of numbers; the index of the largest element of a vector."""
     kind = "string" if array.dtype == object else array.dtype
     facts: dict[str, object] = {"type": f"{kind}{list(array.shape)}"}
     if array.size and array.dtype.kind in "fiub":
@@ -108,18 +108,18 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
 
 
 def notes(manifest: Mapping[str, object]) -> list[str]:
-    """Notes about changes that the compiler made to numbers of the model."""
+    """Return notes about changes that the compiler made to numbers of the model."""
     count = manifest.get("denormals", 0)
     return [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
 
 
 def _pairs(facts: object) -> str:
-    """Names and what they are, those that are not empty."""
+    """Join the pairs whose values are not empty."""
     return ", ".join(f"{name} {value}" for name, value in sorted(cast(dict[str, object], facts).items()) if value)
 
 
 def size_lines(manifest: Manifest) -> list[str]:
-    """Sizes that inputs say, with their ranges; those that an inference computes, with the room for them at first."""
+    """Return lines about sizes: those of inputs with their ranges, data-dependent ones with their first capacities."""
     lines: list[str] = []
     for symbol in cast(list[dict[str, Any]], manifest.json["symbols"]):
         most = "or more" if symbol.get("max") is None else f"to {symbol['max']}"
@@ -132,7 +132,7 @@ def size_lines(manifest: Manifest) -> list[str]:
 
 
 def level_lines(manifest: Manifest) -> list[str]:
-    """Instruction sets that the file holds code for, if there are several, and whether this machine has them."""
+    """Return lines about instruction sets, if the file has code for several, and whether this machine supports them."""
     lines: list[str] = []
     for level in cast(list[dict[str, object]], manifest.json.get("levels", [])):
         missing = missing_features(cast(list[str], level["features"]))
@@ -144,7 +144,7 @@ def level_lines(manifest: Manifest) -> list[str]:
 
 
 def version_lines(manifest: Manifest) -> list[str]:
-    """Sizes that the file holds code of their own for, if there are any, the first that is tried first."""
+    """Return lines about sizes with specialised code, if there is any, in the order in which they are tried."""
     versions = cast(list[dict[str, Any]], manifest.json.get("versions", []))
     sizes = [", ".join(f"{name}={size}" for name, size in v["sizes"].items()) for v in versions]
     lines = [f"{text}: {v['end'] - v['first']} calls" for text, v in zip(sizes, versions, strict=True)]

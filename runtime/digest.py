@@ -1,4 +1,4 @@
-"""SHA-256 without OpenSSL where there is little to hash: loading that takes longer than all else about a model."""
+"""SHA-256 without OpenSSL for small inputs: loading OpenSSL takes longer than all other steps of loading a model."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Protocol
 
-_LITTLE = 1 << 20  # bytes; Python's own code takes 4 ms for them, OpenSSL 1 ms and 4 ms to load
-_OWN = ("_sha2", "_sha256")  # from Python 3.12 on, and before; a Python may lack both
+_PYTHON_BYTES = 1 << 20  # bytes; Python's own code takes 4 ms for them, OpenSSL 1 ms after 4 ms of loading
+_PYTHON_MODULES = ("_sha2", "_sha256")  # modules from Python 3.12 on, and before; an installation may lack both
 
 
 class Digest(Protocol):
-    """A hash in the making."""
+    """A hash under construction."""
 
     def update(self, data: bytes, /) -> None: ...
     def digest(self) -> bytes: ...
@@ -19,9 +19,9 @@ class Digest(Protocol):
 
 
 def sha256(size: int) -> Digest:
-    """The hash of `size` bytes that are yet to come."""
-    if size <= _LITTLE:
-        for name in _OWN:
+    """Return a hash object for `size` bytes that will be added."""
+    if size <= _PYTHON_BYTES:
+        for name in _PYTHON_MODULES:
             with suppress(ImportError):
                 return import_module(name).sha256()
     return import_module("hashlib").sha256()

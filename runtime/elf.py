@@ -1,4 +1,4 @@
-"""Reads ELF64 files, hostile ones too: every offset is checked against the size of the file before it is used."""
+"""Reads ELF64 files, also hostile ones: every offset is checked against the size of the file before it is used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _LOAD = 1
 _NO_BITS = 8
 _MAX_SECTIONS = 10_000
-_MAX_READ = 256 << 20  # of one section
+_MAX_READ = 256 << 20  # bytes of one section at most
 
 
 class Section(NamedTuple):
@@ -60,19 +60,19 @@ class ElfFile:
         self.sections = tuple(self._section(row, strings) for row in rows)
 
     def find(self, name: str) -> Section:
-        """The section called `name`, which lies within the file; CorruptError if there is none."""
+        """Return the section called `name`, which is within the file; CorruptError if there is none."""
         for section in self.sections:
             if section.name == name and section.kind != _NO_BITS and section.offset + section.size <= self._size:
                 return section
         raise self._corrupt(f"none with the section {name}")
 
     def section(self, name: str) -> bytes:
-        """Contents of the section called `name`; CorruptError if there is none."""
+        """Return the contents of the section called `name`; CorruptError if there is none."""
         section = self.find(name)
         return self._read(section.offset, section.size)
 
     def digest(self, without: tuple[str, ...]) -> bytes:
-        """SHA-256 of the file but for some sections."""
+        """Return the SHA-256 of the file except for some sections."""
         gaps = sorted((section.offset, section.offset + section.size) for section in map(self.find, without))
         digest = sha256(self._size - sum(end - start for start, end in gaps))
         position = 0
@@ -85,7 +85,7 @@ class ElfFile:
         return digest.digest()
 
     def dynamic_symbols(self) -> tuple[DynamicSymbol, ...]:
-        """Symbols that it exports and needs."""
+        """Return the symbols that the file exports and needs."""
         table, strings = self.section(".dynsym"), self.section(".dynstr")
         if len(table) % _SYMBOL.size:
             raise self._corrupt("a damaged symbol table")
@@ -93,7 +93,7 @@ class ElfFile:
         return tuple(DynamicSymbol(self._string(strings, row[0]), row[3] != 0) for row in rows)
 
     def _check_segments(self, position: int, count: int) -> None:
-        # the system maps them unseen, and a page beyond the end of a file kills the process that touches it
+        # the system maps them without a check; a page beyond the end of a file kills the process that touches it
         for kind, _, offset, _, _, size, _, _ in _SEGMENT.iter_unpack(self._read(position, count * _SEGMENT.size)):
             if kind == _LOAD and offset + size > self._size:
                 raise self._corrupt("one that is cut short")

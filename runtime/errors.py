@@ -7,7 +7,7 @@ AotError
 |- ModelError          the model is wrong: a rule of an operation or of the graph is broken     exit code 4
 |  |- ShapeError       an operation's inputs do not fit it
 |  `- CorruptError     a file is damaged, truncated or hostile
-|- UnsupportedError    the model is right, this compiler cannot do it                           exit code 3
+|- UnsupportedError    the model is valid, but this compiler does not support it                           exit code 3
 |- PlatformError       wrong machine, wrong ABI                                                 exit code 5
 |  `- MissingError     a linker or a package that is not installed
 |- BudgetError         over a limit of time, memory or size                                     exit code 6
@@ -21,7 +21,7 @@ class AotError(Exception):
     """Root of all errors that this project raises on purpose."""
 
     exit_code = 1
-    advice = ""  # the next step, where the error knows more about it than its class
+    advice = ""  # the next step, if the error has a more specific one than its class
 
 
 class UsageError(AotError, ValueError):
@@ -45,7 +45,7 @@ class ModelError(AotError):
 
 
 class ShapeError(ModelError):
-    """Inputs of an operation do not fit it."""
+    """The inputs of an operation do not fit it."""
 
 
 class CorruptError(ModelError):
@@ -53,7 +53,7 @@ class CorruptError(ModelError):
 
 
 class UnsupportedError(AotError):
-    """The model is right, but this compiler cannot do it."""
+    """The model is valid, but this compiler does not support it."""
 
     exit_code = 3
 
@@ -65,7 +65,7 @@ class PlatformError(AotError):
 
 
 class MissingError(PlatformError):
-    """A linker or a package is needed that is not installed."""
+    """A required linker or package is not installed."""
 
 
 class BudgetError(AotError):

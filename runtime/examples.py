@@ -1,4 +1,4 @@
-"""Inputs to time a model with, where none are given: noise, in sizes that the model takes."""
+"""Example inputs to time a model with: noise, in sizes that the model accepts."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from runtime.tensors import Array, numpy_dtype
 
 Shapes = Iterable[tuple[str, Sequence[int | str]]]
 Dims = Iterable[tuple[str, int, int | None]]
-LARGEST = 1024  # size that is tried
+MAX_TRIED_SIZE = 1024  # largest size that is tried
 
 
 def example_inputs(
     infos: Sequence[TensorInfo], rules: Sequence[RuleInfo] = (), shapes: Shapes = (), dims: Dims = ()
 ) -> dict[str, Array]:
-    """Noise for floats, zeros or empty strings for everything else.
+    """Return noise for floats, zeros or empty strings for other types, by input name.
 
-    Sizes that vary are the smallest that keep the model's `rules`, within `dims` (name, least, greatest) and `shapes`
-    (input, a number, name or `?` for each dimension). UsageError if none are found, or for names the model lacks.
+    Dynamic sizes are the smallest that keep the model's `rules`, within `dims` (name, least, greatest) and `shapes`
+    (input, a number, name or `?` for each dimension). UsageError if there are none, or for names that the model lacks.
     """
     sizes = _sizes(infos, rules, *_ranges(infos, shapes, dims))
     noise = np.random.default_rng(0)
-    made: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for info in infos:
         if info.default is not None:
             continue
         shape = tuple(sizes[d.text] if isinstance(d, Dim) else d for d in info.shape)
         if info.dtype is DType.STRING:
-            made[info.name] = np.full(shape, "", object)
+            arrays[info.name] = np.full(shape, "", object)
             continue
         dtype = numpy_dtype(info)
-        made[info.name] = noise.standard_normal(shape).astype(dtype) if dtype.kind == "f" else np.zeros(shape, dtype)
-    return made
+        arrays[info.name] = noise.standard_normal(shape).astype(dtype) if dtype.kind == "f" else np.zeros(shape, dtype)
+    return arrays
 
 
 def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[dict[str, int], dict[str, int]]:
-    """The least and greatest size of each dimension that varies."""
+    """Return the least and the greatest size of each dynamic dimension."""
     varying = [d for info in infos for d in info.shape if isinstance(d, Dim)]
     least = {d.text: max(d.low, 0) for d in varying}
-    most = {d.text: LARGEST if d.high is None else d.high for d in varying}
+    most = {d.text: MAX_TRIED_SIZE if d.high is None else d.high for d in varying}
     for name, low, high in dims:
         if name not in least:
             raise UsageError(f"dim: one of {', '.join(least) or 'no dimensions, for none varies'}, got {name}")
@@ -70,7 +70,7 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
 def _sizes(
     infos: Sequence[TensorInfo], rules: Sequence[RuleInfo], least: Mapping[str, int], most: Mapping[str, int]
 ) -> dict[str, int]:
-    """Sizes that keep all rules: one for all dimensions, else one after the other moved to where fewer are broken."""
+    """Return sizes that keep all rules: one size for all dimensions, else each is changed in turn to break fewer."""
 
     def all_at(size: int) -> dict[str, int]:
         return {n: min(max(size, least[n]), most[n]) for n in least}
@@ -80,21 +80,21 @@ def _sizes(
 
     best = all_at(1)
     wrong = broken(best)
-    for size in range(2, LARGEST + 1):
+    for size in range(2, MAX_TRIED_SIZE + 1):
         if not wrong:
             return best
-        found = all_at(size)
-        if found == best:
+        trial = all_at(size)
+        if trial == best:
             break
-        if len(now := broken(found)) < len(wrong):
-            best, wrong = found, now
+        if len(now := broken(trial)) < len(wrong):
+            best, wrong = trial, now
     for name in [*least, *least]:
         for size in range(max(1, least[name]), most[name] + 1):
             if not wrong:
                 return best
-            found = {**best, name: size}
-            if len(now := broken(found)) < len(wrong):
-                best, wrong = found, now
+            trial = {**best, name: size}
+            if len(now := broken(trial)) < len(wrong):
+                best, wrong = trial, now
     if wrong:
         inputs = ", ".join(f"{i.name}: {i}" for i in infos)
         raise UsageError(

@@ -15,15 +15,15 @@ from runtime.errors import UsageError
 
 Task = Callable[[], object]
 Entry = tuple[Task]
-_IDLE_SECONDS = 10.0  # then a thread ends: a model that is not used costs nothing
+_IDLE_SECONDS = 10.0  # seconds after which an idle thread ends: an unused model costs nothing
 
 
 class Executor:
-    """Up to `threads` threads, started as tasks come. Tasks must not raise: each knows to whom it owes its error.
+    """Up to `threads` threads, started on demand. Tasks must not raise: each one stores its own error.
 
-    They end when nobody has the executor any more and all tasks are done. A forked child has none of its parent's
-    threads and starts its own; tasks that waited stay with the parent. An exception of a signal handler in `submit`
-    may leave the task unsubmitted, but never one that waits without a thread.
+    They end when the executor is no longer referenced and all tasks are done. A forked child has none of its parent's
+    threads and starts its own; waiting tasks stay with the parent. An exception of a signal handler in `submit` may
+    leave the task unsubmitted, but never leaves a waiting task without a thread.
     """
 
     def __init__(self, threads: int = 1, name: str = "aot") -> None:
@@ -34,7 +34,7 @@ class Executor:
         self._begin()
 
     def submit(self, task: Task) -> None:
-        """Run `task` soon; never blocks."""
+        """Queue `task`; never blocks."""
         if self._process != os.getpid():
             self._begin()
         tasks, entry = self._tasks, (task,)
@@ -58,18 +58,18 @@ class Executor:
 
 
 def _start(work: Callable[[], object], name: str) -> None:
-    """Start a thread, in one where no signal handler runs: `Thread.start` does not survive their exceptions."""
+    """Start a thread from a thread without signal handlers: `Thread.start` does not survive their exceptions."""
     threading.Thread(target=work, name=name, daemon=True).start()
 
 
 class _Tasks:
-    """State that threads share, without keeping the executor alive. Every change is one call of C: see `waiting`."""
+    """State shared by threads, which does not keep the executor alive. Every change is one call of C: see `waiting`."""
 
     def __init__(self, threads: int) -> None:
-        self.waiting: SimpleQueue[Entry | None] = SimpleQueue()  # None, its last entry, ends all threads
+        self.waiting: SimpleQueue[Entry | None] = SimpleQueue()  # None, the last entry, ends all threads
         self.unfinished: dict[int, Entry] = {}  # by identity
-        self.places = deque(range(threads))  # that no thread has
-        self.crew: set[int] = set()  # identifiers of the threads that have one
+        self.places = deque(range(threads))  # numbers that no thread has
+        self.crew: set[int] = set()  # identifiers of the threads that have a number
         self.closed = False
 
     def close(self) -> None:
@@ -81,20 +81,20 @@ class _Tasks:
         while True:
             try:
                 place = self.places.popleft()
-            except IndexError:  # more threads were started at once than there are places
+            except IndexError:  # more threads were started at once than there are numbers
                 return
             self.crew.add(here)
             self._serve()
             self.crew.discard(here)
             self.places.append(place)
-            if self.closed or not self.unfinished:  # who submits adds the task first, then looks for a place
+            if self.closed or not self.unfinished:  # `submit` adds the task first, then looks for a number
                 return
 
     def _serve(self) -> None:
-        """Run tasks until none comes for a while."""
+        """Run tasks until none arrives for `_IDLE_SECONDS`."""
         with suppress(Empty):
             while (entry := self.waiting.get(timeout=_IDLE_SECONDS)) is not None:
                 entry[0]()
                 self.unfinished.pop(id(entry), None)
-                del entry  # what it holds is free while the thread waits
+                del entry  # free its objects while the thread waits
             self.waiting.put(None)  # for the other threads

@@ -1,4 +1,4 @@
-"""Arrays from .npy and .npz files and into them; nothing pickled is read. Where files can be written."""
+"""Arrays read from and written to .npy and .npz files, without pickles; and checks of output paths."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from runtime.regular import open_file
 Arrays = dict[str, NDArray[np.generic]]
 
 
-def read_inputs(given: list[str], names: list[str]) -> Arrays:
-    """Arrays by input name from files; those without a name are taken in the order of the model's inputs."""
-    found: Arrays = {}
-    for text in given:
+def read_inputs(paths: list[str], names: list[str]) -> Arrays:
+    """Return arrays by input name from files; those without a name are used in the order of the model's inputs."""
+    arrays: Arrays = {}
+    for text in paths:
         name, _, path = text.rpartition("=") if not Path(text).exists() else ("", "", text)
         loaded = read_arrays(Path(path))
         if isinstance(loaded, dict):
-            found |= loaded
+            arrays |= loaded
             continue
-        free = [n for n in names if n not in found]
+        free = [n for n in names if n not in arrays]
         if not name and not free:
             raise UsageError(f"run: inputs must be {', '.join(names) or 'none'}, got one array more: {text}")
-        found[name or free[0]] = loaded
-    return found
+        arrays[name or free[0]] = loaded
+    return arrays
 
 
 def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
-    """The array of a .npy, or the arrays of a .npz by name; nothing pickled is read."""
+    """Return the array of a .npy, or the arrays of a .npz by name; pickled data is refused."""
     stream = open_file(path, "run")
     try:
         with stream:
@@ -47,26 +47,26 @@ def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
 
 
 def check_results_path(path: Path, count: int) -> None:
-    """UsageError unless so many results can be written to `path`: an .npz, or an .npy for one."""
+    """Raise UsageError unless `path` can hold this number of results: an .npz, or an .npy for one."""
     if path.suffix != ".npz" and (path.suffix != ".npy" or count != 1):
         raise UsageError(f"run: -o must be an .npz file, or .npy for one output, got {path} for {count} outputs")
     check_output(path)
 
 
 def check_output(path: Path, *inputs: Path) -> None:
-    """UsageError unless `path` is a file's, in a folder that is there, and none of `inputs`; asked before the work."""
+    """Raise UsageError unless `path` is a file in an existing folder and none of `inputs`; called before any work."""
     if any(os.path.realpath(path) == os.path.realpath(other) for other in inputs):
         raise UsageError(f"output: must be another file than those that are read, got {path}")
-    if path.exists() and not path.is_file():  # it would be replaced, also where it is a device
+    if path.exists() and not path.is_file():  # it would be replaced, even if it is a device
         raise UsageError(f"output: must be a file, got a folder or a device: {path}")
     if not path.parent.is_dir():
-        raise UsageError(f"output: must lie in a folder that exists, got {path}")
+        raise UsageError(f"output: must be in a folder that exists, got {path}")
 
 
 def write_outputs(path: Path, results: Arrays) -> None:
-    """All results, whole or not at all, to a path that `check_results_path` took; strings as arrays of str."""
+    """Write all results, whole or not at all, to a path that passed `check_results_path`; strings as arrays of str."""
     results = {name: a.astype(str) if a.dtype == object else a for name, a in results.items()}
-    with replacing(path) as made, made.open("wb") as stream:
+    with replacing(path) as new, new.open("wb") as stream:
         if path.suffix == ".npy":
             np.save(stream, next(iter(results.values())))
         else:

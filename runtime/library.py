@@ -48,7 +48,7 @@ _ERROR_TEXT = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
 
 
 class Library:
-    """The functions of one compiled model, in a file or in memory; `Table` says what they do."""
+    """The functions of one compiled model, from a file or from memory; `Table` describes them."""
 
     def __init__(self, manifest: Manifest, query: int, keep: object, save: Callable[[Path], None]) -> None:
         address = _QUERY(query)(ABI_VERSION)
@@ -80,9 +80,9 @@ class Library:
 
     @classmethod
     def at(cls, query: int, manifest: object, *, keep: object, save: Callable[[Path], None]) -> Library:
-        """A model in memory: address of its query function, parsed JSON of its manifest.
+        """Return a model in memory, from the address of its query function and the parsed JSON of its manifest.
 
-        `keep` holds the code alive; `save` writes it as a file.
+        `keep` keeps the code alive; `save` writes it as a file.
         """
         return cls(from_json(manifest, "memory"), query, keep, save)
 
@@ -90,11 +90,11 @@ class Library:
         return Pool(self, threads)
 
     def error_text(self, code: int) -> str:
-        """Text of an error code of `infer` or `shapes`."""
+        """Return the text of an error code of `infer` or `shapes`."""
         return self._error_text(code).decode()
 
     def create_pool(self, threads: int) -> tuple[int, Callable[[int], None], Callable[[int, int], None]]:
-        """Address of a new pool, and the functions that destroy and resize it."""
+        """Create a pool; return its address, and the functions that destroy and resize it."""
         address = self._pool_create(threads)
         if not address:
             raise MemoryError("pool: out of memory")
@@ -102,28 +102,28 @@ class Library:
 
 
 class Pool:
-    """Threads that work on requests, of any model with the same ABI version; the first that needs them starts them."""
+    """Threads that work on requests of any model with the same ABI version; started by their first request."""
 
     def __init__(self, library: Library, threads: int) -> None:
         _check_threads(threads)
         self.address, destroy, self._resize = library.create_pool(threads)
         self.threads = threads
-        self._library = library  # its code is what the threads run
+        self._library = library  # keeps the code that the threads run
         # not at exit: a daemon thread may still be in an inference, and the system ends the workers anyway
         weakref.finalize(self, _end, library, destroy, self.address).atexit = False
 
     def resize(self, threads: int) -> None:
-        """Requests that run go on; those that begin later use the new number."""
+        """Change the number of threads; running requests are not affected, later ones use the new number."""
         _check_threads(threads)
         self._resize(self.address, threads)
         self.threads = threads
 
 
 def _of_level(manifest: Manifest, table: Table) -> Manifest:
-    """The manifest of the level that the code chose, as part of the whole model."""
+    """Return the whole model's manifest with the entries of the level that the code chose."""
     tree: dict[str, object] = json.loads(ctypes.string_at(table.manifest, table.manifest_bytes))
-    kept = {key: manifest.json[key] for key in ("hash", "tag", "levels")}
-    return from_json(tree | kept, manifest.name)
+    entries = {key: manifest.json[key] for key in ("hash", "tag", "levels")}
+    return from_json(tree | entries, manifest.name)
 
 
 def _check_threads(threads: int) -> None:
@@ -132,7 +132,7 @@ def _check_threads(threads: int) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of the file, which is not run; CorruptError, PlatformError for another version, OSError."""
+    """Return the manifest of a file, without running it; CorruptError, PlatformError for another version, OSError."""
     with open_file(path, "load") as stream:
         return _read_manifest(stream, str(path))
 
@@ -141,8 +141,8 @@ def open_library(path: Path, weights: Path | None = None, strict: bool = False, 
     """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
 
     A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
-    `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: the weights that the file holds
-    are checked too, which reads them all. `key`: of the cache's entry that the file must be.
+    `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: embedded weights are checked
+    too, which reads all of them. `key`: the key that the file must have as an entry of the compile cache.
     """
     with open_file(path, "load") as stream:
         if strict:
@@ -159,10 +159,10 @@ def open_bytes(data: BinaryIO) -> Library:
 
 
 def _anonymous() -> BinaryIO:
-    """A file without a name, in memory if the system has that."""
+    """Return a file without a name, in memory if the system supports that."""
     try:
         return os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b")
-    except OSError:  # not known, or not allowed
+    except OSError:  # not supported, or not permitted
         return import_module("tempfile").TemporaryFile()
 
 
@@ -190,34 +190,38 @@ def _open(stream: BinaryIO, path: Path | None, weights: Path | None, key: str | 
 
 
 def _loaded(source: int, side: int | None, manifest: Manifest, path: Path | None) -> Library:
-    """The library behind a descriptor, and its weights' behind `side`: both are kept for export."""
+    """Load the library behind a descriptor, with weights from `side`; both descriptors are kept for export."""
     name = "memory" if path is None else str(path)
-    kept = [os.dup(d) for d in (source, side) if d is not None]
+    descriptors = [os.dup(d) for d in (source, side) if d is not None]
     try:
-        handle = map_library(kept[0], path, name)
+        handle = map_library(descriptors[0], path, name)
     except BaseException:
-        _close(kept)
+        _close(descriptors)
         raise
     try:
-        library = Library(manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(kept, path))
+        library = Library(
+            manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(descriptors, path)
+        )
     except BaseException as error:
-        _unload(handle, kept)
+        _unload(handle, descriptors)
         if isinstance(error, OSError):
             raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
         raise
-    weakref.finalize(library, _unload, handle, kept).atexit = False
+    weakref.finalize(library, _unload, handle, descriptors).atexit = False
     return library
 
 
 def check_key(manifest: Manifest, key: str, name: str) -> None:
-    """CorruptError unless the manifest is that of the entry `key` of a cache."""
-    found = manifest.json.get("key", "none")
-    if found != key:
-        raise CorruptError(f"load: {name}: its key must be {key[:16]}..., got {str(found)[:16]}: another model's entry")
+    """Raise CorruptError unless the manifest is that of the cache entry `key`."""
+    actual = manifest.json.get("key", "none")
+    if actual != key:
+        raise CorruptError(
+            f"load: {name}: its key must be {key[:16]}..., got {str(actual)[:16]}: another model's entry"
+        )
 
 
 def verify(path: Path) -> Manifest:
-    """The manifest, once all of the file has been checked, and external weights; CorruptError; nothing is run."""
+    """Check the whole file and its external weights, and return the manifest; CorruptError. Nothing is run."""
     with open_file(path, "load") as stream:
         return _verify(stream, str(path), beside(path))
 
@@ -237,7 +241,7 @@ def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
 
 
 def _external(weights: Path, name: str) -> BinaryIO:
-    """The file of the weights of `name`; OSError."""
+    """Open the weights file of library `name`; OSError."""
     try:
         return open_file(weights, "weights")
     except FileNotFoundError as error:
@@ -245,14 +249,14 @@ def _external(weights: Path, name: str) -> BinaryIO:
 
 
 def _end(library: Library, destroy: Callable[[int], None], address: int) -> None:
-    """The library stays loaded until its pool is gone, in whatever order a cycle of objects is collected."""
+    """Unload the library after its pool is destroyed, in whatever order a cycle of objects is collected."""
     destroy(address)
     del library
 
 
-def _unload(handle: int, kept: list[int]) -> None:
+def _unload(handle: int, descriptors: list[int]) -> None:
     dlclose(handle)
-    _close(kept)
+    _close(descriptors)
 
 
 def _close(descriptors: list[int]) -> None:
@@ -260,10 +264,10 @@ def _close(descriptors: list[int]) -> None:
         os.close(descriptor)
 
 
-def _save(kept: list[int], path: Path) -> None:
-    """Write the files behind the descriptors, library and weights, to `path` and beside it; each at once or not."""
-    for descriptor, target in reversed(list(zip(kept, (path, beside(path)), strict=False))):
-        with os.fdopen(os.dup(descriptor), "rb") as source, replacing(target) as made, made.open("wb") as stream:
+def _save(descriptors: list[int], path: Path) -> None:
+    """Write the files behind the descriptors, library and weights, to `path` and beside it; each atomically."""
+    for descriptor, target in reversed(list(zip(descriptors, (path, beside(path)), strict=False))):
+        with os.fdopen(os.dup(descriptor), "rb") as source, replacing(target) as new, new.open("wb") as stream:
             source.seek(0)
             copy(source, stream)
 

@@ -1,4 +1,4 @@
-"""Facts about this machine: its name, the features of its processor, the processors this process may use."""
+"""Facts about this machine: its name, its processor's features, the processors that this process may use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-# LLVM's name -> the kernel's, where they differ by more than punctuation
+# LLVM's name -> the kernel's, if they differ by more than punctuation
 _X86 = {
     "sse3": "pni",
     "bmi": "bmi1",
@@ -47,7 +47,7 @@ _ARM = {
     "sha3": "sha3",
 }
 
-# Of the system's concern: no compiler uses them by itself, and the kernel may hide them.
+# Features that only systems use: compilers do not use them on their own, and the kernel may hide them.
 _UNUSED = frozenset(
     "shstk pku rdpid rdpru invpcid mwaitx clzero clflushopt clwb wbnoinvd fsgsbase xsave xsavec xsaveopt xsaves fxsr "
     "rdrnd rdseed lwp tbm sse4a ptwrite waitpkg serialize hreset uintr tsxldtrk rtm cldemote movdiri movdir64b pconfig "
@@ -55,7 +55,7 @@ _UNUSED = frozenset(
 )
 
 
-# Those that the kernel reports, by LLVM's names: what code may need where the system does not tell what there is.
+# LLVM's names of the features that the kernel reports.
 _REPORTED = frozenset(
     "64bit adx aes amx-bf16 amx-int8 amx-tile avx avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f "
     "avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl avx512vnni avx512vp2intersect avx512vpopcntdq avxvnni bmi "
@@ -68,13 +68,13 @@ _ASK_FOR_TILES = 158, 0x1023, 18  # arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA
 
 
 def machine_name() -> str:
-    """`x86_64`, `aarch64`, ..."""
+    """Return the machine's name: `x86_64`, `aarch64`, ..."""
     name = platform.machine()
     return {"AMD64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
 def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Features, in LLVM's names, that the processor lacks; none where the system does not tell."""
+    """Return the features, in LLVM's names, that the processor lacks; none if the system does not report features."""
     flags = _cpu_flags(cpuinfo)
     if not flags:
         return []
@@ -84,9 +84,9 @@ def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinf
 
 
 def unreported(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Features, in LLVM's names, that a loader could not find on this processor.
+    """Return the features, in LLVM's names, that a loader could not find on this processor.
 
-    Where the system does not tell what there is, as without /proc, those that no system reports.
+    If the system reports no features, as without /proc: those that no system reports.
     """
     if _cpu_flags(cpuinfo):
         return missing_features(features, cpuinfo)
@@ -94,7 +94,7 @@ def unreported(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -
 
 
 def needed(features: Iterable[str]) -> list[str]:
-    """Features, in LLVM's names, that code may use."""
+    """Return the features, in LLVM's names, that code may use."""
     plain = (feature.removeprefix("+") for feature in features)
     return [feature for feature in plain if not feature.startswith("-") and feature not in _UNUSED]
 
@@ -119,12 +119,12 @@ def refused_tiles() -> str:
 
 @cache
 def memory() -> int:
-    """Bytes of this machine."""
+    """Return the bytes of memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def default_threads() -> int:
-    """OMP_NUM_THREADS if it is a number, else the processors this process may use, by affinity and by cgroup quota."""
+    """Return OMP_NUM_THREADS if it is a number, else the processors that affinity and cgroup quota allow."""
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
@@ -134,7 +134,7 @@ def default_threads() -> int:
 
 
 def cgroup_quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """Processors' worth of time the control groups of this process allow; None without a limit."""
+    """Return the processors' worth of time that the control groups allow; None without a limit."""
     try:
         lines = proc.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -154,7 +154,7 @@ def cgroup_quota(proc: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys
 
 
 def _quotas_up(base: Path, path: str) -> list[float]:
-    """Limits of the group and of those around it; in a container only the outermost may be visible."""
+    """Return the limits of the group and of its parents; in a container only the outermost may be visible."""
     parts = [part for part in path.split("/") if part not in ("", "..")]
     groups = [base.joinpath(*parts[:n]) for n in range(len(parts) + 1)]
     return [limit for limit in map(_group_quota, groups) if limit is not None]

@@ -1,4 +1,4 @@
-"""The manifest of a compiled model, checked: what a loader may rely on after `parse`."""
+"""The checked manifest of a compiled model: facts that a loader may rely on after `parse`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_RANK = 64
 
 
 class Dim(NamedTuple):
-    """A dimension that varies: a symbol with its range, or an expression over symbols. `late`: only `infer` tells."""
+    """A dynamic dimension: a symbol with its range, or an expression over symbols. `late`: it is data-dependent."""
 
     text: str
     low: int = 0
@@ -26,10 +26,10 @@ class Dim(NamedTuple):
 
 
 class TensorInfo(NamedTuple):
-    """An input or output. `align` is what its address must be a multiple of.
+    """An input or output. `align`: its address must be a multiple of it.
 
-    `string`: it is one of three, side by side, that hold the tensor of strings of that name; see `runtime.strings`.
-    `default`: bytes into the weights where the value of an input lies that may be left out; None: it must be given.
+    `string`: name of the tensor of strings that it is one of three parts of; see `runtime.strings`. `default`: offset
+    in the weights, in bytes, of the value of an optional input; None: it is required.
     """
 
     name: str
@@ -42,7 +42,7 @@ class TensorInfo(NamedTuple):
 
     @property
     def late(self) -> bool:
-        """True if its shape is known only after an inference."""
+        """True if its shape is data-dependent: known only after an inference."""
         return any(isinstance(d, Dim) and d.late for d in self.shape)
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class TensorInfo(NamedTuple):
 
 
 class VariableInfo(NamedTuple):
-    """A variable, and where it is in the state of a request: see `variables` in `runtime.abi`."""
+    """A variable, and its offset in the state of a request: see `variables` in `runtime.abi`."""
 
     tensor: TensorInfo
     flag: int
@@ -58,12 +58,12 @@ class VariableInfo(NamedTuple):
 
     @property
     def varying(self) -> tuple[int, ...]:
-        """The dimensions that vary."""
+        """Indices of the dynamic dimensions."""
         return tuple(k for k, n in enumerate(self.tensor.shape) if isinstance(n, Dim))
 
     @property
     def entries(self) -> int:
-        """Numbers from the flag on."""
+        """Number of i64 entries from the flag on."""
         return 1 if self.data is not None else 2 + len(self.varying)
 
 
@@ -73,7 +73,7 @@ class CallInfo(NamedTuple):
 
 
 class RuleInfo(NamedTuple):
-    """Two expressions over the symbols that are equal at run time, or `shapes` or `infer` refuses; `text` says why."""
+    """Two expressions over symbols that must be equal, else `shapes` or `infer` returns an error; `text`: the rule."""
 
     one: str
     other: str
@@ -81,16 +81,16 @@ class RuleInfo(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """`json` is all of it, as it was read."""
+    """The checked manifest; `json` is the whole text as parsed."""
 
     name: str
     tag: str
     machine: int
     features: tuple[str, ...]
     symbols: tuple[str, ...]
-    late: tuple[str, ...]  # those that `infer` sets
-    stored: int  # how many numbers the symbols of a request are: symbols, late ones, capacities, computed sizes
-    cancel: int | None  # where the words that end a loop are in the symbols; None: all loops end by themselves
+    late: tuple[str, ...]  # symbols that `infer` sets
+    stored: int  # number of entries of a request's symbols: symbols, data-dependent ones, capacities, computed sizes
+    cancel: int | None  # index in the symbols of the words that end a loop; None: all loops have a static bound
     rules: tuple[RuleInfo, ...]
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -101,7 +101,7 @@ class Manifest(NamedTuple):
 
 
 def parse(data: bytes, where: str) -> Manifest:
-    """Manifest from its JSON; PlatformError for another version, CorruptError for anything it should not be."""
+    """Return the manifest from its JSON; PlatformError for another version, CorruptError if it is not valid."""
     try:
         tree: object = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -110,7 +110,7 @@ def parse(data: bytes, where: str) -> Manifest:
 
 
 def from_json(tree: object, where: str) -> Manifest:
-    """Manifest, as `parse` gives it, from the parsed JSON."""
+    """Return the manifest, as `parse` does, from the parsed JSON."""
     root = _Reader(where).object(tree)
     for key, known in (("manifest", MANIFEST_VERSION), ("abi", ABI_VERSION)):
         version = root.integer(key)
@@ -142,7 +142,7 @@ def from_json(tree: object, where: str) -> Manifest:
 
 
 def _check_described(root: _Reader) -> None:
-    """CorruptError unless what only `aot info` reads is there, too."""
+    """Raise CorruptError unless the entries that only `aot info` reads are valid."""
     for key in ("hash", "triple"):
         root.text(key)
     root.natural("weights")
@@ -175,15 +175,15 @@ def _cancel(root: _Reader, stored: int) -> int | None:
 
 
 def _tensors(root: _Reader, key: str) -> tuple[TensorInfo, ...]:
-    """Inputs or outputs; those of strings come in threes: begins and ends of one shape, then bytes."""
-    found = tuple(_tensor(t, root.natural("weights")) for t in root.objects(key))
-    parts = [info for info in found if info.string]
+    """Return inputs or outputs; strings are three tensors: begins and ends of one shape, then bytes."""
+    tensors = tuple(_tensor(t, root.natural("weights")) for t in root.objects(key))
+    parts = [info for info in tensors if info.string]
     for group in (parts[k : k + 3] for k in range(0, len(parts), 3)):
-        at = found.index(group[0])
+        at = tensors.index(group[0])
         whole = [info.dtype for info in group] == [DType.I32, DType.I32, DType.U8] and len(group[2].shape) == 1
-        if not whole or list(found[at : at + 3]) != group or len(group[0].shape) != len(group[1].shape):
+        if not whole or list(tensors[at : at + 3]) != group or len(group[0].shape) != len(group[1].shape):
             raise root.wrong(key, f"a list with begins, ends and symbols of the strings {group[0].string!r}")
-    return found
+    return tensors
 
 
 def _tensor(reader: _Reader, weights: int) -> TensorInfo:
@@ -248,7 +248,7 @@ class _Reader:
         return _Reader(self.where, cast(Json, item))
 
     def inner(self, key: str) -> _Reader:
-        """The object at `key`."""
+        """Return a reader of the object at `key`."""
         if not isinstance(self.json.get(key), dict):
             raise self.wrong(key, "an object")
         return self.object(self.json.get(key))
@@ -271,7 +271,7 @@ class _Reader:
 
     def text(self, key: str) -> str:
         value = self.json.get(key)
-        if not isinstance(value, str) or not _encodable(value):
+        if not isinstance(value, str) or not _is_encodable(value):
             raise self.wrong(key, "a string of Unicode characters")
         return value
 
@@ -283,7 +283,7 @@ class _Reader:
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self.items(key)
-        if not all(isinstance(v, str) and _encodable(v) for v in values):
+        if not all(isinstance(v, str) and _is_encodable(v) for v in values):
             raise self.wrong(key, "a list of strings of Unicode characters")
         return tuple(cast(list[str], values))
 
@@ -291,8 +291,8 @@ class _Reader:
         return [self.object(item) for item in self.items(key)]
 
 
-def _encodable(text: str) -> bool:
-    """True if a text can be printed; JSON may hold halves of surrogate pairs."""
+def _is_encodable(text: str) -> bool:
+    """True if a text can be printed; JSON may contain unpaired surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,15 +1,13 @@
-"""Maps an open library into this process: the file that was checked, not another one that has its name by now.
+"""Maps an open library into this process: the file that was checked, even if its name has been reused.
 
-/proc/self/fd/N     the usual way
-its own path        without /proc
-a copy in memory    where nothing may be run from the file system that it lies on, or it lies on none;
-a copy in a folder  ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
+/proc/self/fd/N     the usual way its own path        without /proc a copy in memory    if nothing may be run from its
+file system, or it has none; a copy in a folder  ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
 """
 
 from __future__ import annotations
 
 import os
-from _ctypes import dlopen  # `ctypes.CDLL` makes a class for each file, in a cycle of references
+from _ctypes import dlopen  # `ctypes.CDLL` creates a class for each file, in a cycle of references
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,13 +15,13 @@ from pathlib import Path
 from runtime.errors import CorruptError, PlatformError
 
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
-_PIECE = 2 << 20
+_PIECE_BYTES = 2 << 20
 
 
 def map_library(descriptor: int, path: Path | None, name: str) -> int:
-    """Map the library behind `descriptor`; returns its handle. `path`: where it lies; None: in memory.
+    """Map the library behind `descriptor`; return its handle. `path`: its file; None: in memory.
 
-    PlatformError if this system has no way to do it, CorruptError for a file that cannot be loaded.
+    PlatformError if this system has no way to map it, CorruptError for a file that cannot be loaded.
     """
     failed: OSError | None = None
     runs = not os.fstatvfs(descriptor).f_flag & os.ST_NOEXEC
@@ -49,29 +47,28 @@ def map_library(descriptor: int, path: Path | None, name: str) -> int:
 
 def _loaded(where: str, descriptor: int, path: Path | None) -> int:
     handle = dlopen(where, os.RTLD_NOW | os.RTLD_LOCAL)
-    if path is not None and not where.startswith("/proc/") and not _is(path, descriptor):
+    if path is not None and not where.startswith("/proc/") and not _is_same_file(path, descriptor):
         raise OSError(f"{path} was replaced while it was loaded")
     return handle
 
 
 def _visible(descriptor: int, path: Path | None) -> str | None:
-    """A path of the open file, spelled by which file it is; None if it has none.
+    """Return a path of the open file, unique to its identity; None if it has none.
 
-    The loader remembers files by name: a descriptor's number that is used again would be taken for the old file, and so
-    would a file that has replaced another. It also keeps each name of a file that is loaded already, so spellings that
-    never repeat would pile up.
+    The loader remembers files by name: a reused descriptor number, or a file that has replaced another, would be
+    mistaken for the old one. It also keeps each name of a loaded file, so names that never repeat would pile up.
     """
     facts = os.fstat(descriptor)
     file = facts.st_dev << 64 | facts.st_ino
     spelling = "".join("/." if file >> bit & 1 else "/" for bit in range(128))
     if os.path.exists(f"/proc/self/fd/{descriptor}"):
         return f"/proc/self/fd{spelling}/{descriptor}"
-    if path is None or not _is(path, descriptor):
+    if path is None or not _is_same_file(path, descriptor):
         return None
     return f"{os.path.abspath(path.parent)}{spelling}/{path.name}"
 
 
-def _is(path: Path, descriptor: int) -> bool:
+def _is_same_file(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except OSError:
@@ -80,38 +77,38 @@ def _is(path: Path, descriptor: int) -> bool:
 
 @contextmanager
 def _in_memory(descriptor: int) -> Generator[str | None]:
-    """The path of a copy that lies on no file system; None without /proc."""
-    made = os.memfd_create("library", os.MFD_CLOEXEC)
+    """Yield the path of a copy in memory, on no file system; None without /proc."""
+    copy = os.memfd_create("library", os.MFD_CLOEXEC)
     try:
-        _copy(descriptor, made)
-        yield _visible(made, None)
+        _copy(descriptor, copy)
+        yield _visible(copy, None)
     finally:
-        os.close(made)
+        os.close(copy)
 
 
 @contextmanager
 def _in_folder(descriptor: int) -> Generator[str | None]:
-    """The path of a copy in a folder from which code may be run; None if there is no such folder."""
+    """Yield the path of a copy in a folder from which code may be run; None if there is no such folder."""
     for folder in (os.environ.get("TMPDIR", _FOLDERS[0]), *_FOLDERS):
         with suppress(OSError):
             if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC:
                 path = os.path.join(folder, f".aot-{os.urandom(8).hex()}.so")
-                made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o700)
+                copy = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o700)
                 break
     else:
         yield None
         return
     try:
-        _copy(descriptor, made)
+        _copy(descriptor, copy)
         yield path
     finally:
-        os.close(made)
+        os.close(copy)
         os.unlink(path)
 
 
 def _copy(source: int, target: int) -> None:
     position = 0
-    while data := os.pread(source, _PIECE, position):
+    while data := os.pread(source, _PIECE_BYTES, position):
         position += len(data)
         view = memoryview(data)
         while view:

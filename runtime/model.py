@@ -1,4 +1,4 @@
-"""A compiled model that is ready to run."""
+"""Compiled models, ready to run: `CompiledModel`, `load`, `import_model`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CompiledModel:
     ) -> None:
         """`threads` None: as many as this process may use. With the `pool` of another model, both share its threads.
 
-        `path`: the file it was loaded from.
+        `path`: the file that it was loaded from.
         """
         if pool is not None and threads is not None:
             raise UsageError(f"threads: must not be given together with a pool, got {threads}")
@@ -39,12 +39,14 @@ class CompiledModel:
         self._path = path
         self._own = threading.local()
         self._requests: weakref.WeakSet[InferRequest] = weakref.WeakSet()
-        self._executor = Executor(self._pool.threads)  # of requests that run asynchronously
+        self._executor = Executor(self._pool.threads)  # of asynchronous requests
 
     def __call__(self, *inputs: object, **named: object) -> Outputs:
         """Run the model on `inputs`: arrays in order, one sequence or mapping of them, or arrays by name.
 
-        Returns the results, which are arrays of their own. Raises UsageError for a wrong name, type or shape.
+        An array must have the element type of its input (`inputs`) and a shape that it allows; numbers and lists are
+        converted. Returns the results as new arrays, by index or name. Raises UsageError for a wrong name, type or
+        shape, BudgetError for sizes that memory does not suffice for, CancelledError after `cancel`.
         """
         try:
             request: InferRequest = self._own.request
@@ -86,12 +88,12 @@ class CompiledModel:
 
     @property
     def pool(self) -> Pool:
-        """The threads, to be shared with other models."""
+        """Threads of the model, which other models may share."""
         return self._pool
 
     @property
     def threads(self) -> int:
-        """Number of threads that work on one inference, the caller's counted."""
+        """Number of threads that work on one inference, the caller's included."""
         return self._pool.threads
 
     @threads.setter
@@ -99,9 +101,9 @@ class CompiledModel:
         self._pool.resize(count)
 
     def create_infer_request(self, executor: Executor | None = None) -> InferRequest:
-        """A request with an arena and a state of its own; all requests share the model's threads.
+        """Return a request with its own arena and state; all requests share the model's threads.
 
-        `executor` runs what `start_async` starts; None: one that all requests of the model share.
+        `executor` runs asynchronous inferences; None: one that all requests of the model share.
         """
         kind = StringRequest if any(t.string for t in (*self.manifest.inputs, *self.manifest.outputs)) else InferRequest
         request = kind(self._library, self._pool, executor if executor is not None else self._executor)
@@ -109,7 +111,11 @@ class CompiledModel:
         return request
 
     def export_model(self, target: str | PathLike[str] | BinaryIO) -> None:
-        """Write the model as a shared library; OSError, or PlatformError if that needs a linker and there is none."""
+        """Write the model as a shared library to `target`, a path or a binary stream.
+
+        Raises OSError if it cannot be written, PlatformError if a linker is needed and not installed, UsageError for a
+        stream and external weights, which are a second file.
+        """
         if isinstance(target, str | PathLike):
             self._library.save(Path(target))
             return
@@ -131,21 +137,21 @@ class CompiledModel:
         return tuple(SUPPORTED)
 
     def get_property(self, name: str) -> object:
-        """A property in OpenVINO's spelling; UsageError names those there are."""
+        """Return a property by OpenVINO's name, as `INFERENCE_NUM_THREADS`; UsageError lists the names there are."""
         return property_of(self, name)
 
     def set_property(self, properties: Mapping[str, object]) -> None:
-        """Change properties; UsageError for one that is unknown, read-only or gets a wrong value."""
+        """Change properties, by OpenVINO's names; UsageError for an unknown or read-only one, or a wrong value."""
         for name, value in properties.items():
             change(self, name, value)
 
     def release_memory(self) -> None:
-        """Give back the arenas of all requests that are idle; they take new ones with their next inference."""
+        """Free the arenas of all idle requests; their next inference allocates new ones."""
         for request in list(self._requests):
             request.release_memory()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as path and content hash: whoever unpickles needs the same file at the same place."""
+        """Pickle as path and content hash: unpickling needs the same file at the same path."""
         if self._path is None:
             raise UsageError("pickle: the model must have been loaded from a file, got one in memory; see export_model")
         return _unpickled, (str(self._path), self.content_hash, self.threads)
@@ -163,19 +169,25 @@ def load(
     weights: str | PathLike[str] | None = None,
     strict: bool = False,
 ) -> CompiledModel:
-    """Load the model in the shared library `path`.
+    """Load the compiled model in the shared library `path`.
 
-    `threads`: threads of an inference; None: as many as this process may use. `pool`: the threads of another model,
-    to be shared. `weights`: the file of external weights; None: `m.weights` beside `m.so`. Code, manifest and external
-    weights are checked by their hashes before anything is loaded; `strict`: weights inside of the library too.
-    Raises CorruptError for a damaged file, PlatformError if it is not for this machine, OSError.
+    `threads`: threads of one inference, the caller's included; None: as many as this process may use. `pool`: the
+    threads of another model, to be shared; excludes `threads`. `weights`: path of the external weights; None:
+    `m.weights` beside `m.so`. `strict`: embedded weights are checked by their hash too, which reads all of them; code,
+    manifest and external weights are always checked before anything is loaded.
+
+    Raises CorruptError for a damaged file, PlatformError for another machine or ABI version, UsageError for a number of
+    threads out of range, OSError if a file cannot be read.
     """
     library = open_library(Path(path), None if weights is None else Path(weights), strict)
     return CompiledModel(library, threads, pool, Path(path).resolve() if weights is None else None)
 
 
 def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | None = None) -> CompiledModel:
-    """Load a model, as `load` does, from a stream or bytes that `export_model` wrote, or from a file."""
+    """Load a model, as `load` does, from a stream or bytes that `export_model` wrote, or from a file.
+
+    Raises UsageError for a library with external weights in a stream, and the errors of `load`.
+    """
     if isinstance(source, str | PathLike):
         return load(source, threads)
     stream = io.BytesIO(source) if isinstance(source, bytes) else source

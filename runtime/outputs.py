@@ -11,7 +11,7 @@ from runtime.tensors import Array
 
 
 class Outputs(Mapping[str, Array]):
-    """Results by index, by any name of an output, or by its description; in the order of the model."""
+    """Results by index, by any name of an output, or by the output's `TensorInfo`; in the order of the model."""
 
     __slots__ = ("_arrays", "_infos")
 
@@ -20,7 +20,7 @@ class Outputs(Mapping[str, Array]):
         self._arrays = arrays
 
     def __getitem__(self, key: str | int | TensorInfo) -> Array:
-        if isinstance(key, int) and key < 0:  # from behind
+        if isinstance(key, int) and key < 0:  # from the end
             key += len(self)
         return self._arrays[find("output", self._infos, key)]
 
@@ -49,7 +49,7 @@ class Outputs(Mapping[str, Array]):
 
 
 class CallTime(NamedTuple):
-    """Layers that a kernel computed, and its time in seconds."""
+    """Layers that a kernel computes, and its time in seconds."""
 
     kernel: str
     layers: tuple[str, ...]
@@ -57,7 +57,7 @@ class CallTime(NamedTuple):
 
 
 def find(kind: str, infos: Sequence[TensorInfo], key: int | str | TensorInfo) -> int:
-    """Index of the tensor that `key` numbers, calls or describes; UsageError says which there are."""
+    """Return the index of the tensor with this index, name or description; UsageError lists the tensors there are."""
     if isinstance(key, int):
         if 0 <= key < len(infos):
             return key

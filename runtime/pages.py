@@ -1,8 +1,8 @@
-"""Weights in the page table before they are used: in the background, while the first request is prepared.
+"""Enters weights into the page table before they are used: in the background, while the first request is prepared.
 
 A mapped file is entered into the page table by its first use, 64 KiB at a time. One call of the system enters all of it
 at about half of the cost: 160 MB in 13 ms where first use took 24; in less than 1 where the system holds the file in
-large pages. Where the system does not know the call, first use stays.
+large pages. Without that call, pages are entered by their first use.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import ctypes
 import mmap
 import threading
 
-LEAST = 4 << 20  # bytes below which a thread is not worth its start
-_HUGEPAGE = 14  # MADV_HUGEPAGE
+MIN_THREAD_BYTES = 4 << 20  # bytes below which a thread is not worth its start
+_HUGEPAGE = 14  # MADV_HUGEPAGE of Linux
 _POPULATE_READ = 22  # MADV_POPULATE_READ, Linux 5.14
-_PIECE = 8 << 20  # so that other changes of the process's memory do not wait long
+_PIECE_BYTES = 8 << 20  # bytes per call, so that other changes of the process's memory do not wait long
 
 
 def populate_later(address: int, size: int, keep: object) -> None:
-    """`populate` in a thread of its own, which holds `keep`: what the memory belongs to."""
-    if size >= LEAST:
+    """Run `populate` in a new thread, which keeps `keep`, the owner of the memory, alive."""
+    if size >= MIN_THREAD_BYTES:
         threading.Thread(target=populate, args=(address, size, keep), name="aot-pages", daemon=True).start()
 
 
 def populate(address: int, size: int, keep: object = None) -> bool:
-    """Map the pages of `size` readable bytes from `address` on; false where the system cannot."""
+    """Map the pages of `size` readable bytes from `address` on; return False if the system cannot."""
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     first = address // mmap.PAGESIZE * mmap.PAGESIZE
-    advise(first, address + size - first, _HUGEPAGE)  # of what is read from the disk; refused where there are none
-    pieces = range(first, address + size, _PIECE)
-    done = all(advise(at, min(_PIECE, address + size - at), _POPULATE_READ) == 0 for at in pieces)
+    advise(first, address + size - first, _HUGEPAGE)  # for memory that is read from disk; refused without huge pages
+    pieces = range(first, address + size, _PIECE_BYTES)
+    done = all(advise(at, min(_PIECE_BYTES, address + size - at), _POPULATE_READ) == 0 for at in pieces)
     del keep
     return done

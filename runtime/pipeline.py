@@ -1,4 +1,4 @@
-"""Stages on executors of their own: while one value is inferred, the next is prepared and the last one finished.
+"""Stages on separate executors: while one value is inferred, the next is prepared and the previous one finished.
 
 submit(value) -> pre @ executor A -> model @ executor B -> post @ executor C -> Future
 """
@@ -20,8 +20,8 @@ Stage = tuple[Executor, Callable[[Any], Any]]
 class Pipeline:
     """Each value passes the stages in order; a stage is an executor and a function, a CompiledModel for example.
 
-    An executor of one thread keeps the order of values; stages may share an executor. At most `jobs` values are
-    under way, so that a slow stage holds back those who submit instead of filling the memory.
+    An executor of one thread keeps the order of values; stages may share an executor. At most `jobs` values are in the
+    pipeline, so that a slow stage blocks `submit` instead of filling the memory.
     """
 
     def __init__(self, *stages: Stage, jobs: int = 4) -> None:
@@ -32,20 +32,20 @@ class Pipeline:
         self._room = Slots(jobs)
 
     def submit(self, value: object) -> Future[Any]:
-        """Start `value`, waiting for room; the future gets what the last stage returns, or what a stage raises."""
+        """Start `value`, waiting for room; the future gets the last stage's result, or a stage's exception."""
         future: Future[Any] = Future()
         try:
             while self._room.take(future) is None:
                 self._room.waiters.wait_for(lambda: self._room.free)
             self._run(0, value, future)
         except BaseException:
-            if future.cancel():  # it has not begun, and never will
+            if future.cancel():  # it has not begun
                 self._room.give_back(future)
             raise
         return future
 
     def map(self, values: Iterable[object]) -> Iterator[Any]:
-        """Results in the order of `values`, which are taken as there is room."""
+        """Yield results in the order of `values`, which are consumed as there is room."""
         waiting: deque[Future[Any]] = deque()
         for value in values:
             waiting.append(self.submit(value))
@@ -62,15 +62,15 @@ class Pipeline:
                 self._room.give_back(future)
                 return
             try:
-                made = function(value)
-            except BaseException as error:  # the future's owner gets it
+                result = function(value)
+            except BaseException as error:  # the future passes it on
                 self._room.give_back(future)
                 future.set_exception(error)
                 return
             if index + 1 < len(self._stages):
-                self._run(index + 1, made, future)
+                self._run(index + 1, result, future)
             else:
                 self._room.give_back(future)
-                future.set_result(made)
+                future.set_result(result)
 
         executor.submit(task)

@@ -4,7 +4,7 @@
       12.3   12.3   2     511.0     510.2     98.1    0.31    0.6   91c  k4_convolution     Conv_12, Relu_13
 
 Times are in microseconds, rates are those of the median. c: arithmetic is the limit, m: memory is. With several threads
-the caller's clock is read: a call that others finish while the caller is not running looks short to it, so least times
+the caller's clock is read: a call that other threads finish while the caller is preempted seems short, so least times
 mean little.
 """
 
@@ -22,15 +22,16 @@ from runtime.model import CompiledModel
 from runtime.roofline import Roofline
 from runtime.tensors import Array
 
-LEAST_RUNS = 5
+MIN_RUNS = 5
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CallProfile:
-    """A call of the model. `work` in FLOP and `traffic` in bytes are None where sizes vary; times are in seconds.
+    """A call of the model. `work` in FLOP and `traffic` in bytes are None if sizes are dynamic; times are in seconds.
 
-    `percent` of the time of all calls, `roof` percent of the machine's limit, `bound` what sets that: see Roofline.
+    `percent`: of the time of all calls. `roof`: percent of the machine's limit. `bound`: the resource that sets the
+    limit, see Roofline.
     """
 
     index: int
@@ -47,7 +48,7 @@ class CallProfile:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """Seconds of whole inferences through Python, without the clock of `calls`; `calls` by time, longest first."""
+    """Seconds of whole inferences through Python, measured without profiling; `calls` by time, longest first."""
 
     least: float
     median: float
@@ -59,15 +60,15 @@ class ModelProfile:
 def measure(
     model: CompiledModel, inputs: Mapping[str, Array], seconds: float = 1.0, roofline: Roofline | None = None
 ) -> ModelProfile:
-    """Infer for about `seconds`, half of it with the times of the calls taken; UsageError for wrong inputs."""
+    """Infer for about `seconds`, half of it with profiling on; UsageError for wrong inputs."""
     request = model.create_infer_request()
-    given = dict(inputs)
-    request.infer(given)
-    whole = np.array(_repeat(lambda: _timed(lambda: request.infer(given)), seconds / 2))
+    arrays = dict(inputs)
+    request.infer(arrays)
+    whole = np.array(_repeat(lambda: _timed(lambda: request.infer(arrays)), seconds / 2))
     request.enable_profiling()
 
     def calls() -> list[float]:
-        request.infer(given)
+        request.infer(arrays)
         return [call.seconds for call in request.get_profiling_info()]
 
     times = np.array(_repeat(calls, seconds / 2)).reshape(-1, len(model.manifest.calls))
@@ -78,14 +79,14 @@ def measure(
 
 
 def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -> list[CallProfile]:
-    """Rows from times[inference, call] in seconds, of calls that ran; sorted by median, longest first."""
+    """Return rows from times[inference, call] in seconds, of calls that ran; sorted by median, longest first."""
     facts = cast(list[Mapping[str, object]], manifest.json["calls"])
     medians, least = np.median(times, axis=0), times.min(axis=0)
     total = float(medians.sum()) or 1.0
     footprint = cast(int, manifest.json.get("weights", 0))
     rows: list[CallProfile] = []
     for i, call in enumerate(manifest.calls):
-        if not times[:, i].any():  # another version, or another branch
+        if not times[:, i].any():  # belongs to another version, or another branch
             continue
         work, traffic = facts[i].get("work"), facts[i].get("traffic")
         row = CallProfile(
@@ -105,7 +106,7 @@ def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -
 
 
 def table(profile: ModelProfile, top: int | None = None, width: int = 60) -> str:
-    """Kernels as text, longest first, the `top` ones; calls of one kernel together, `n` of them, with their sums.
+    """Return the `top` kernels as text, longest first; calls of one kernel are one row with their number `n` and sums.
 
     Layers are those of the first call, cut to `width`.
     """
@@ -138,7 +139,7 @@ def _kernel_line(rows: list[CallProfile], width: int) -> str:
 
 
 def summary(profile: ModelProfile) -> str:
-    """One line."""
+    """Return the profile in one line."""
     together = sum(row.median for row in profile.calls)
     rate = f", {profile.work / profile.median / 1e9:.1f} GFLOP/s" if profile.work else ""
     times = f"median {profile.median * 1e3:.3f} ms, least {profile.least * 1e3:.3f} ms{rate}"
@@ -146,7 +147,7 @@ def summary(profile: ModelProfile) -> str:
 
 
 def as_json(profile: ModelProfile) -> dict[str, object]:
-    """The fields of ModelProfile and CallProfile, seconds as they are."""
+    """Return the fields of ModelProfile and CallProfile; times in seconds."""
     return asdict(profile)
 
 
@@ -160,7 +161,7 @@ def _limited(row: CallProfile, roofline: Roofline, footprint: int) -> CallProfil
 def _repeat(run: Callable[[], T], seconds: float) -> list[T]:
     end = time.perf_counter() + seconds
     results: list[T] = []
-    while len(results) < LEAST_RUNS or time.perf_counter() < end:
+    while len(results) < MIN_RUNS or time.perf_counter() < end:
         results.append(run())
     return results
 

@@ -27,14 +27,14 @@ class Described(Protocol):
 
 
 def property_of(model: Described, name: str) -> object:
-    """The value of the property `name`; UsageError names those there are."""
+    """Return the value of the property `name`; UsageError lists the names there are."""
     if name not in _GET:
         raise UsageError(f"property: must be one of {', '.join(_GET)}, got {name}")
     return _GET[name](model)
 
 
 def change(model: Described, name: str, value: object) -> None:
-    """UsageError for a property that is unknown, read-only or gets a wrong value."""
+    """Set a property; UsageError for an unknown or read-only one or a wrong value."""
     if name != THREADS:
         what = "is read-only" if name in _GET else "is unknown"
         raise UsageError(f"property: only {THREADS} can be set, got {name}, which {what}")

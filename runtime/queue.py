@@ -1,4 +1,4 @@
-"""Many inferences at once: a fixed number of requests, each taken by the next inference as it becomes free."""
+"""Many inferences at once on a fixed number of requests: each inference runs on the next free request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AsyncInferQueue:
     """Runs at most `jobs` inferences at once; `callback(request, userdata)` gets each one's results."""
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
-        """`jobs` 0: as many as OPTIMAL_NUMBER_OF_INFER_REQUESTS says."""
+        """`jobs` 0: the property OPTIMAL_NUMBER_OF_INFER_REQUESTS."""
         if jobs < 0:
             raise UsageError(f"queue: the number of jobs must not be negative, got {jobs}")
         count = jobs or int(str(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")))
@@ -28,20 +28,27 @@ class AsyncInferQueue:
         self._requests = [model.create_infer_request(executor) for _ in range(count)]
         self._slots = Slots(count)  # one for each request
         self._calling: set[int] = set()  # threads that run the callback
-        self._blocked: set[int] = set()  # those of them that wait for a request
+        self._blocked: set[int] = set()  # callback threads that wait for a request
         self._userdata: list[object] = [None] * count
-        self._tokens: list[object] = [None] * count  # of the inferences that have the requests
+        self._tokens: list[object] = [None] * count  # of the inferences that occupy the requests
         self._callback: Callback | None = None
         self._error: BaseException | None = None
         for i, request in enumerate(self._requests):
             request.set_callback(self._finished, i)
 
     def set_callback(self, callback: Callback | None) -> None:
-        """`callback(request, userdata)` runs in the thread of the request, which is free when it returns."""
+        """Set `callback(request, userdata)`, which is called after each inference.
+
+        It runs in the request's thread; the request is free when it returns. `wait_all` raises its exceptions.
+        """
         self._callback = callback
 
     def start_async(self, inputs: Inputs = None, userdata: object = None, share_inputs: bool = False) -> None:
-        """Start on the next free request, waiting for one; see `InferRequest.start_async`."""
+        """Start an inference on the next free request, waiting for one. `userdata` is passed to the callback.
+
+        `inputs` and `share_inputs` are those of `InferRequest.start_async`. Raises UsageError if all requests are in
+        callbacks that wait for one.
+        """
         token = object()
         try:
             while (index := self._slots.take(token)) is None:
@@ -58,13 +65,13 @@ class AsyncInferQueue:
         return self._slots.free > 0
 
     def get_idle_request_id(self) -> int:
-        """Index of the request that the next inference runs on; waits until there is one."""
+        """Return the index of the next inference's request; waits until there is one."""
         while (index := self._slots.first()) is None:
             self._wait_for_idle()
         return index
 
     def wait_all(self) -> None:
-        """Wait until all requests are free; raises the first error of those started since, or of their callbacks.
+        """Wait until all requests are free; raise the first error of the inferences since, or of their callbacks.
 
         UsageError in a callback: its own request is free only when it returns.
         """
@@ -76,25 +83,25 @@ class AsyncInferQueue:
             raise error
 
     def _wait_for_idle(self) -> None:
-        """Wait for a free request; UsageError if none can become free, as all are in callbacks that wait for one."""
+        """Wait for a free request; UsageError if all are in callbacks that wait for one."""
         here = threading.get_ident()
         if here in self._calling:
             self._blocked.add(here)
             self._slots.waiters.notify()
         try:
-            self._slots.waiters.wait_for(lambda: self._slots.free or self._stuck)
-            if self._stuck:
+            self._slots.waiters.wait_for(lambda: self._slots.free or self._is_stuck)
+            if self._is_stuck:
                 raise UsageError(f"queue: one callback at least must not wait for a request, {_FREE}, got none")
         finally:
             self._blocked.discard(here)
 
     @property
-    def _stuck(self) -> bool:
+    def _is_stuck(self) -> bool:
         return len(self._blocked) == len(self._requests)
 
     @property
     def userdata(self) -> list[object]:
-        """Userdata that each request was started with."""
+        """Userdata of the inference that each request started last."""
         return list(self._userdata)
 
     def __len__(self) -> int:

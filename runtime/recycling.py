@@ -1,6 +1,6 @@
-"""Memory of results that nobody refers to any more: the next ones are written there, for it is in the page table.
+"""Reuses the memory of unreferenced results for the next ones, because it is in the page table already.
 
-y = model(x)     y keeps the last results while the next ones are made, so those before the last are taken
+y = model(x)     y refers to the last results while the next ones are computed, so the results before are reused
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from runtime.tensors import Array
 
-LEAST = 1 << 16  # bytes of a result: less is soon there
+MIN_RECYCLED_BYTES = 1 << 16  # bytes of a result: less is soon there
 GENERATIONS = 2
 
 
 class Recycler:
-    """The last results of one request, which were made for it."""
+    """The last results of one request, in arrays allocated for it."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[Array, ...]] = []
@@ -25,14 +25,14 @@ class Recycler:
         del self._kept[:-GENERATIONS]
 
     def take(self) -> tuple[Array, ...] | None:
-        """The oldest results, if there is no other reference to them, to a part of them or to their memory."""
-        if len(self._kept) < GENERATIONS or not _COUNTS or _references(self._kept, 0) != _ALONE:
+        """Return the oldest results, if there is no other reference to them, to a part of them or to their memory."""
+        if len(self._kept) < GENERATIONS or not _HAS_GIL or _references(self._kept, 0) != _SOLE_REFERENCE:
             return None
         results = self._kept[0]
         owners = [array.base for array in results]
         for i in range(len(results)):
-            others = _references(results, i) - _ALONE
-            if others or (owners[i] is not None and _references(owners, i) != _ALONE + 1):
+            others = _references(results, i) - _SOLE_REFERENCE
+            if others or (owners[i] is not None and _references(owners, i) != _SOLE_REFERENCE + 1):
                 return None
         del self._kept[0]
         return results
@@ -42,5 +42,5 @@ def _references(items: Sequence[object], n: int) -> int:
     return sys.getrefcount(items[n])
 
 
-_ALONE = _references([object()], 0)  # of what is in a sequence and nowhere else
-_COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, other threads count for themselves
+_SOLE_REFERENCE = _references([object()], 0)  # reference count of an object that only a sequence holds
+_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, each thread has its own count

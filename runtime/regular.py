@@ -1,4 +1,4 @@
-"""Opens files for reading, and nothing else: a FIFO would wait for a writer, a device would never end."""
+"""Opens regular files only: a FIFO would wait for a writer, a device would never end."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KINDS = {
 
 
 def open_file(path: Path, what: str) -> BufferedReader:
-    """Open the file `path`, or the one that it links to; UsageError, which begins with `what`, for another thing.
+    """Open the file `path`, or the one that it links to; UsageError, beginning with `what`, if it is no regular file.
 
-    OSError where there is none, and for links that lead in a circle.
+    OSError if there is none, and for a cycle of links.
     """
-    _check(os.stat(path).st_mode, path, what)  # before it is opened: that may have effects on a device
+    _check(os.stat(path).st_mode, path, what)  # before it is opened, which may have effects on a device
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         _check(os.fstat(descriptor).st_mode, path, what)
@@ -34,13 +34,13 @@ def open_file(path: Path, what: str) -> BufferedReader:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """All of a file, see `open_file`."""
+    """Return the contents of a file, see `open_file`."""
     with open_file(path, what) as stream:
         return stream.read()
 
 
 def check_file(path: Path, what: str) -> None:
-    """UsageError unless `path` is a file, or leads to one; OSError where there is none."""
+    """Raise UsageError unless `path` is a file or links to one; OSError if there is none."""
     _check(os.stat(path).st_mode, path, what)
 
 

@@ -1,4 +1,4 @@
-"""An inference: tensors bound to a model, with the arena and the state that it works in."""
+"""An inference request: tensors bound to a model, with its own arena and state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runtime.executor import Executor
 from runtime.library import Library, Pool
 from runtime.manifest import TensorInfo
 from runtime.outputs import CallTime, Outputs, find
-from runtime.recycling import LEAST, Recycler
+from runtime.recycling import MIN_RECYCLED_BYTES, Recycler
 from runtime.started import Started
 from runtime.tensors import (
     Array,
@@ -41,12 +41,12 @@ Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object
 class InferRequest:
     """One inference at a time. It owns its arena and its state: any number of requests of a model run at once.
 
-    A signal handler may raise after any call in the main thread. So the request is taken by one call of C, and given
-    back, like all that must change together, by stores that no call stands between.
+    A signal handler may raise after any call in the main thread. So the request is claimed by one call of C, and
+    released, like all fields that must change together, by stores without a call between them.
     """
 
     def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
-        """`executor` runs what `start_async` starts; None: one of its own."""
+        """`executor` runs asynchronous inferences; None: a new one."""
         manifest = library.manifest
         self._library = library
         self._pool = pool
@@ -54,23 +54,23 @@ class InferRequest:
         self._started: Started | None = None
         self._callback: Callable[[], object] | None = None
         self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
-        self._seen_inputs, self._seen_outputs = manifest.inputs, manifest.outputs  # by the user
-        self._places: dict[object, int] = {}  # of inputs, by the keys that were used before
+        self._seen_inputs, self._seen_outputs = manifest.inputs, manifest.outputs  # the tensors as the user sees them
+        self._places: dict[object, int] = {}  # indices of inputs, by the keys that were used before
         inputs, outputs = len(manifest.inputs), len(manifest.outputs)
         self._input_types = tuple(map(numpy_dtype, manifest.inputs))
         self._output_types = tuple(map(numpy_dtype, manifest.outputs))
-        self._claims: dict[str, object] = {}  # who runs an inference now: a token of the call, or what was started
-        self._bound: list[Array | None] = [None] * inputs  # what `inputs` point at
+        self._claims: dict[str, object] = {}  # owner of the running inference: a token of the call, or a Started
+        self._bound: list[Array | None] = [None] * inputs  # the arrays that `inputs` point at
         optional = [(i, info) for i, info in enumerate(manifest.inputs) if info.default is not None]
         self._defaults = {i: default_of(info, library.weights) for i, info in optional}
-        self._bound_now: set[int] = set()  # of the inputs with defaults
+        self._bound_now: set[int] = set()  # indices of inputs with defaults that are set
         self._staging: list[Array | None] = [None] * inputs
         self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
-        self._recycler: Recycler | None = None  # where results are large
+        self._recycler: Recycler | None = None  # for large results
         self._space = Workspace(library)
         self._cancel = None if manifest.cancel is None else Cancel(self._space.symbols, manifest.cancel)
-        self._resized = True  # do the inputs have other shapes than those that the sizes were taken for?
+        self._resized = True  # True if input shapes differ from those that sizes were computed for
 
         self._input_addresses = (ctypes.c_void_p * inputs)()
         self._output_addresses = (ctypes.c_void_p * outputs)()
@@ -85,10 +85,11 @@ class InferRequest:
         self._pointer = ctypes.addressof(self._request)
 
     def infer(self, inputs: Inputs = None) -> Outputs:
-        """Run the model on `inputs`: an array, a sequence, a mapping by name or index; None: those set before.
+        """Run the model on `inputs`: an array, a sequence, a mapping by name or index; None: the arrays that are set.
 
-        Dense arrays at aligned addresses are read where they are. Outputs are new arrays, unless one was set.
-        UsageError for a wrong name, type or shape; BusyError while it runs in another thread.
+        Dense arrays at aligned addresses are read in place, others are copied. Results are new arrays, unless arrays
+        were set for the outputs. Raises UsageError for a wrong name, type or shape, BusyError while another inference
+        runs, BudgetError for sizes that memory does not suffice for, CancelledError after `cancel`.
         """
         claims, token = self._claims, [_RUN]
         try:
@@ -104,9 +105,10 @@ class InferRequest:
                 del claims[_RUN]
 
     def start_async(self, inputs: Inputs = None, share_inputs: bool = False) -> None:
-        """Start `infer` on the executor: `wait` says when it is done, then `results` are there.
+        """Start `infer` on the executor; `wait` returns when it is done, then `results` holds the results.
 
-        `inputs` are copied unless `share_inputs`: then they must stay as they are until it is done.
+        `inputs` are copied unless `share_inputs`: then they must not change until it is done. Raises UsageError for
+        wrong inputs and BusyError while another inference runs; other errors are raised by `wait`.
         """
         claims, started = self._claims, Started(self._run, self._finished)
         try:
@@ -126,33 +128,34 @@ class InferRequest:
             raise
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until what was started is done, at most `timeout` seconds; False if it is not.
+        """Wait until the started inference is done, at most `timeout` seconds; return False if it is not.
 
         Raises its error, or that of the callback; UsageError in that callback, whose end it would wait for.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while (started := self._started) is not None:
             if timeout is None and self._executor.runs_here():
-                started()  # in another callback, of a thread that it may be queued behind: run it here
+                started()  # called in another callback, whose thread it may be queued behind: run it here
             if not started.wait(None if end is None else max(0.0, end - time.monotonic())):
                 return False
-            if started is self._started:  # the callback has started no other one
+            if started is self._started:  # unless the callback has started another one
                 break
         return True
 
     def wait_for(self, milliseconds: float) -> bool:
-        """Wait, as `wait` does, for milliseconds, OpenVINO's unit."""
+        """Wait, as `wait` does, for a number of milliseconds, OpenVINO's unit."""
         return self.wait(milliseconds / 1e3)
 
     @property
     def error(self) -> BaseException | None:
-        """Error of the inference started last, once it ran; None if it succeeded. For callbacks."""
+        """Error of the last inference that ran; None if it succeeded. For callbacks."""
         return None if self._started is None else self._started.error
 
     def cancel(self) -> None:
-        """Give up the inference that runs or waits: `wait`, or `infer` in its thread, raises CancelledError.
+        """Cancel the running or waiting inference: `wait`, or `infer` in its thread, raises CancelledError.
 
-        Loops of the model end after an iteration. A model without them runs to its end: `infer` returns its results.
+        Loops without a static bound end after an iteration. A model without them runs to its end: `infer` returns its
+        results.
         """
         started = self._started
         if started is not None and not started.done:
@@ -166,12 +169,15 @@ class InferRequest:
         return bool(self._claims)
 
     def set_callback(self, callback: Callable[[Any], object] | None, userdata: object = None) -> None:
-        """Call `callback(userdata)` after each inference of `start_async`, failed ones too; it may start the next."""
+        """Call `callback(userdata)` after each inference of `start_async`, also a failed one; it may start the next."""
         self._refuse_if_busy()
         self._callback = None if callback is None else lambda: callback(userdata)
 
     def set_tensor(self, name: str | int, value: object) -> None:
-        """Bind an input, or an array that an output is written to, which must be dense and aligned."""
+        """Bind the input or output called `name` to the array `value`.
+
+        An output's array must be dense, writable and aligned. Raises UsageError for a wrong name, type or shape.
+        """
         if isinstance(name, int):
             return self.set_input_tensor(name, value)
         if any(name == info.name or name in info.names for info in self._seen_inputs):
@@ -179,13 +185,17 @@ class InferRequest:
         return self.set_output_tensor(find("output", self._seen_outputs, name), value)
 
     def set_input_tensor(self, index: int, value: object) -> None:
-        """Let input `index` be read from the array `value`; it must have the type and a shape of the input."""
+        """Bind input `index` to the array `value`, which must have the input's element type and a shape that it
+        accepts.
+
+        Raises UsageError for a wrong index, type or shape, BusyError while an inference runs.
+        """
         self._refuse_if_busy()
         find("input", self._seen_inputs, index)
         self._set_input(index, value)
 
     def get_input_tensor(self, index: int = 0) -> Array:
-        """The array that input `index` is read from; of an input of fixed size that was not set, a new one of zeros."""
+        """Return the array that input `index` is bound to; for an unset input of fixed size, a new one of zeros."""
         find("input", self._inputs_info, index)
         info = self._inputs_info[index]
         if self._bound[index] is None and (shape := static_shape([info])) is not None:
@@ -195,16 +205,20 @@ class InferRequest:
         return self._input(index)
 
     def get_output_tensor(self, index: int = 0) -> Array:
-        """The array that was set for output `index`, else the one of the last inference."""
+        """Return the array that was set for output `index`, else the one of the last inference."""
         find("output", self._outputs_info, index)
-        given = self._given[index]
-        return given if given is not None else self.results[index]
+        array = self._given[index]
+        return array if array is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
-        """Let output `index` be written into the array `value`; None: into new arrays again."""
+        """Bind output `index` to the array `value`; None: to a new array for each inference.
+
+        The array must be dense, writable and aligned; for a data-dependent output it is flat and large enough. Raises
+        UsageError for another array, BusyError while an inference runs.
+        """
         self._refuse_if_busy()
         find("output", self._outputs_info, index)
-        self._recycler = None  # an array of the user's is not ours to write to later
+        self._recycler = None  # an array of the user must not be reused
         if value is None:
             self._given[index] = None
             self._resized = True
@@ -217,7 +231,7 @@ class InferRequest:
         self._given[index] = array
 
     def get_tensor(self, name: str) -> Array:
-        """The input or, after an inference, the output called `name`."""
+        """Return the input or, after an inference, the output called `name`."""
         if any(name == info.name or name in info.names for info in self._seen_inputs):
             return self._input(find("input", self._seen_inputs, name))
         return self.results[name]
@@ -230,21 +244,21 @@ class InferRequest:
         return Outputs(self._outputs_info, self._results)
 
     def reset_state(self) -> None:
-        """Forget what earlier inferences left: the state is zero again."""
+        """Reset the variables: the state is zero again."""
         self._refuse_if_busy()
         self._variables.reset()
 
     def query_state(self) -> list[VariableState]:
-        """The variables of the model, as this request has them."""
+        """Return the variables of the model in the state of this request."""
         return [VariableState(self._variables, info, self._refuse_if_busy) for info in self._variables.infos]
 
     def release_memory(self) -> None:
-        """Give back working memory, copies of inputs and old results, unless it runs; the next one takes new memory."""
+        """Free working memory, copies of inputs and old results, unless it runs; the next inference allocates anew."""
         claims, token = self._claims, [_RUN]
         try:
             if claims.setdefault(_RUN, token) is not token:
                 return
-            self._resized = True  # so the next inference places the arena
+            self._resized = True  # the next inference allocates an arena
             self._space.release()
             self._recycler = None
             self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
@@ -254,15 +268,17 @@ class InferRequest:
 
     @property
     def arena_bytes(self) -> int:
-        """Working memory that it holds: what the largest of its inferences needed, since memory was released."""
+        """Bytes of working memory: the most that any inference needed since memory was released."""
         return self._space.arena.nbytes
 
     def enable_profiling(self, on: bool = True) -> None:
-        """Take times in the inferences to come."""
+        """Measure the calls' times in later inferences."""
         self._request.profile = address(self._profile) if on else None
 
     def get_profiling_info(self) -> list[CallTime]:
-        """Times of the last inference, in the order of the calls; UsageError if none were taken."""
+        """Return the times of the last inference in seconds, in the order of the calls; UsageError if it was not
+        profiled.
+        """
         if not self._request.profile:
             raise UsageError("profiling: enable_profiling() must be called before the inference, got no call")
         seconds = (self._profile[:, 1] - self._profile[:, 0]) * 1e-9
@@ -270,7 +286,7 @@ class InferRequest:
         return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
 
     def _bind_all(self, inputs: object) -> None:
-        """Bind what is given, and defaults to what is left out."""
+        """Bind the given inputs, and the defaults of absent ones."""
         self._bound_now.clear()
         self._bind_given(inputs)
         for index in self._defaults.keys() - self._bound_now:
@@ -278,7 +294,7 @@ class InferRequest:
 
     def _bind_given(self, inputs: object) -> None:
         infos = self._seen_inputs
-        if type(inputs) is dict or isinstance(inputs, Mapping):  # an abstract class takes long to ask
+        if type(inputs) is dict or isinstance(inputs, Mapping):  # isinstance of an abstract class is slow
             for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
                 index = self._places.get(key)
                 if index is None:
@@ -333,10 +349,10 @@ class InferRequest:
         before = self._bound[index]
         self._resized |= before is None or before.shape != array.shape
         self._input_addresses[index] = where
-        self._bound[index] = array  # alive as long as the code may read it
+        self._bound[index] = array  # keeps it alive as long as the code may read it
 
     def _staged(self, index: int, array: Array) -> Array:
-        """A dense, aligned copy."""
+        """Return a dense, aligned copy."""
         space = self._staging[index]
         if space is None or space.shape != array.shape:
             space, _ = aligned_empty(array.shape, array.dtype, ARENA_ALIGN)
@@ -367,25 +383,25 @@ class InferRequest:
                 if self._cancel is not None:
                     self._cancel.reraise()
                 raise self._space.failure(code)
-            self._resized = True  # until there is memory for them
+            self._resized = True  # until memory is allocated
             self._space.enlarge(self._pool.threads)
             self._take_memory()
-        if self._space.late:
+        if self._space.is_data_dependent:
             results = self._space.cut(results)
         self._results = tuple(results)
-        if self._recycler is not None and not self._space.late:
+        if self._recycler is not None and not self._space.is_data_dependent:
             self._recycler.keep(self._results)
         return Outputs(self._outputs_info, self._results)
 
     def _place(self) -> None:
-        """Sizes of this inference, and an arena that is large enough."""
+        """Compute the sizes of this inference, and allocate a large enough arena."""
         threads = self._pool.threads
-        self._resized = True  # should something raise before there is memory
+        self._resized = True  # in case of an exception before memory is allocated
         self._space.fit(tuple(InferRequest._input(self, i).shape for i in range(len(self._bound))), threads)
         self._request.threads = threads
         sizes = (prod(s) * t.itemsize for s, t in zip(self._space.output_shapes, self._output_types, strict=True))
         new = all(array is None for array in self._given)
-        self._recycler = Recycler() if new and max(sizes, default=0) >= LEAST else None
+        self._recycler = Recycler() if new and max(sizes, default=0) >= MIN_RECYCLED_BYTES else None
         self._take_memory()
 
     def _take_memory(self) -> None:
@@ -394,7 +410,7 @@ class InferRequest:
         self._resized = False
 
     def _targets(self) -> list[Array]:
-        """The arrays that outputs are written to; one for each, of its shape or, if that is late, flat and large."""
+        """Return the arrays for the outputs: of the output's shape, or flat and of its capacity if data-dependent."""
         results: list[Array] = []
         spare = self._recycler.take() if self._recycler is not None else None
         for i, info in enumerate(self._outputs_info):

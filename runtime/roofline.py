@@ -1,4 +1,4 @@
-"""The least time that arithmetic and memory of a machine allow for some work."""
+"""Roofline model: the least time for some work by the arithmetic and the memory bandwidth of a machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """FLOP/s, and bytes/s of each memory level, which is named by the bytes it holds, smallest first."""
+    """FLOP/s, and bytes/s of each memory level, identified by its capacity in bytes, smallest first."""
 
     flops: float
     bandwidth: tuple[tuple[int, float], ...]
@@ -17,11 +17,11 @@ class Roofline:
         return f"limits: {self.flops / 1e9:.0f} GFLOP/s; reading from L2, L3, memory: {levels} GB/s"
 
     def bytes_per_second(self, size: int) -> float:
-        """Bandwidth of the nearest level that holds `size` bytes."""
+        """Return the bandwidth of the nearest level that holds `size` bytes."""
         return next((speed for level, speed in self.bandwidth if size <= level), self.bandwidth[-1][1])
 
     def seconds(self, work: int, traffic: int, footprint: int) -> tuple[float, bool]:
-        """Least time for `work` floating-point operations and `traffic` bytes; whether memory is what limits it.
+        """Return the least time for `work` FLOP and `traffic` bytes, and True if memory is the limit.
 
         Data of a network of `footprint` bytes comes from the level that holds all of it.
         """

@@ -1,4 +1,4 @@
-"""The digest that a compiled model carries of itself, so that damage is noticed before the system maps the file."""
+"""The digest that a compiled model contains of itself, so that damage is detected before the system maps the file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from runtime.elf import ElfFile
 
 
 def digest_of(file: ElfFile) -> bytes:
-    """SHA-256 of all but the seal and the weights: those are large, and have a hash of their own."""
+    """Return the SHA-256 of all but the seal and the weights, which are large and have their own hash."""
     held = any(section.name == WEIGHTS_SECTION for section in file.sections)
     return file.digest(without=(SEAL_SECTION, WEIGHTS_SECTION) if held else (SEAL_SECTION,))
 
 
 def is_whole(file: ElfFile) -> bool:
-    """True if the file is as it was sealed."""
+    """True if the file's digest is the one in its seal."""
     return file.section(SEAL_SECTION) == digest_of(file)
 
 
 def seal(path: Path) -> None:
-    """Put the digest of the file into it."""
+    """Write the digest of the file into its seal."""
     with path.open("r+b") as stream:
         file = ElfFile(stream, path.name)
         digest = digest_of(file)

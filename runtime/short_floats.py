@@ -1,4 +1,4 @@
-"""Formats of floats that NumPy does not have, and numbers as their bits.
+"""Formats of floats that NumPy does not have, and conversion of numbers to their bits.
 
 x = (-1)^sign 2^(exponent - bias) 1.mantissa          subnormals as in IEEE 754
 """
@@ -29,7 +29,7 @@ class Format:
 
     @property
     def finite(self) -> int:
-        """Return the count of codes, from 0 on, that are finite numbers and not negative."""
+        """Number of codes, from 0 on, that are finite numbers and not negative."""
         return min(code for code in (self.sign, self.nan, self.infinite) if code is not None)
 
 
@@ -55,7 +55,7 @@ def bits_of(dtype: DType, numbers: Array) -> Array:
     form = _WIDER[dtype]
     values, size = _values(form), np.abs(numbers)
     middles = (values[1:] + values[:-1]) / 2
-    codes = np.searchsorted(middles, size)  # a tie is rounded down here
+    codes = np.searchsorted(middles, size)  # rounds a tie down
     ties = middles[np.minimum(codes, len(middles) - 1)] == size
     codes = codes + (ties & (codes % 2 == 1))
     nan, infinite = np.isnan(numbers), np.isinf(numbers)
@@ -79,7 +79,7 @@ def _powers(numbers: Array) -> Array:
     """Round to powers of two, ties up."""
     nan = np.isnan(numbers)
     _refuse(numbers, ~nan & ~(numbers > 0), "must be positive")
-    part, exponent = np.frexp(np.where(nan, 1.0, numbers))  # part 2^exponent, part from 1/2 on and below 1
+    part, exponent = np.frexp(np.where(nan, 1.0, numbers))  # numbers = part * 2^exponent, 1/2 <= part < 1
     codes = np.maximum(exponent - 1 + (part >= 0.75) + _POWER_BIAS, 0)
     _refuse(numbers, ~nan & ((codes >= _POWER_NAN) | np.isinf(numbers)), "must be at most 2^127")
     return np.where(nan, _POWER_NAN, codes)

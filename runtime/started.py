@@ -1,4 +1,4 @@
-"""An inference that was started and is waited for: queued, running, done; with its error."""
+"""A started inference: queued, running or done; with its error."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from runtime.waiting import Waiters
 
 
 class Started:
-    """`run` and then `after` as one task, which runs once; what they raise is kept for those who wait."""
+    """`run` and then `after` as one task, which runs once; exceptions are kept for `wait`."""
 
     def __init__(self, run: Callable[[], object], after: Callable[[Started], None]) -> None:
-        """`after` is given this object."""
+        """`after` gets this object as its argument."""
         self._run, self._after = run, after
-        self._begun = threading.Lock()  # taken once, and never given back
-        self._thread: int | None = None  # that runs it
+        self._begun = threading.Lock()  # acquired once, and never released
+        self._thread: int | None = None  # the thread that runs it
         self._waiters = Waiters()
         self._cancelled = False
         self.done = False
@@ -34,7 +34,7 @@ class Started:
         self._waiters.notify()
 
     def give_up(self) -> bool:
-        """Make sure that it never runs, and that nothing waits for it; False if it runs already, or did."""
+        """Prevent it from running and release its waiters; return False if it has begun already."""
         given_up = self._begun.acquire(blocking=False)
         if given_up:
             self.done = True
@@ -51,16 +51,16 @@ class Started:
     def _caught(call: Callable[[], object]) -> BaseException | None:
         try:
             call()
-        except BaseException as error:  # whoever waits gets it, even one that ends a thread
+        except BaseException as error:  # `wait` raises it, even one that ends a thread
             return error
         return None
 
     def cancel(self) -> None:
-        """One that waits never runs, one that runs ends unheeded; both end with a CancelledError."""
+        """Cancel it: if queued it never runs, if running its end is ignored; both end with a CancelledError."""
         self._cancelled = True
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is done, at most `timeout` seconds; False if it is not. Raises its error.
+        """Wait until it is done, at most `timeout` seconds; return False if it is not. Raises its error.
 
         UsageError in the thread that runs it, that is in its own callback: it is done when that returns.
         """

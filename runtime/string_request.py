@@ -1,4 +1,4 @@
-"""Inferences of models with strings: the user sees tensors of strings, compiled code three tensors of numbers each."""
+"""Inferences of models with strings: users handle tensors of strings, compiled code three tensors of numbers each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from runtime.executor import Executor
 from runtime.library import Library, Pool
 from runtime.outputs import Outputs, find
 from runtime.request import InferRequest
-from runtime.strings import PARTS, as_texts, numbered, spell, texts
+from runtime.strings import PARTS, as_texts, encode, numbered, texts
 from runtime.tensors import Array
 
 
 class StringRequest(InferRequest):
-    """InferRequest of a model with strings; indices and names are those of the tensors that the user sees."""
+    """InferRequest of a model with strings; indices and names are those of the user's tensors."""
 
     def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
         super().__init__(library, pool, executor)
@@ -22,18 +22,18 @@ class StringRequest(InferRequest):
         self._output_at, self._seen_outputs = tuple(at for at, _ in outputs), tuple(info for _, info in outputs)
 
     def get_input_tensor(self, index: int = 0) -> Array:
-        """Tensor that was set for input `index`; strings are a new array of them."""
+        """Return the tensor that was set for input `index`; strings in a new array."""
         find("input", self._seen_inputs, index)
         return self._input(index)
 
     def get_output_tensor(self, index: int = 0) -> Array:
-        """Tensor of an output, as `InferRequest.get_output_tensor` gives it."""
+        """Return the tensor of an output, as `InferRequest.get_output_tensor` does."""
         find("output", self._seen_outputs, index)
-        given = self._given[self._output_at[index]]
-        return given if given is not None else self.results[index]
+        array = self._given[self._output_at[index]]
+        return array if array is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
-        """Set an output, as `InferRequest.set_output_tensor` does, but for strings: they are always new arrays."""
+        """Bind an output, as `InferRequest.set_output_tensor` does, except strings, which are always new arrays."""
         find("output", self._seen_outputs, index)
         info = self._seen_outputs[index]
         if info.dtype is DType.STRING:
@@ -56,14 +56,14 @@ class StringRequest(InferRequest):
         if info.dtype is not DType.STRING:
             self._bind(at, value)
             return
-        for k, part in enumerate(spell(as_texts("input", info, value))):
+        for k, part in enumerate(encode(as_texts("input", info, value))):
             self._bind(at + k, part)
 
     def _run(self) -> Outputs:
         return self._joined(super()._run())
 
-    def _joined(self, found: Outputs) -> Outputs:
-        arrays = found.to_tuple()
+    def _joined(self, outputs: Outputs) -> Outputs:
+        arrays = outputs.to_tuple()
         pairs = zip(self._output_at, self._seen_outputs, strict=True)
-        made = (texts(*arrays[at : at + len(PARTS)]) if i.dtype is DType.STRING else arrays[at] for at, i in pairs)
-        return Outputs(self._seen_outputs, tuple(made))
+        tensors = (texts(*arrays[at : at + len(PARTS)]) if i.dtype is DType.STRING else arrays[at] for at, i in pairs)
+        return Outputs(self._seen_outputs, tuple(tensors))

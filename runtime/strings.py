@@ -15,52 +15,52 @@ from runtime.errors import UsageError
 from runtime.manifest import TensorInfo
 from runtime.tensors import Array, fits
 
-PARTS = ("begins", "ends", "symbols")  # in this order, one after another, among a model's inputs or outputs
-MOST = (1 << 31) - 1  # bytes that i32 places can tell
-# Vocabularies hold pieces of characters: bytes that are no UTF-8 come and go as lone surrogates.
+PARTS = ("begins", "ends", "symbols")  # consecutive inputs or outputs of a model, in this order
+MAX_TEXT_BYTES = (1 << 31) - 1  # bytes that i32 places can tell
+# Vocabularies contain pieces of characters: bytes that are not UTF-8 are read and written as lone surrogates.
 ENCODING = ("utf-8", "surrogateescape")
 
 
-def spell(array: Array) -> tuple[Array, Array, Array]:
-    """The three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
-    found = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
-    ends = np.cumsum([len(text) for text in found], dtype=np.int64).reshape(array.shape)
-    if ends.max(initial=0) > MOST:
-        raise UsageError(f"strings: a tensor must have at most {MOST} bytes of text, got {ends.max()}")
-    lengths = np.array([len(text) for text in found], np.int32).reshape(array.shape)
+def encode(array: Array) -> tuple[Array, Array, Array]:
+    """Return the three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
+    encoded = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64).reshape(array.shape)
+    if ends.max(initial=0) > MAX_TEXT_BYTES:
+        raise UsageError(f"strings: a tensor must have at most {MAX_TEXT_BYTES} bytes of text, got {ends.max()}")
+    lengths = np.array([len(text) for text in encoded], np.int32).reshape(array.shape)
     last = ends.astype(np.int32)
-    return last - lengths, last, np.frombuffer(b"".join(found), np.uint8)
+    return last - lengths, last, np.frombuffer(b"".join(encoded), np.uint8)
 
 
 def texts(begins: Array, ends: Array, symbols: Array) -> Array:
-    """The array of str, whose elements are objects: texts keep their zeros at the end, and need no common length."""
+    """Return the array of str, with dtype object: strings keep trailing zeros, and differ in length."""
     data = symbols.tobytes()
-    found = np.empty(begins.shape, object)
+    strings = np.empty(begins.shape, object)
     pairs = zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
-    found.reshape(-1)[:] = [data[low:high].decode(*ENCODING) for low, high in pairs]
-    return found
+    strings.reshape(-1)[:] = [data[low:high].decode(*ENCODING) for low, high in pairs]
+    return strings
 
 
 def as_texts(kind: str, info: TensorInfo, value: object) -> Array:
-    """`value` as an array of strings of the tensor's shape; what its elements are is looked at by `spell`."""
+    """Return `value` as an array of the tensor's shape; `encode` checks its elements."""
     try:
         array = np.asarray(value, object)
     except ValueError as error:
         raise UsageError(f"{kind} '{info.name}': expected {info}, got {type(value).__name__}: {error}") from None
     dtype = cast(Array, value).dtype if isinstance(value, np.ndarray) else array.dtype
-    given = "string" if dtype.kind in "USOT" else dtype
-    if given != "string" or not fits(info, array.shape):
-        raise UsageError(f"{kind} '{info.name}': expected {info}, got {given}[{','.join(map(str, array.shape))}]")
+    target = "string" if dtype.kind in "USOT" else dtype
+    if target != "string" or not fits(info, array.shape):
+        raise UsageError(f"{kind} '{info.name}': expected {info}, got {target}[{','.join(map(str, array.shape))}]")
     return array
 
 
 def joined(infos: Sequence[TensorInfo]) -> tuple[TensorInfo, ...]:
-    """Inputs or outputs as the user sees them: the three tensors of strings are one."""
+    """Return inputs or outputs as users see them: three parts of a tensor of strings are one tensor."""
     return tuple(info for _, info in numbered(infos))
 
 
 def numbered(infos: Sequence[TensorInfo]) -> Iterator[tuple[int, TensorInfo]]:
-    """Tensors, as `joined` gives them, each with the number of its first, or only, part."""
+    """Yield tensors, as `joined` returns them, each with the index of its first, or only, part."""
     at = 0
     while at < len(infos):
         info = infos[at]

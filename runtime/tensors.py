@@ -1,4 +1,4 @@
-"""Arrays as the compiled code takes them: element types, checks with the tensor's name, aligned memory."""
+"""Arrays in the form that compiled code reads: element types, checks that name the tensor, aligned memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from runtime.errors import BudgetError, UnsupportedError, UsageError
 from runtime.manifest import Dim, TensorInfo
 from runtime.short_floats import FORMATS, bits_of
 
-ALLOCATED = 16  # bytes of which addresses that the system allocates are multiples
+MALLOC_ALIGN = 16  # alignment, in bytes, of memory from the system's allocator
 
-Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, which takes long to import
+Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, whose import is slow
 Shape = tuple[int, ...]
 
 _NUMPY = {
@@ -45,7 +45,7 @@ _NUMPY = {
     DType.U2: "u1",
     DType.I2: "i1",
 }
-# Arrays of the package ml_dtypes are known by name: it need not be there.
+# Types of the package ml_dtypes are compared by name: the package may be absent.
 _SAME_BITS = {
     DType.BF16: "bfloat16",
     DType.F8E4M3: "float8_e4m3fn",
@@ -79,14 +79,14 @@ _SHORT = {
 
 
 def numpy_dtype(info: TensorInfo) -> np.dtype[Any]:
-    """NumPy's type for a tensor. bf16 and f8 travel as their bits, types of 4 and 2 bits one element a byte."""
+    """Return NumPy's type for a tensor. bf16 and f8 are stored as their bits, types of 4 and 2 bits in a byte each."""
     if info.dtype not in _NUMPY:
         raise UnsupportedError(f"'{info.name}': elements must be whole bytes, got {info.dtype.value}")
     return np.dtype(_NUMPY[info.dtype])
 
 
 def as_array(kind: str, info: TensorInfo, value: object) -> Array:
-    """`value` as an array of the tensor's type; arrays are never converted, numbers and lists are."""
+    """Return `value` as an array of the tensor's type; arrays are never converted, numbers and lists are."""
     dtype = numpy_dtype(info)
     if isinstance(value, np.ndarray):
         array = cast(Array, value)
@@ -111,30 +111,30 @@ def from_numbers(dtype: DType, value: object, bits: np.dtype[Any]) -> Array:
 
     ValueError or OverflowError for a number that the type does not have.
     """
-    given = np.asarray(value)
-    objects = given.flat if given.dtype.kind == "O" else ()
-    if given.dtype.kind not in "biufO" or not all(isinstance(x, Number) for x in objects):
-        raise ValueError(f"elements must be real numbers, got {given.dtype.name}")
+    numbers = np.asarray(value)
+    objects = numbers.flat if numbers.dtype.kind == "O" else ()
+    if numbers.dtype.kind not in "biufO" or not all(isinstance(x, Number) for x in objects):
+        raise ValueError(f"elements must be real numbers, got {numbers.dtype.name}")
     if dtype in _SHORT_FLOATS:
         return bits_of(dtype, np.asarray(value, np.float64)).astype(bits)
     with np.errstate(over="ignore", invalid="ignore"):
-        made = np.asarray(value, bits)  # not of `given`, which may hold large integers as f64
+        array = np.asarray(value, bits)  # not of `numbers`, where large integers may be f64
     if bits.kind == "f":
-        wrong = np.isinf(made) & ~np.isinf(given.astype(np.float64))
+        wrong = np.isinf(array) & ~np.isinf(numbers.astype(np.float64))
         rule = f"must be at most {np.finfo(bits).max:g}"
     else:
         low, high = _RANGES.get(dtype, (None, None))
-        wrong = made != given
+        wrong = array != numbers
         rule = "must be a value of the type"
         if low is not None:
-            wrong |= (made < low) | (made > high)
+            wrong |= (array < low) | (array > high)
     if wrong.any():
-        raise ValueError(f"a number {rule}, got {given[wrong][0]}")
-    return made
+        raise ValueError(f"a number {rule}, got {numbers[wrong][0]}")
+    return array
 
 
 def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:
-    """`input 'x': expected f32[1,784], got f64[1,784]`"""
+    """Return the error `input 'x': expected f32[1,784], got f64[1,784]`."""
     dtype = _SHORT.get(array.dtype.name, array.dtype.name)
     if not array.dtype.isnative:
         dtype += " of the other byte order"
@@ -142,7 +142,7 @@ def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:
 
 
 def fits(info: TensorInfo, shape: Shape) -> bool:
-    """True if rank, fixed dimensions and ranges allow `shape`; dependences between dimensions are not checked."""
+    """True if rank, fixed dimensions and ranges allow `shape`; relations between dimensions are not checked."""
     return len(shape) == len(info.shape) and all(_dim_fits(d, n) for d, n in zip(info.shape, shape, strict=True))
 
 
@@ -153,7 +153,7 @@ def _dim_fits(dim: int | Dim, extent: int) -> bool:
 
 
 def static_shape(infos: Sequence[TensorInfo]) -> tuple[Shape, ...] | None:
-    """Shapes of all tensors, if none varies."""
+    """Return the shapes of all tensors, or None if one is dynamic."""
     shapes: list[Shape] = []
     for info in infos:
         shape = tuple(d for d in info.shape if isinstance(d, int))
@@ -164,7 +164,7 @@ def static_shape(infos: Sequence[TensorInfo]) -> tuple[Shape, ...] | None:
 
 
 def default_of(info: TensorInfo, weights: int) -> Array:
-    """The value of an input that may be left out, where it lies in the weights; read-only."""
+    """Return the value of an optional input, a read-only view of the weights."""
     shape, dtype = tuple(d for d in info.shape if isinstance(d, int)), numpy_dtype(info)
     size = math.prod(shape) * dtype.itemsize
     memory = (c_char * size).from_address(weights + (info.default or 0))
@@ -173,7 +173,7 @@ def default_of(info: TensorInfo, weights: int) -> Array:
 
 
 def address(array: Array) -> int:
-    """Address of the first element."""
+    """Return the address of the first element."""
     try:
         return addressof(c_char.from_buffer(array))  # type: ignore[arg-type]  # four times as fast as `array.ctypes`
     except (TypeError, ValueError, BufferError):  # read-only, empty, not dense
@@ -181,14 +181,14 @@ def address(array: Array) -> int:
 
 
 def aligned_bytes(count: int) -> Array:
-    """`count` bytes, uninitialised, from a multiple of 64 on."""
+    """Return `count` uninitialised bytes at a multiple of 64."""
     return aligned_empty((count,), np.dtype(np.uint8), ARENA_ALIGN)[0]
 
 
 def aligned_empty(shape: Shape, dtype: np.dtype[Any], align: int) -> tuple[Array, int]:
-    """An uninitialised array at a multiple of `align`, and its address. BudgetError if there is no memory."""
+    """Return an uninitialised array at a multiple of `align`, and its address. BudgetError if there is no memory."""
     try:
-        if align <= ALLOCATED:
+        if align <= MALLOC_ALIGN:
             array = np.empty(shape, dtype)
             return array, address(array)
         space = np.empty(math.prod(shape) * dtype.itemsize + align, np.uint8)

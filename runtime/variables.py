@@ -1,4 +1,4 @@
-"""The variables of a request, which ReadValue and Assign read and set: they stay from one inference to the next.
+"""The variables of a request, which ReadValue and Assign read and set, and which persist between inferences.
 
 for state in request.query_state():
     state.name, state.state             an array, zeros of no size where a dimension varies and nothing is kept
@@ -19,12 +19,12 @@ from runtime.library import Library
 from runtime.manifest import VariableInfo
 from runtime.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
 
-_ENTRY = 8  # bytes of a flag, a place and a size
-_LINE = 64
+_ENTRY_BYTES = 8  # bytes of a flag, an offset or a size
+_LINE_BYTES = 64
 
 
 class Variables:
-    """The state of one request: memory that grows with what is kept, and keeps it."""
+    """The state of one request: memory that grows with the variables' sizes."""
 
     def __init__(self, library: Library, request: Request) -> None:
         """`request` always has the address of the memory."""
@@ -35,21 +35,21 @@ class Variables:
         self.memory = aligned_bytes(0)
 
     def fit(self, symbols: ctypes.Array[ctypes.c_int64]) -> None:
-        """Make room for what these symbols say."""
+        """Allocate memory for the state that these symbols require."""
         self._grow(self._size(ctypes.addressof(symbols)))
 
     def reset(self) -> None:
         self.memory[:] = 0
 
     def forget(self, info: VariableInfo) -> None:
-        """Forget what was set: the variable is as if nothing had set it."""
+        """Reset a variable, as if it had never been set."""
         if info.flag < self.memory.nbytes:
             self._entries(info)[:] = 0
         if info.data is not None:
             self.memory[info.data : info.data + _bytes(info, _shape(info))] = 0
 
     def get(self, info: VariableInfo) -> Array:
-        """A copy of what is kept of the variable; zeros if nothing is."""
+        """Return a copy of a variable's value; zeros if it is not set."""
         shape, place = _shape(info), info.data
         if info.flag >= self.memory.nbytes:  # before the first inference
             return np.zeros(shape, numpy_dtype(info.tensor))
@@ -57,16 +57,16 @@ class Variables:
             place, *sizes = map(int, self._entries(info)[1:])
             for k, n in zip(info.varying, sizes, strict=True):
                 shape = (*shape[:k], n, *shape[k + 1 :])
-        found = self.memory[place : place + _bytes(info, shape)]
-        return found.view(numpy_dtype(info.tensor)).reshape(shape).copy()
+        part = self.memory[place : place + _bytes(info, shape)]
+        return part.view(numpy_dtype(info.tensor)).reshape(shape).copy()
 
     def set(self, info: VariableInfo, value: object) -> None:
-        """UsageError for another type or a shape that the variable cannot have."""
+        """Set a variable; UsageError for another type or a shape that the variable cannot have."""
         array = as_array("variable", info.tensor, value)
         if not fits(info.tensor, array.shape):
             raise mismatch("variable", info.tensor, array)
         place = info.data
-        if place is None:  # behind all that there is: the next inference puts it in its place
+        if place is None:  # behind the allocated part: the next inference moves it to its offset
             place = _lines(max(self.memory.nbytes, self._fixed))
         self._grow(place + _lines(array.nbytes))
         self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -74,21 +74,21 @@ class Variables:
 
     def _grow(self, size: int) -> None:
         if size > self.memory.nbytes:
-            before, made = self.memory, aligned_bytes(size)
-            made[: before.nbytes] = before
-            made[before.nbytes :] = 0
-            where = address(made)
-            # no call stands between these two, so that a signal handler cannot raise in between
+            before, after = self.memory, aligned_bytes(size)
+            after[: before.nbytes] = before
+            after[before.nbytes :] = 0
+            where = address(after)
+            # no call between these two, so that a signal handler cannot raise there
             self._request.state = where
-            self.memory = made
+            self.memory = after
 
     def _entries(self, info: VariableInfo) -> Array:
-        """The flag, and where dimensions vary the place and those dimensions."""
-        return self.memory[info.flag : info.flag + info.entries * _ENTRY].view(np.int64)
+        """Return the flag and, if dimensions are dynamic, the offset and those dimensions."""
+        return self.memory[info.flag : info.flag + info.entries * _ENTRY_BYTES].view(np.int64)
 
 
 class VariableState:
-    """One variable of a request. It is only touched while the request does not run: BusyError otherwise."""
+    """One variable of a request. Accessible only while the request does not run: BusyError otherwise."""
 
     def __init__(self, variables: Variables, info: VariableInfo, idle: Callable[[], None]) -> None:
         """`idle` raises BusyError while an inference runs."""
@@ -101,7 +101,11 @@ class VariableState:
 
     @property
     def state(self) -> Array:
-        """A copy of what the next inference reads; zeros if nothing is kept: then that takes the initial value."""
+        """Value that the next inference reads, as a new array; zeros if the variable is not set.
+
+        A dynamic dimension of an unset variable is 0; the next inference then uses the initial value. Assign an array
+        of the variable's type and shape to set it; UsageError for another one, BusyError while an inference runs.
+        """
         self._idle()
         return self._variables.get(self._info)
 
@@ -111,7 +115,7 @@ class VariableState:
         self._variables.set(self._info, value)
 
     def reset(self) -> None:
-        """Let the next inference take the initial value."""
+        """Reset the variable: the next inference uses the initial value."""
         self._idle()
         self._variables.forget(self._info)
 
@@ -121,12 +125,12 @@ def _shape(info: VariableInfo) -> Shape:
 
 
 def _end(info: VariableInfo) -> int:
-    """Behind the part of a variable that never moves."""
-    return info.flag + info.entries * _ENTRY if info.data is None else info.data + _bytes(info, _shape(info))
+    """Return the end of the part of a variable whose offset is fixed."""
+    return info.flag + info.entries * _ENTRY_BYTES if info.data is None else info.data + _bytes(info, _shape(info))
 
 
 def _lines(count: int) -> int:
-    return -(-count // _LINE) * _LINE
+    return -(-count // _LINE_BYTES) * _LINE_BYTES
 
 
 def _bytes(info: VariableInfo, shape: Shape) -> int:

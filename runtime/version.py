@@ -1,3 +1,3 @@
-"""The version of the project, said once."""
+"""The version of the project, defined once."""
 
 VERSION = "0.1.0"

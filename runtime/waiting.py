@@ -1,8 +1,8 @@
 """Waiting that survives exceptions of signal handlers, KeyboardInterrupt above all.
 
 A handler may raise after any call that the main thread makes, also between taking a lock and the `try` that releases
-it. So nothing here holds a lock that another thread needs: who waits has a lock of its own, and what is taken is taken
-by one call of C and belongs to a token, by which a `finally` finds out whether it is to be given back.
+it. So nothing here holds a lock that another thread needs: each waiting thread has its own lock, and a slot is claimed
+by one call of C for a token, by which a `finally` block finds out whether it must release the slot.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable
 
 
 class Waiters:
-    """Threads that wait until something holds."""
+    """Threads that wait until a condition holds."""
 
     def __init__(self) -> None:
         self._locks: dict[int, threading.Lock] = {}
 
     def wait_for(self, ready: Callable[[], object], timeout: float | None = None) -> bool:
-        """Wait until `ready()` holds, at most `timeout` seconds; False if it does not hold by then."""
+        """Wait until `ready()` holds, at most `timeout` seconds; return False if it does not hold by then."""
         end = None if timeout is None else time.monotonic() + timeout
         while not ready():
             mine = threading.Lock()
@@ -34,7 +34,7 @@ class Waiters:
         return True
 
     def notify(self) -> None:
-        """Let all who wait look again."""
+        """Let all waiting threads check their conditions again."""
         for key in list(self._locks):
             lock = self._locks.pop(key, None)
             if lock is not None:
@@ -42,28 +42,28 @@ class Waiters:
 
 
 class Slots:
-    """Numbered places that tokens take, one at a time."""
+    """Numbered slots that tokens claim, one at a time."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._taken: dict[int, object] = {}
-        self.waiters = Waiters()  # told of every place that becomes free
+        self.waiters = Waiters()  # notified of every slot that becomes free
 
     @property
     def free(self) -> int:
-        """The number of places that nothing has taken."""
+        """Number of slots that are free."""
         return self._count - len(self._taken)
 
     def first(self) -> int | None:
-        """The first place that is free."""
+        """Return the number of the first free slot; None if there is none."""
         return next((i for i in range(self._count) if i not in self._taken), None)
 
     def take(self, token: object) -> int | None:
-        """Give `token` the first free place; None if there is none."""
+        """Give `token` the first free slot and return its number; None if there is none."""
         return next((i for i in range(self._count) if self._taken.setdefault(i, token) is token), None)
 
     def give_back(self, token: object) -> None:
-        """Free the places of `token`."""
+        """Free the slots of `token`."""
         for place, owner in list(self._taken.items()):
             if owner is token:
                 del self._taken[place]

@@ -1,10 +1,10 @@
-"""Weights in a file of their own beside the shared library, mapped into its memory and shared by all processes.
+"""External weights: a file beside the shared library, mapped into its memory and shared by all processes.
 
     m.weights   64 KiB header: magic, JSON {"bytes", "layout", "sha256"}, zeros
-                the weights as the code reads them, up to a multiple of 64 KiB
+                the weights in the layout of the code, padded to a multiple of 64 KiB
 
-`layout` says which code can read them: models that differ only in the values of external weights have the same one.
-A file is never changed in place: those who mapped it would see half of the change. It is replaced.
+`layout` identifies the code that can read them: models that differ only in the values of external weights have the same
+one. A file is never changed in place, because processes that mapped it would see half of the change. It is replaced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from runtime.seal import seal
 
 _MAGIC = b"AOT WEIGHTS 1\n"
 _MAP_FIXED = 16
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 class WeightsInfo(NamedTuple):
@@ -39,12 +39,12 @@ class WeightsInfo(NamedTuple):
 
 
 def beside(library: Path) -> Path:
-    """Path at which the weights of a shared library are looked for: `m.weights` beside `m.so`."""
+    """Return the default path of a shared library's weights: `m.weights` beside `m.so`."""
     return library.with_suffix(".weights")
 
 
 def content_hash(info: WeightsInfo) -> str:
-    """Content hash of a model with external weights."""
+    """Return the content hash of a model with external weights."""
     text = f"{info.layout}:{info.sha256}".encode()
     digest = sha256(len(text))
     digest.update(text)
@@ -52,14 +52,14 @@ def content_hash(info: WeightsInfo) -> str:
 
 
 def padded(size: int) -> int:
-    """Bytes that `size` bytes of weights take in memory and in the file."""
+    """Return the size of `size` bytes of weights in memory and in the file, with padding."""
     return max(1, -(-size // WEIGHTS_PAGE)) * WEIGHTS_PAGE
 
 
 def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) -> None:
-    """Write the file from the weights in order, at once or not at all."""
+    """Write the file from the weights in order, atomically."""
     header = _MAGIC + json.dumps(info._asdict(), sort_keys=True).encode()
-    with replacing(path) as made, made.open("wb") as stream:
+    with replacing(path) as new, new.open("wb") as stream:
         stream.write(header.ljust(WEIGHTS_PAGE, b"\0"))
         for part in parts:
             stream.write(part)
@@ -67,43 +67,44 @@ def write(path: Path, info: WeightsInfo, parts: Iterable[bytes | memoryview]) ->
 
 
 def info_in(manifest: dict[str, object], where: str, key: str = "external") -> WeightsInfo | None:
-    """Entry of the manifest about external, or embedded, weights; None if there are none."""
+    """Return the manifest's entry about external, or embedded, weights; None if there is none."""
     entry = manifest.get(key)
     return None if entry is None else _info(entry, f"{where}: {key} of the manifest")
 
 
 def check_embedded(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> None:
-    """CorruptError unless the weights in the open library, from `offset` on, are those it was made with."""
+    """Raise CorruptError unless the weights in the open library, from `offset` on, have the hash of the manifest."""
     _check_hash(stream, offset, info, name)
 
 
 def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
-    """CorruptError with the reason unless the open file holds the weights that are `wanted`."""
-    found = _header(stream, name)
-    if found.layout != wanted.layout:
-        raise CorruptError(f"weights: {name}: must be those of this model, got those of another: {found.layout[:12]}")
-    _check_contents(stream, found, name)
-    if found.sha256 != wanted.sha256:
+    """Raise CorruptError with the reason unless the open file holds the weights that are `wanted`."""
+    header = _header(stream, name)
+    if header.layout != wanted.layout:
+        raise CorruptError(f"weights: {name}: must be those of this model, got those of another: {header.layout[:12]}")
+    _check_contents(stream, header, name)
+    if header.sha256 != wanted.sha256:
         rule = f"must have the hash {wanted.sha256[:12]} that the model was made with"
-        raise CorruptError(f"weights: {name}: {rule}, got {found.sha256[:12]}; update_weights takes other values")
+        raise CorruptError(f"weights: {name}: {rule}, got {header.sha256[:12]}; update_weights takes other values")
 
 
 def map_into(stream: BinaryIO, address: int, size: int) -> None:
-    """Let the memory from `address` on, which is reserved for it, be the weights of the file."""
+    """Map the weights of the file to the reserved memory at `address`."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
     flags = mmap.MAP_SHARED | _MAP_FIXED
-    made = libc.mmap(address, padded(size), mmap.PROT_READ, flags, stream.fileno(), WEIGHTS_PAGE)
-    if made != address:
+    mapped = libc.mmap(address, padded(size), mmap.PROT_READ, flags, stream.fileno(), WEIGHTS_PAGE)
+    if mapped != address:
         raise OSError(ctypes.get_errno(), f"weights: cannot be mapped: {os.strerror(ctypes.get_errno())}")
 
 
 def update_weights(library: Path | str, weights: Path | str) -> str:
-    """Let the shared library use other weights, `weights`: values of the same model, compiled with external weights.
+    """Replace the external weights of the shared library `library` by those in `weights`.
 
-    Both files are replaced, each at once; models that are loaded keep the old ones. Gives the new content hash.
-    CorruptError if the file does not fit the model's code or is damaged, UsageError if the model holds its weights.
+    They must be other values of the same model, compiled with external weights. Both files are replaced, each
+    atomically; loaded models keep the old ones. Returns the new content hash. Raises CorruptError if `weights` does not
+    fit the model's code or is damaged, UsageError if the library's weights are embedded.
     """
     path, source = Path(library), Path(weights)
     with open_file(path, "weights") as stream:
@@ -114,22 +115,22 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
     if old is None:
         raise UsageError(f"weights: {path}: must be compiled with --weights external, got embedded weights")
     with open_file(source, "weights") as stream:
-        found = _header(stream, str(source))
-        new = WeightsInfo(old.bytes, old.layout, found.sha256)
+        header = _header(stream, str(source))
+        new = WeightsInfo(old.bytes, old.layout, header.sha256)
         check(stream, new, str(source))
         stream.seek(0)
-        with replacing(beside(path)) as made, made.open("wb") as target:
+        with replacing(beside(path)) as new_file, new_file.open("wb") as target:
             copy(stream, target)
     tree |= {"external": new._asdict(), "hash": content_hash(new)}
     changed = json.dumps(tree, sort_keys=True, separators=(",", ":")).encode("ascii")
     if len(changed) != len(text):
         raise CorruptError(f"weights: {path}: the manifest must keep its size of {len(text)} bytes, got {len(changed)}")
-    with replacing(path) as made:
-        with path.open("rb") as stream, made.open("wb") as target:
+    with replacing(path) as new_file:
+        with path.open("rb") as stream, new_file.open("wb") as target:
             copy(stream, target)
             target.seek(offset)
             target.write(changed)
-        seal(made)
+        seal(new_file)
     return content_hash(new)
 
 
@@ -166,11 +167,11 @@ def _check_hash(stream: BinaryIO, offset: int, info: WeightsInfo, name: str) -> 
     stream.seek(offset)
     digest, left = sha256(info.bytes), info.bytes
     while left:
-        data = stream.read(min(_CHUNK, left))
+        data = stream.read(min(_CHUNK_BYTES, left))
         digest.update(data)
         left -= len(data)
         if not data:
             break
     if digest.hexdigest() != info.sha256:
-        found = digest.hexdigest()[:12]
-        raise CorruptError(f"weights: {name}: must have the hash {info.sha256[:12]}, got {found}: edited or damaged")
+        actual = digest.hexdigest()[:12]
+        raise CorruptError(f"weights: {name}: must have the hash {info.sha256[:12]}, got {actual}: edited or damaged")

@@ -1,4 +1,4 @@
-"""The memory of a request: symbols, arena and outputs, as large as its inputs and the sizes that it computes need.
+"""The memory of a request: symbols, arena and outputs, sized for its inputs and for the sizes that it computes.
 
 fit(input shapes) -> symbols, output shapes, arena       enlarge()  once the model has computed a larger size
 """
@@ -17,7 +17,7 @@ from runtime.tensors import Array, Shape, aligned_bytes, static_shape
 
 
 class Workspace:
-    """Working memory of one request. `output_shapes` has one dimension for a late output: its elements at most."""
+    """Working memory of one request. `output_shapes` of a data-dependent output: its capacity in elements."""
 
     def __init__(self, library: Library) -> None:
         manifest = library.manifest
@@ -26,16 +26,16 @@ class Workspace:
         self._threads = 0
         self._bytes = [info.dtype.stored_bytes for info in manifest.outputs]
         self._ranks = [len(info.shape) for info in manifest.outputs]
-        self.late = any(info.late for info in manifest.outputs)
+        self.is_data_dependent = any(info.late for info in manifest.outputs)
         self.varies = static_shape(manifest.inputs) is None or static_shape(manifest.outputs) is None
         self.varies |= bool(manifest.late)
         self.output_shapes: tuple[Shape, ...] = static_shape(manifest.outputs) or ()
         self.symbols = (ctypes.c_int64 * manifest.stored)()
-        self._affordable = self.symbols[:]  # with capacities that there is memory for
+        self._affordable = self.symbols[:]  # symbols whose capacities there is memory for
         self.arena = aligned_bytes(0)
 
     def fit(self, shapes: tuple[Shape, ...], threads: int) -> None:
-        """Take the sizes for inputs of these shapes; UsageError if they do not fit each other, BudgetError."""
+        """Compute sizes and allocate memory for inputs of these shapes; UsageError if they disagree, BudgetError."""
         if (shapes, threads) == (self._shapes, self._threads):
             return
         try:
@@ -45,13 +45,13 @@ class Workspace:
             _afford("working memory", size)
             if size > self.arena.nbytes:
                 self.arena = aligned_bytes(size)
-        except BaseException:  # all is taken anew, even for the shapes before
+        except BaseException:  # recompute everything next time, even for the same shapes
             self.symbols[:], self._shapes = self._affordable, None
             raise
         self._shapes, self._threads, self._affordable = shapes, threads, self.symbols[:]
 
     def enlarge(self, threads: int) -> None:
-        """Take the sizes again, for the capacities that the inference has raised."""
+        """Compute sizes and allocate memory again, for the capacities that the inference has raised."""
         shapes, self._shapes = self._shapes, None
         assert shapes is not None
         self.fit(shapes, threads)
@@ -61,13 +61,13 @@ class Workspace:
         self._shapes = None
 
     def cut(self, results: list[Array]) -> list[Array]:
-        """The outputs with the shapes that the inference gave them; the same memory."""
+        """Return views of the outputs with the shapes that the inference computed."""
         shapes = self._late_shapes()
         infos = self._manifest.outputs
         return [_view(a, s) if i.late else a for a, s, i in zip(results, shapes, infos, strict=True)]
 
     def failure(self, code: int) -> AotError:
-        """Why `infer` returned an error code."""
+        """Return the error for an error code of `infer`."""
         names = (*self._manifest.symbols, *self._manifest.late)
         values = dict(zip(names, self.symbols, strict=False))
         if code == ERROR_VALUE:
@@ -80,18 +80,18 @@ class Workspace:
         return InternalError(f"infer: {text}")
 
     def _resolved(self, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-        """Symbols are set from the input shapes; the output shapes that follow."""
+        """Set symbols from the input shapes, and return the resulting output shapes."""
         flat = [extent for shape in shapes for extent in shape]
-        given = (ctypes.c_int64 * len(flat))(*flat)
-        made = (ctypes.c_int64 * sum(self._ranks))()
+        input_dims = (ctypes.c_int64 * len(flat))(*flat)
+        output_dims = (ctypes.c_int64 * sum(self._ranks))()
         symbols = ctypes.addressof(self.symbols)
-        code = self._library.shapes(ctypes.addressof(given), symbols, ctypes.addressof(made))
+        code = self._library.shapes(ctypes.addressof(input_dims), symbols, ctypes.addressof(output_dims))
         if code == ERROR_SIZE:
             raise BudgetError(self._library.error_text(code))
         if code:
             raise UsageError(f"inputs: {disagreement(self._manifest.inputs, self._manifest.rules, shapes)}")
-        known = self._parted(made)
-        if not self.late:
+        known = self._parted(output_dims)
+        if not self.is_data_dependent:
             return known
         sizes = (ctypes.c_int64 * len(known))()
         self._library.output_sizes(symbols, ctypes.addressof(sizes))
@@ -117,6 +117,6 @@ def _view(array: Array, shape: Shape) -> Array:
 
 
 def _afford(what: str, size: int) -> None:
-    """A size that comes from data may be absurd: it is refused before the system looks for so much."""
+    """Raise BudgetError for an absurd data-dependent size, before the system is asked for that much memory."""
     if size > memory():
         raise BudgetError(f"infer: {what} must take at most {memory()} bytes, as many as this machine has, got {size}")

@@ -248,7 +248,7 @@ def test_outputs_are_checked_before_the_work(library: Path, tmp_path: Path) -> N
     late = aot("compile", MODEL, "-o", tmp_path / "m.so", "--header", tmp_path / "absent" / "m.h", code=2)
     assert "read" not in late.stderr and not (tmp_path / "m.so").exists()
     error = aot("run", library, tmp_path / "absent.npy", "-o", tmp_path / "absent" / "x.npz", code=2).stderr
-    assert "must lie in a folder that exists" in error
+    assert "must be in a folder that exists" in error
 
 
 def test_the_model_is_not_overwritten(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sentences that a reader must decode: docstrings that begin like an answer without its question."""
+"""Sentences that a reader must decode: docstrings that begin like an answer; and constants named by no noun."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = ("aot", "codegen", "runtime")
 ANSWERS = "Of What Those These With Without As Whether Where Which Who Whose How Does Is Are May Can Has Do".split()
 RIDDLES = re.compile(rf"({'|'.join(ANSWERS)}) ")
+NAMED_FOLDERS = (
+    "aot/opset",
+    "aot/ir",
+    "aot/passes",
+    "aot/frontends",
+    "aot/writers",
+    "runtime",
+    "codegen/ir",
+    "codegen/script",
+)
+BARE = re.compile(r"_?(FAR|MANY|FEW|MOST|LEAST|LONGEST|LARGEST|DEEPEST|SMALL|TINY|WIDE|NARROW|CLOSE)")
 
 
 def docstrings(path: Path) -> list[tuple[str, str]]:
@@ -31,6 +42,20 @@ def test_docstrings_are_sentences(folder: str) -> None:
     found = [(path.relative_to(ROOT), name, text.split("\n")[0]) for path in files for name, text in docstrings(path)]
     riddles = [f"{p}: {n}: {s}" for p, n, s in found if RIDDLES.match(s) or s.rstrip().endswith("?")]
     assert not riddles, f"{len(riddles)} docstrings:\n" + "\n".join(riddles)
+
+
+@pytest.mark.parametrize("folder", NAMED_FOLDERS)
+def test_constants_are_named_by_nouns(folder: str) -> None:
+    trees = [(path, ast.parse(path.read_text())) for path in sorted((ROOT / folder).rglob("*.py"))]
+    names = [
+        (path, t.id)
+        for path, tree in trees
+        for n in tree.body
+        if isinstance(n, ast.Assign)
+        for t in n.targets
+        if isinstance(t, ast.Name)
+    ]
+    assert [f"{path.relative_to(ROOT)}: {name}" for path, name in names if BARE.fullmatch(name)] == []
 
 
 def test_public_names_of_the_python_api_have_docstrings() -> None:

@@ -21,7 +21,7 @@ class Builder:
         self.graph, self.origin = graph, origin
 
     def __call__(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> OutPort:
-        """Output 0 of a new node."""
+        """Add a node and return its output 0."""
         return self.node(op, *inputs, outputs=outputs, name=name).out_port(0)
 
     def node(self, op: Op, *inputs: OutPort | Any | None, outputs: int = 1, name: str = "") -> Node:
@@ -36,11 +36,11 @@ class Builder:
 
     def _number(self, value: Any, like: OutPort | None) -> OutPort:
         if like is None:
-            raise InternalError("a number needs a port beside it that says its type")
+            raise InternalError("a number needs a port beside it, which gives its type")
         return self.const(value, like.type.dtype)
 
     def __getattr__(self, type: str) -> Callable[..., OutPort]:
-        """`build.Relu(x)`; attributes as keywords: `build.MatMul(a, b, transpose_b=True)`."""
+        """Return a function that adds nodes of a type: `build.Relu(x)`, `build.MatMul(a, b, transpose_b=True)`."""
         cls = operation(type)
         if cls is None:
             raise AttributeError(f"no operation {type!r}")

@@ -1,4 +1,4 @@
-"""Connections between ports: how a tensor is led elsewhere."""
+"""Connections between ports: a tensor is led to other nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runtime.errors import InternalError
 
 
 class Output(Protocol):
-    """Port at which a connection begins, as far as it needs it."""
+    """The methods that a connection needs of the port at which it begins."""
 
     names: tuple[str, ...]
 
@@ -18,7 +18,7 @@ class Output(Protocol):
 
 
 class Input(Protocol):
-    """Port at which a connection ends, as far as it needs it."""
+    """The methods that a connection needs of a port at which it ends."""
 
     def connect(self, source: Any) -> None: ...
 
@@ -26,7 +26,7 @@ class Input(Protocol):
 
 
 class Inserted(Protocol):
-    """A node."""
+    """The methods that a connection needs of a node that is inserted."""
 
     def in_port(self, idx: int = 0) -> Any: ...
 
@@ -39,7 +39,7 @@ End = TypeVar("End", bound=Input)
 
 @dataclass(slots=True)
 class Connection(Generic[Begin, End]):
-    """A tensor's way from its source to some of its destinations."""
+    """The path of a tensor from its source to some of its destinations."""
 
     source: Begin | None
     destinations: list[End]
@@ -56,7 +56,7 @@ class Connection(Generic[Begin, End]):
         return list(self.destinations)
 
     def set_source(self, port: Begin) -> None:
-        """Readers read `port`; the old source's tensor names move along."""
+        """Let the destinations read `port`; the tensor names of the old source move along."""
         if self.source is not None:
             port.add_tensor_names(self.source.names)
         for destination in self.destinations:

@@ -1,4 +1,4 @@
-"""Dimensions that only run time knows, in their shortest form: equal ones should be equal expressions.
+"""Dynamic dimensions in their shortest form, so that equal dimensions are equal expressions.
 
 ((h + 1) // 2 + 1) // 2  ->  (h + 3) // 4          max(n, max(min(n, 9), n))  ->  n
 """
@@ -13,14 +13,14 @@ from codegen.ir.loops import Const, Expr, Prim, prim
 from runtime.abi import DType
 
 
-def may_be_negative(dim: int | Expr) -> bool:
+def can_be_negative(dim: int | Expr) -> bool:
     """True if a dimension is made of data-dependent numbers of unknown sign."""
     return not isinstance(dim, int) and any(v.low < 0 for v in variables(dim)) and bounds(normal(dim, {}))[0] < 0
 
 
 @lru_cache(maxsize=1 << 14)
 def shortest(dim: Expr) -> Expr:
-    """The normal form, with nested quotients merged and extremes that say nothing removed."""
+    """Return the normal form, with nested quotients merged and redundant operands of min and max removed."""
     return _shortest(dim, {})
 
 
@@ -46,15 +46,18 @@ def _once(e: Expr, memo: dict[Expr, Expr]) -> Expr:
 
 
 def _quotient(a: Affine, n: int) -> Expr:
-    """(x // m + c) // n = (x + c * m) // (m * n), for integers c."""
+    """Return (x // m + c) // n as (x + c * m) // (m * n), for integers c."""
     while True:
         whole = (t for t, c in a.terms.items() if c == 1 and isinstance(t, Prim) and t.fn == "floordiv")
         inner = [t for t in whole if _number(t.args[1]) > 0]
         if not inner:
-            made = normal(a.expr() // n, {}).expr()
-            if not isinstance(made, Prim) or made.fn != "floordiv" or not 0 < _number(made.args[1]) < n:
-                return made
-            a, n = normal(made.args[0], {}), _number(made.args[1])  # a common factor is gone
+            quotient = normal(a.expr() // n, {}).expr()
+            if not isinstance(quotient, Prim) or quotient.fn != "floordiv" or not 0 < _number(quotient.args[1]) < n:
+                return quotient
+            a, n = (
+                normal(quotient.args[0], {}),
+                _number(quotient.args[1]),
+            )  # the normal form has divided out common factors
             continue
         x, m = inner[0].args[0], _number(inner[0].args[1])
         rest = a.plus(Affine({inner[0]: 1}), -1)
@@ -66,13 +69,13 @@ def _number(e: Expr) -> int:
 
 
 def _extreme(fn: str, args: tuple[Expr, ...]) -> Expr:
-    """Each argument once; max(a, min(a, b)) = a."""
+    """Keep each operand of a min or max once; max(a, min(a, b)) = a."""
     other = "min" if fn == "max" else "max"
     parts = dict.fromkeys(p for a in args for p in _flat(fn, a))
     nested = {p for p in parts if isinstance(p, Prim) and p.fn == other}
-    kept = [p for p in parts if p not in nested or not any(q in parts for q in _flat(other, p))]
-    total = kept[0]
-    for p in sorted(kept[1:], key=repr):
+    operands = [p for p in parts if p not in nested or not any(q in parts for q in _flat(other, p))]
+    total = operands[0]
+    for p in sorted(operands[1:], key=repr):
         total = normal(prim(fn, total, p), {}).expr()
     return total
 

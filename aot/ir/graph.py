@@ -1,9 +1,9 @@
-"""Graph, Node, Port, Connection: how networks are walked and changed.
+"""Graph, Node, Port, Connection: the classes to walk and to change networks by.
 
     node.in_port(0).get_source() -> out port        port.connect(other)        connection.insert_node(node)
     node.out_port(0).get_destinations() -> in ports port.disconnect()          port.data.get_shape(), get_value()
 
-Links live in the ports alone; types are inferred when they are asked for, and forgotten when something above changes.
+Links live in the ports alone; types are inferred on demand, and forgotten when a producer changes.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
 from aot.ir.deferred import Deferred, value_of
-from aot.ir.inference import FOLD_LIMIT, Named, few_integers, infer_outputs, name_outputs
+from aot.ir.inference import MAX_FOLD_ELEMENTS, Named, has_few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
 from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, Shape, TensorType
 from runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
 
-__all__ = ["FOLD_LIMIT", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
+__all__ = ["MAX_FOLD_ELEMENTS", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
 
 
 class InPort:
@@ -42,7 +42,7 @@ class InPort:
         return Connection(self.source, [self])
 
     def connect(self, source: OutPort) -> None:
-        """Read from `source`, whatever was read before. UsageError if it is an input, too."""
+        """Replace the source by `source`. Raises UsageError if `source` is an input that has no source of its own."""
         other: object = source
         if isinstance(other, InPort):
             raise UsageError(f"connect: an input reads an output, got {other} for {self}")
@@ -73,7 +73,7 @@ class InPort:
 
 
 class OutPort:
-    """An output of a node: a tensor with a type, perhaps a known value, and the names users gave it."""
+    """An output of a node: a tensor with a type, a value if it is known at compile time, and the user's names."""
 
     __slots__ = ("destinations", "idx", "names", "node")
 
@@ -123,12 +123,12 @@ class OutPort:
         return self.node.operands()[self.idx].value
 
     def symbols(self) -> Array:
-        """The value, with symbols for integers that only run time knows; UnsupportedError if it is no few integers."""
-        found = self.node.symbols()[self.idx][0]
-        if found is None:
-            rule = "sizes are a few integers, and how many must be known"
+        """Return the value, with symbols for unknown integers; UnsupportedError unless it has a few integers."""
+        values = self.node.symbols()[self.idx][0]
+        if values is None:
+            rule = "sizes must be a few integers, and their number must be known"
             raise UnsupportedError(f"{self.node.name}: {rule}, got {self.type}")
-        return found
+        return values
 
     @property
     def label(self) -> str:
@@ -170,7 +170,7 @@ class OutPort:
         return self.names
 
     def replace_by(self, other: OutPort) -> None:
-        """All readers read `other` instead; names move along."""
+        """Let all consumers read `other` instead; names move along."""
         for port in self.get_destinations():
             port.connect(other)
         other.add_tensor_names(self.names)
@@ -254,13 +254,13 @@ class Node:
         return self._inputs[-1]
 
     def add_output_port(self) -> OutPort:
-        """One more output; the operation must be exchanged for one that gives it."""
+        """Add an output; the operation must be exchanged for one that has it."""
         self._outputs.append(OutPort(self, len(self._outputs)))
         self.forget_types()
         return self._outputs[-1]
 
     def delete_input_port(self, idx: int) -> None:
-        """Ports behind it move up."""
+        """Remove an input; the ports behind it move up."""
         self.in_port(idx).disconnect()
         del self._inputs[idx]
         for i, port in enumerate(self._inputs):
@@ -274,18 +274,18 @@ class Node:
         return self.in_port(idx).data
 
     def input(self, idx: int = 0) -> Operand:
-        """Operand of an input."""
+        """Return the operand of an input."""
         port = self.source(idx)
         return port.node.operands()[port.idx]
 
     def constant(self, idx: int) -> Array | None:
-        """Value of an input where it is connected and known."""
+        """Return the value of an input if it is connected and known, else None."""
         if idx >= len(self._inputs) or self._inputs[idx].source is None:
             return None
         return self.source(idx).value
 
     def forget_types(self) -> None:
-        """The types of this node's outputs, and of all below, are to be inferred anew."""
+        """Forget the inferred types of this node and of all nodes below it."""
         stack: list[Node] = [self]
         while stack:
             node = stack.pop()
@@ -294,12 +294,12 @@ class Node:
                 stack.extend(p.node for out in node._outputs for p in out.destinations)
 
     @property
-    def inferred(self) -> bool:
+    def is_inferred(self) -> bool:
         """True if its types have been inferred."""
         return self._operands is not None
 
     def operands(self) -> tuple[Operand, ...]:
-        """Operands of the outputs; inferred if need be, producers first."""
+        """Return the operands of the outputs; they are inferred if necessary, producers first."""
         if self._operands is None:
             for node in self.graph.above(self):
                 if node._operands is None:
@@ -308,8 +308,8 @@ class Node:
         return self._operands
 
     def give(self, operand: Operand | None) -> None:
-        """Set `given`."""
-        if operand is None or self.given is None or not operand.same(self.given):
+        """Set `given`, the operand that a body's Parameter gets."""
+        if operand is None or self.given is None or not operand.is_same(self.given):
             self.given = operand
             self.forget_types()
 
@@ -331,7 +331,7 @@ class Node:
             raise
 
     def symbols(self) -> tuple[Named, ...]:
-        """The outputs' values as far as they are known, else symbols for their elements; None where they have none."""
+        """Return the outputs' values as far as they are known, else symbols for their elements, else None."""
         if self._symbols is None:
             for node in producers_first([self], Node._computed_from, lambda n: n.name):
                 node._named()
@@ -339,13 +339,13 @@ class Node:
         return self._symbols
 
     def asked(self, idx: int) -> Named:
-        """Symbols of an output that were asked for, and True if they are its own names."""
+        """Return the symbols of an output that were asked for, and True if they stand for its own elements."""
         return (None, False) if self._symbols is None else self._symbols[idx]
 
     def _computed_from(self) -> list[Node]:
         """The nodes whose symbols say what this one's values are, if its operation can compute with symbols."""
         ports = [p for p in self.sources() if p is not None and p.node.operands()[p.idx].value is None]
-        able = self._op.symbolic and self.given is None and all(few_integers(p.type) for p in ports)
+        able = self._op.symbolic and self.given is None and all(has_few_integers(p.type) for p in ports)
         return [p.node for p in ports if p.node._symbols is None] if able else []
 
     def _named(self) -> None:
@@ -371,8 +371,8 @@ class Graph:
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
     parameters: list[Node] = field(default_factory=list[Node])
     results: list[Node] = field(default_factory=list[Node])
-    sinks: list[Node] = field(default_factory=list[Node])  # Assign: kept alive without a reader
-    scope: str = ""  # begins the names of symbols; each graph inside of a node has its own
+    sinks: list[Node] = field(default_factory=list[Node])  # Assign: live without consumers
+    scope: str = ""  # prefix of the names of symbols; each graph inside of a node has its own
     rt_info: dict[str, object] = field(default_factory=dict[str, object])
     defaults: dict[int, Array] = field(default_factory=dict[int, Array])  # values of parameters that may be left out
     strings: dict[int, str] = field(default_factory=dict[int, str])  # parameters, results: the strings they are part of
@@ -411,9 +411,9 @@ class Graph:
         return node
 
     def remove(self, node: Node) -> None:
-        """Only a node that nobody reads."""
+        """Remove a node that has no consumers."""
         if any(p.destinations for p in node.out_ports().values()):
-            raise InternalError(f"{node.name} is still read")
+            raise InternalError(f"{node.name}: it still has consumers")
         for port in node.in_ports().values():
             port.disconnect()
         del self.nodes[node.id]
@@ -433,8 +433,8 @@ class Graph:
         self._order = None
 
     def above(self, node: Node) -> Iterator[Node]:
-        """The nodes whose types `node` needs and that are not inferred, producers first, itself last."""
-        return producers_first([node], lambda n: (p for p in _producers(n) if not p.inferred), lambda n: n.name)
+        """Yield the nodes without inferred types that `node` needs, producers first, `node` last."""
+        return producers_first([node], lambda n: (p for p in _producers(n) if not p.is_inferred), lambda n: n.name)
 
     def get_op_nodes(self, type: str | None = None) -> list[Node]:
         """Return the operations, or those of a type, spelled as here or as in IR files: `Relu` or `ReLU`."""

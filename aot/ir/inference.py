@@ -20,11 +20,12 @@ from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError
 
-Named = tuple[Array | None, bool]  # symbols for a value, and whether they are names of its own
+Named = tuple[Array | None, bool]  # symbols for a value; True if they stand for its own elements
 MAX_ELEMENTS = 1 << 48
-FOLD_LIMIT = 1 << 16  # elements of a value that inference computes on the way; larger ones are folded by the pass
-UNDEFINED = (ArithmeticError, LookupError, MemoryError, ValueError)  # of references: then compiled code has the meaning
-SYMBOLS_LIMIT = 64  # elements of a value that symbols stand for
+MAX_FOLD_ELEMENTS = 1 << 16  # elements of a value that inference computes; larger values are folded by the pass
+# Errors of references for inputs without a defined result, which are left to compiled code.
+UNDEFINED_RESULTS = (ArithmeticError, LookupError, MemoryError, ValueError)
+MAX_SYMBOLS = 64  # elements at most of a value that symbols stand for
 
 
 def infer_outputs(
@@ -56,23 +57,23 @@ def infer_outputs(
 
 
 def _explained(error: Exception, name: str, inputs: Sequence[Operand | None]) -> AotError:
-    """Error with an explanation, as far as the inputs give one."""
+    """Return the error with an explanation, as far as the inputs give one."""
     match error:
         case TypeError() if "argument" in str(error):
             return ShapeError(f"{name}: {len(inputs)} inputs do not fit it ({error})")
         case RecursionError():
-            return BudgetError(f"{name}: sizes that only run time knows are combined too often")
+            return BudgetError(f"{name}: dynamic sizes are combined too often")
         case MemoryError():
             return BudgetError(f"{name}: inference needs more memory than there is{': ' if str(error) else ''}{error}")
-        case ArithmeticError() | IndexError() | ValueError():  # a dimension that is not there, a size of 0
-            given = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
-            return ShapeError(f"{name}: ranks, sizes or values of the inputs do not fit it, got {given}")
+        case ArithmeticError() | IndexError() | ValueError():  # a dimension that does not exist, a size of 0
+            types = ", ".join("nothing" if i is None else str(i.type) for i in inputs)
+            return ShapeError(f"{name}: ranks, sizes or values of the inputs do not fit it, got {types}")
         case _:
             return InternalError(f"{name}: inference failed: {error!r}")
 
 
 def _check_size(name: str, type: TensorType) -> None:
-    """ShapeError for sizes below 0, BudgetError for a tensor that no memory holds."""
+    """Raise ShapeError for sizes below 0, BudgetError for a tensor that no memory holds."""
     if any(isinstance(n, int) and n < 0 for n in type.dims or ()):
         raise ShapeError(f"{name}: dimensions must not be negative, got {type}")
     if type.is_static and prod(n or 1 for n in type.static_shape) > MAX_ELEMENTS:
@@ -80,9 +81,9 @@ def _check_size(name: str, type: TensorType) -> None:
 
 
 def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None:
-    """ModelError if the data, the first input, has elements of a type that the operation does not have."""
+    """Raise ModelError if the data, the first input, has an element type that the operation does not accept."""
     data = inputs[0] if inputs else None
-    if data is not None and not op.elements.hold(data.dtype):
+    if data is not None and not op.elements.include(data.dtype):
         raise ModelError(f"{name}: elements must be of type {op.elements.value}, got {data.dtype.value}")
     alike = [o.dtype for i, o in enumerate(inputs) if o is not None and i in op.uniform]
     if len(set(alike)) > 1:
@@ -90,7 +91,7 @@ def _check_elements(op: Op, inputs: Sequence[Operand | None], name: str) -> None
 
 
 def _check_count(cls: type[Op], count: int, name: str) -> None:
-    """ModelError for fewer or more inputs than the operation has."""
+    """Raise ModelError for fewer or more inputs than the operation has."""
     least, most = arity(cls)
     if count < least or (most is not None and count > most):
         several = f"{least} to {most}" if most is not None and most > least else f"{least} or more"
@@ -100,7 +101,7 @@ def _check_count(cls: type[Op], count: int, name: str) -> None:
 
 @lru_cache(maxsize=4096)
 def arity(cls: type[Op]) -> tuple[int, int | None]:
-    """The least and the most inputs (None: any number): as declared, or by the first method that lists them."""
+    """Return the least and the greatest number of inputs (None: unbounded), as declared or by the methods."""
     if cls.arity is not None:
         return cls.arity
     if issubclass(cls, RegionOp):
@@ -118,38 +119,38 @@ def arity(cls: type[Op]) -> tuple[int, int | None]:
 
 @lru_cache(maxsize=4096)
 def _required(cls: type[Op], count: int) -> frozenset[int]:
-    """Inputs that an operation cannot do without."""
+    """Return the indices of the inputs that an operation requires."""
     if issubclass(cls, RegionOp):
         return frozenset()
-    found: set[int] = set()
+    required: set[int] = set()
     for i, p in enumerate(list(signature(cls.infer).parameters.values())[1:]):
         if p.kind is Parameter.VAR_POSITIONAL:
-            found |= set() if "None" in str(p.annotation) else set(range(i, count))
+            required |= set() if "None" in str(p.annotation) else set(range(i, count))
         elif p.default is Parameter.empty:
-            found.add(i)
-    return frozenset(found)
+            required.add(i)
+    return frozenset(required)
 
 
 def _values(
     op: Op, inputs: Sequence[Operand | None], types: tuple[TensorType, ...], regions: Mapping[str, object]
 ) -> Sequence[Array | None]:
-    small = all(t.is_static and prod(t.static_shape) <= FOLD_LIMIT for t in types)
-    read = all(i is None or i.value is None or i.value.size <= FOLD_LIMIT for i in inputs)
+    small = all(t.is_static and prod(t.static_shape) <= MAX_FOLD_ELEMENTS for t in types)
+    read = all(i is None or i.value is None or i.value.size <= MAX_FOLD_ELEMENTS for i in inputs)
     if not small or not read or regions:
         return [None] * len(types)
     try:
         with np.errstate(all="ignore"):
             known = bool(inputs) and all(i is None or i.value is not None for i in inputs)
-            found = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
-    except UNDEFINED:
-        found = None
+            values = op.fold(*inputs) if not known or is_quick(op, inputs, types) else None
+    except UNDEFINED_RESULTS:
+        values = None
     except TypeError:  # a symbol where a number is needed
         if not any(i is not None and i.value is not None and i.value.dtype == object for i in inputs):
             raise
-        found = None
-    if found is None:
+        values = None
+    if values is None:
         return [None] * len(types)
-    return [held(value, t.dtype) for value, t in zip(found, types, strict=True)]
+    return [held(value, t.dtype) for value, t in zip(values, types, strict=True)]
 
 
 def _constant_dtype(op: Op, data: Array) -> DType:
@@ -157,23 +158,23 @@ def _constant_dtype(op: Op, data: Array) -> DType:
     return declared if isinstance(declared, DType) else dtype_of(data)
 
 
-def few_integers(type: TensorType) -> bool:
+def has_few_integers(type: TensorType) -> bool:
     """True if symbols may stand for the elements of a tensor."""
     whole = not type.dtype.is_float and type.dtype is not DType.STRING
-    return whole and type.is_static and prod(type.static_shape) <= SYMBOLS_LIMIT
+    return whole and type.is_static and prod(type.static_shape) <= MAX_SYMBOLS
 
 
 def named(name: str, type: TensorType) -> Array:
-    """A symbol for each element of a tensor of integers."""
+    """Return a symbol for each element of a tensor of integers."""
     low, extent = _range(type.dtype)
-    found = np.empty(type.static_shape, object)
-    for at in range(found.size):
-        found.reshape(-1)[at] = Var(f"{name}_{at}" if found.ndim else name, extent, low)
-    return found
+    symbols = np.empty(type.static_shape, object)
+    for at in range(symbols.size):
+        symbols.reshape(-1)[at] = Var(f"{name}_{at}" if symbols.ndim else name, extent, low)
+    return symbols
 
 
 def _range(dtype: DType) -> tuple[int, int | None]:
-    """Range of integers of a type; wide types have no end that says anything about a size."""
+    """Return the range of an integer type; None for the upper end of a wide type, which bounds no size."""
     if dtype is DType.BOOL:
         return 0, 2
     bits = dtype.bits - (1 if dtype.is_signed else 0)
@@ -181,13 +182,13 @@ def _range(dtype: DType) -> tuple[int, int | None]:
 
 
 def with_symbols(op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Array | None] | None:
-    """The outputs' values from those of the inputs, which hold symbols; None if that cannot be computed."""
+    """Return the outputs' values, given inputs that hold symbols; None if they cannot be computed."""
     if not op.symbolic or any(o is not None and o.value is None for o in inputs):
         return None
     try:
         with np.errstate(all="ignore"):
-            found = op.fold(*inputs)
-        return None if found is None else [held(v, o.dtype) for v, o in zip(found, outputs, strict=True)]
+            values = op.fold(*inputs)
+        return None if values is None else [held(v, o.dtype) for v, o in zip(values, outputs, strict=True)]
     except (AotError, IndexError, TypeError, ValueError):  # a symbol where a number is needed
         return None
 
@@ -195,17 +196,17 @@ def with_symbols(op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Ope
 def name_outputs(
     op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Operand], labels: Sequence[str], mine: Sequence[bool]
 ) -> tuple[Named, ...]:
-    """The values of a node's outputs with symbols: known, computed from those of the inputs, or names of their own.
+    """Return the values of a node's outputs with symbols: known, computed from those of the inputs, or named here.
 
-    Not `mine` are operands that come from elsewhere: what is passed into a body.
+    Operands that are not `mine` come from elsewhere: they are passed into a body.
     """
     computed = with_symbols(op, inputs, outputs) or [None] * len(outputs)
-    found: list[Named] = []
+    results: list[Named] = []
     for operand, value, label, own in zip(outputs, computed, labels, mine, strict=True):
         if operand.value is not None or value is not None:
-            found.append((operand.value if operand.value is not None else value, False))
+            results.append((operand.value if operand.value is not None else value, False))
         elif operand.source is not None and not own:
-            found.append((operand.source.symbols(), False))
+            results.append((operand.source.symbols(), False))
         else:
-            found.append((named(label, operand.type) if few_integers(operand.type) else None, True))
-    return tuple(found)
+            results.append((named(label, operand.type) if has_few_integers(operand.type) else None, True))
+    return tuple(results)

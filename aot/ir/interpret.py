@@ -22,33 +22,33 @@ def interpret(
     state: dict[str, Array] | None = None,
     observe: Observer | None = None,
 ) -> list[Array]:
-    """The results' values, in their order, for one value of each parameter.
+    """Return the results' values, in order, for one value of each parameter.
 
-    `state` holds the variables of ReadValue and Assign between calls: what Assign sets is read from the next call on,
-    but in bodies from the next operation on. `observe` sees every value as it is made, also in bodies.
+    `state` holds the variables of ReadValue and Assign between calls: a variable that Assign sets is read from the next
+    call on, in bodies from the next operation on. `observe` gets each value as it is computed, also in bodies.
     """
     now, later = {} if state is None else state, dict[str, Array]()
-    found = _run(graph, inputs, now, later, observe)
+    results = _run(graph, inputs, now, later, observe)
     now.update(later)
-    return found
+    return results
 
 
 def _run(graph: Graph, inputs: Sequence[Array], now: State, later: State, observe: Observer | None) -> list[Array]:
-    """Variables are read from `now` and set in `later`: one and the same inside of bodies."""
+    """Run a graph; variables are read from `now` and set in `later`, which are the same inside of bodies."""
     if len(inputs) != len(graph.parameters):
         raise UsageError(f"graph {graph.name}: {len(graph.parameters)} inputs are needed, got {len(inputs)}")
-    given = {node.id: np.asarray(value) for node, value in zip(graph.parameters, inputs, strict=True)}
+    parameters = {node.id: np.asarray(value) for node, value in zip(graph.parameters, inputs, strict=True)}
     live: dict[int, tuple[Array, ...]] = {}
     readers: dict[int, int] = {}
     for node in graph.order():
         arrays = [None if p is None else live[p.node.id][p.idx] for p in node.sources()]
-        found = (given[node.id],) if node.id in given else _evaluate(node, arrays, now, later, observe)
+        outputs = (parameters[node.id],) if node.id in parameters else _evaluate(node, arrays, now, later, observe)
         if observe is not None:
-            for port, value in zip(node.out_ports().values(), found, strict=True):
+            for port, value in zip(node.out_ports().values(), outputs, strict=True):
                 observe(port, value)
         readers[node.id] = sum(len(p.destinations) for p in node.out_ports().values()) + (node.type == "Result")
         if readers[node.id]:
-            live[node.id] = found
+            live[node.id] = outputs
         for source in node.sources():
             if source is not None:
                 readers[source.node.id] -= 1
@@ -73,7 +73,7 @@ def _evaluate(
         with np.errstate(all="ignore"):
             if isinstance(op, RegionOp):
                 return tuple(op.reference(arrays, node.regions, run))
-            found = (op.access(now, later, *arrays),) if isinstance(op, Stateful) else op.evaluate(*arrays)
+            outputs = (op.access(now, later, *arrays),) if isinstance(op, Stateful) else op.evaluate(*arrays)
     except AotError as error:
         error.add_note(f"in layer {node.name!r}: {node}")
         raise
@@ -81,6 +81,6 @@ def _evaluate(
         shapes = ", ".join("none" if a is None else f"{a.dtype}{list(a.shape)}" for a in arrays)
         text = f"{node.type}: the reference failed on {shapes}: {error!r}, in layer {node.name!r}"
         raise InternalError(text) from error
-    if len(found) != len(node.out_ports()):
-        raise InternalError(f"{node.type}: {len(node.out_ports())} outputs, the reference gives {len(found)}")
-    return found
+    if len(outputs) != len(node.out_ports()):
+        raise InternalError(f"{node.type}: {len(node.out_ports())} outputs, the reference gives {len(outputs)}")
+    return outputs

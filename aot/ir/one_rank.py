@@ -1,4 +1,4 @@
-"""Ranks that depend on sizes: which sizes may be 1, and the errors that say what settles them."""
+"""Ranks that depend on sizes: the sizes that may be 1, and the errors that say which option decides."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from codegen.ir.loops import Expr
 from runtime.errors import UnsupportedError
 
 
-def may_be_one(n: Dim) -> bool:
-    """True if a size that varies can be 1."""
+def can_be_one(n: Dim) -> bool:
+    """True if a dynamic size can be 1."""
     low, high = bounds(normal(n, {})) if isinstance(n, Expr) else (0, 0)
     return low <= 1 <= high
 
 
 def which_are_one(type: TensorType) -> str:
-    """The rule for Squeeze without axes."""
-    names = sorted({v.name for n in type.shape if may_be_one(n) and isinstance(n, Expr) for v in variables(n)})
+    """Return the rule for Squeeze without axes, with the options that help."""
+    names = sorted({v.name for n in type.shape if can_be_one(n) and isinstance(n, Expr) for v in variables(n)})
     remedy = " ".join(f"--dim {name}=N" for name in names)
     return f"without axes, which dimensions are 1 must be known, got {type}: fix them ({remedy}, or --shape)"
 
@@ -26,7 +26,7 @@ def which_are_one(type: TensorType) -> str:
 def one_rank_needed(
     layer: str, then: TensorType, other: TensorType, condition: OutPort, size: Dim | None = None
 ) -> UnsupportedError:
-    """The error for an output of the network that has another rank in each branch of If `layer`, with what helps.
+    """Return the error for an output that has a rank for each branch of If `layer`, with the options that help.
 
     `size`: the layer is a Squeeze, whose condition is that this size is 1.
     """
@@ -43,15 +43,15 @@ def one_rank_needed(
 
 
 def _sizes_behind(port: OutPort) -> list[str]:
-    """The names of the sizes that a value is computed from."""
-    found, seen, todo = set[str](), set[int](), [port]
+    """Return the names of the sizes that a value is computed from."""
+    names, seen, todo = set[str](), set[int](), [port]
     while todo:
         port = todo.pop()
         if port.node.id in seen:
             continue
         seen.add(port.node.id)
         if port.value is not None:
-            found |= {v.name for d in port.value.flat if isinstance(d, Expr) for v in variables(d)}
+            names |= {v.name for d in port.value.flat if isinstance(d, Expr) for v in variables(d)}
         else:
             todo += [s for s in port.node.sources() if s is not None]
-    return sorted(found)
+    return sorted(names)

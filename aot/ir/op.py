@@ -1,10 +1,9 @@
-"""Operations: attributes, inference, a NumPy reference, and exactly one form that says how it runs.
+"""Operations: attributes, inference, a NumPy reference, and exactly one form that implements it.
 
-ComputeOp      compute(out, *inputs) -> index -> Expr         one element of the output, at most one Reduce
-ViewOp         pieces(outs, *inputs) -> Piece, ...            data only moves: indices for each box of an output
-DecomposedOp   decompose(build, *ports) -> ports              simpler operations
-LoopOp         nest(outs, *inputs) -> work                    definitions, groups or statements written by hand
-RegionOp       sub-graphs
+ComputeOp      compute(out, *inputs) -> index -> Expr         one element of the output, at most one Reduce ViewOp
+pieces(outs, *inputs) -> Piece, ...            data movement: an index map for each box of an output DecomposedOp
+decompose(build, *ports) -> ports              simpler operations LoopOp         nest(outs, *inputs) -> work
+definitions, groups or statements written by hand RegionOp       sub-graphs
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class Source(Protocol):
 class Operand:
     """Inferred facts about an input: its type, and its value where that is known at compile time.
 
-    A value of integers that holds symbolic dimensions is an array of objects. Where an operation cannot do without a
-    value that is not known, `source` gives symbols for its elements.
+    A value of integers that holds symbolic dimensions is an array of objects. Where an operation needs a value that is
+    not known, `source` gives symbols for its elements.
     """
 
     type: TensorType
@@ -71,19 +70,19 @@ class Operand:
         return self.type.rank
 
     def ints(self, what: str) -> tuple[int, ...]:
-        """The value as numbers; UnsupportedError if it is known only at run time."""
+        """Return the value as numbers; UnsupportedError if it is not known at compile time."""
         value = self.known(what)
         if value.dtype == object and any(isinstance(v, Expr) for v in value.flat):
             raise UnsupportedError(f"{what} must be known at compile time")
         return tuple(int(v) for v in value.reshape(-1))
 
     def dims(self, what: str) -> Shape:
-        """The value as dimensions, which may be symbolic."""
-        found = self.known(what) if self.source is None or self.value is not None else self.source.symbols()
-        return tuple(v if isinstance(v, Expr) else int(v) for v in found.reshape(-1).tolist())
+        """Return the value as dimensions, which may be symbolic."""
+        value = self.known(what) if self.source is None or self.value is not None else self.source.symbols()
+        return tuple(v if isinstance(v, Expr) else int(v) for v in value.reshape(-1).tolist())
 
-    def same(self, other: Operand) -> bool:
-        """True if the same is known of the other one."""
+    def is_same(self, other: Operand) -> bool:
+        """True if the same facts are known of the other operand."""
         a, b = self.value, other.value
         equal = a is b or (a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b))
         return self.type == other.type and equal
@@ -124,10 +123,10 @@ class Input:
         return Load(self.buffer, tuple(as_expr(i, DType.I64) for i in index))
 
     def padded(self, *index: ExprLike, fill: float = 0.0) -> Expr:
-        """Element [index], or `fill` where an index that is not a plain axis lies outside the shape."""
+        """Return element [index], or `fill` where an index that is not a plain axis is outside the shape."""
         value = self(*index)
         for i, n in zip(index, self.shape, strict=True):
-            if isinstance(i, Expr) and not _inside(i, n):
+            if isinstance(i, Expr) and not _is_inside(i, n):
                 value = prim("within", i, as_expr(n, DType.I64), value, fill)
         return value
 
@@ -135,7 +134,7 @@ class Input:
         return Operand(self.type, self.value)
 
 
-def _inside(index: Expr, extent: Dim) -> bool:
+def _is_inside(index: Expr, extent: Dim) -> bool:
     if isinstance(index, Var) and index.extent == extent:
         return True
     low, high = bounds(normal(index, {}))
@@ -164,11 +163,11 @@ def attr(
     before: Container[object] = (),
     only: tuple[str, object] | None = None,
 ) -> Any:
-    """An attribute whose XML name is not its Python name, that has no default, or that a later operation set extended.
+    """Declare an attribute with another name in XML, without a default, or extended by a later operation set.
 
-    `since`: the set whose definition has the attribute, or allows more values; `before`: the values, besides the
-    default, that older definitions allow, none if they do not have the attribute. `only`: the name and value of
-    another attribute without which files do not hold this one.
+    `since`: the set whose definition has the attribute, or allows more values. `before`: the values, besides the
+    default, that older definitions allow; none if they do not have the attribute. `only`: the name and value that
+    another attribute must have for files to hold this one.
     """
     metadata: dict[str, object] = {"only": only}
     if xml:
@@ -188,7 +187,7 @@ class Elements(StrEnum):
     BOOLEAN = "boolean"
     BITS = "integer, boolean"
 
-    def hold(self, dtype: DType) -> bool:
+    def include(self, dtype: DType) -> bool:
         """True if the type is one of these."""
         match self:
             case Elements.ANY:
@@ -212,24 +211,24 @@ class Op:
     type: ClassVar[str] = ""
     xml_type: ClassVar[str] = ""
     opset: ClassVar[str] = ""  # the first operation set that has this definition
-    stands_for: ClassVar[str] = ""  # the type of the user's operation that an internal one is made of
+    stands_for: ClassVar[str] = ""  # the user's operation that an internal one is derived from
     symbolic: ClassVar[bool] = False  # `fold` may compute with symbolic dimensions
-    moved: ClassVar[tuple[int, ...] | None] = None  # of a symbolic operation: inputs that may hold them (None: all)
+    moved: ClassVar[tuple[int, ...] | None] = None  # inputs of a symbolic operation that may hold symbols (None: all)
     elements: ClassVar[Elements] = Elements.ANY
     single: ClassVar[bool] = False  # computes in f32: f64 inputs are converted, and its results back
-    uniform: ClassVar[tuple[int, ...]] = ()  # inputs with one element type
-    arity: ClassVar[tuple[int, int] | None] = None  # least and most inputs, where no method lists them
+    uniform: ClassVar[tuple[int, ...]] = ()  # indices of inputs that must have one element type
+    arity: ClassVar[tuple[int, int] | None] = None  # least and greatest number of inputs, if no method lists them
     pure: ClassVar[bool] = True  # False: state or randomness; such nodes are never folded, merged or copied
     infer: ClassVar[Callable[..., TensorType | tuple[TensorType, ...]]]
     reference: ClassVar[Callable[..., Any]]
 
     def outputs(self, *operands: Operand | None) -> tuple[TensorType, ...]:
-        """`infer`, as a tuple."""
-        found = self.infer(*operands)
-        return found if isinstance(found, tuple) else (found,)
+        """Return the types of the outputs: `infer`, always as a tuple."""
+        types = self.infer(*operands)
+        return types if isinstance(types, tuple) else (types,)
 
     def fold(self, *operands: Operand | None) -> tuple[Array, ...] | None:
-        """The outputs' values, if the inputs' are known."""
+        """Return the outputs' values if the inputs' values are known, else None."""
         if not self.pure or not operands or any(o is not None and o.value is None for o in operands):
             return None
         values = [None if o is None else o.value for o in operands]
@@ -237,7 +236,7 @@ class Op:
             where = range(len(operands)) if self.moved is None else self.moved
             if not self.symbolic or any(has_symbols(o) and i not in where for i, o in enumerate(operands)):
                 return None
-            if self.moved is not None:  # so that symbols of one can be written into another
+            if self.moved is not None:  # symbols of one can then be written into another
                 values = [v.astype(object) if v is not None and i in where else v for i, v in enumerate(values)]
             # one number taken from an array of objects comes as Python's; objects get the output's type later
             found = self.evaluate(*values)
@@ -245,11 +244,11 @@ class Op:
         return self.evaluate(*values)
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
-        """Conditions on the inputs, checked by inference where sizes are known, else at run time."""
+        """Return conditions on the inputs: checked by inference where sizes are known, else at run time."""
         return ()
 
-    def spelled(self) -> Op:
-        """The operation as files spell it: with lists in full that may be left out, or be short, here."""
+    def written_out(self) -> Op:
+        """Return the operation as files spell it: lists that may be short or absent here are written in full."""
         return self
 
     @property
@@ -258,13 +257,13 @@ class Op:
         return self.stands_for or self.type
 
     def has_jumps(self, result: DType) -> bool:
-        """True if a small change of an input may change a result of type `result` at once, as in a comparison."""
+        """True if a small change of an input may change a result of type `result` abruptly, as in a comparison."""
         return False
 
     def evaluate(self, *arrays: Array | None) -> tuple[Array, ...]:
-        """`reference`, as a tuple."""
-        found: Array | tuple[Array, ...] = self.reference(*arrays)
-        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else (np.asarray(found),)
+        """Return the outputs' values: `reference`, always as a tuple."""
+        results: Array | tuple[Array, ...] = self.reference(*arrays)
+        return tuple(map(np.asarray, results)) if isinstance(results, tuple) else (np.asarray(results),)
 
 
 @dataclass(frozen=True)
@@ -292,7 +291,7 @@ class DecomposedOp(Op):
 
 @dataclass(frozen=True)
 class LoopOp(Op):
-    """`nest(outs, *inputs)` gives the work to run, one after another, written by hand."""
+    """`nest(outs, *inputs)` gives the works to run, in order, written by hand."""
 
     nest: ClassVar[Callable[..., tuple[Work, ...]]]
 
@@ -307,14 +306,14 @@ class RegionOp(Op):
 
 @dataclass(frozen=True)
 class Stateful(Op):
-    """Reads or sets a variable: its value is not known before an inference, whatever the inputs are."""
+    """Reads or sets a variable: its value is not known at compile time, whatever the inputs are."""
 
     pure: ClassVar[bool] = False
 
     variable_id: str = ""
 
     def access(self, now: Mapping[str, Array], later: dict[str, Array], *arrays: Array | None) -> Array:
-        """The meaning: reads variables as they are `now`, sets those that `later` operations see."""
+        """Compute the outputs: read variables from `now`, and set them in `later`."""
         raise InternalError(f"{self.type}: says how it reads and sets variables")
 
 
@@ -332,7 +331,7 @@ class Foreign(Op):
 
 
 def fresh(op: Op, what: str, most: Dim | None, *operands: Operand | None) -> Var:
-    """A symbol for a size that an operation computes from data, 0..most, until it is decomposed and computes it."""
+    """Return a symbol for a size that an operation computes from data, 0..most; its decomposition computes it."""
     labels = [o.source.label for o in operands if o is not None and o.source is not None]
     name = ".".join(["v" + "_".join(labels), f"{op.type}{crc32(repr(op).encode()) & 0xFFFF}", what])
     return Var(name, most + 1 if isinstance(most, int) else None)
@@ -342,45 +341,45 @@ FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp
 EXTENSION = "extension"
 REGISTRY: dict[str, type[Op]] = {}
 _BY_TYPE: dict[str, dict[int, type[Op] | None]] = {}
-_SETS: dict[tuple[str, str], type[Op]] = {}  # by set and type, in small letters
+_SETS: dict[tuple[str, str], type[Op]] = {}  # by set and type, in lower case
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(attr, field))
 def op(*opsets: str, type: str = "", xml: str = "") -> Callable[[type[T]], type[T]]:
     """Register an operation.
 
-    `opsets`: the sets in which a versioned definition with this meaning was first registered; `extension`, or a name of
-    the user's, is a set of operations that OpenVINO does not have. `type`: the operation's name where the class has
-    another one (`Interpolate_4`); `xml`: its spelling in IR files where that differs (`ReLU`).
-    An operation without opsets is internal: lowering makes it, no file has it.
+    `opsets`: the sets in which a versioned definition with this meaning was first registered; `extension`, or a name
+    that the user chose, is a set of operations that OpenVINO does not have. `type`: the operation's name if the class
+    has another one (`Interpolate_4`); `xml`: its spelling in IR files if that differs (`ReLU`). An operation without
+    opsets is internal: passes create it, no file has it.
     """
 
     def register(cls: Any) -> Any:
-        made = dataclass(frozen=True)(cls)
-        made.type = type or cls.__name__
-        made.xml_type = xml or made.type
-        made.opset = opsets[0] if opsets else ""
+        definition = dataclass(frozen=True)(cls)
+        definition.type = type or cls.__name__
+        definition.xml_type = xml or definition.type
+        definition.opset = opsets[0] if opsets else ""
         scope = scope_for(cls.__module__)
         names = REGISTRY if scope is None else scope.operations
         types: dict[str, dict[int, Any]] = _BY_TYPE if scope is None else scope.types
         known = REGISTRY.get(cls.__name__, names.get(cls.__name__))
         own = not any(map(is_numbered, opsets)) and bool(opsets)
-        if known is not None and not (own and known.opset == made.opset):  # extensions may be defined anew
+        if known is not None and not (own and known.opset == definition.opset):  # extensions may redefine their own
             raise InternalError(f"operation {cls.__name__} is registered twice")
-        names[cls.__name__] = made
+        names[cls.__name__] = definition
         sets = _SETS if scope is None else scope.sets
         for name in opsets:
             if is_numbered(name):
-                types.setdefault(made.type.lower(), {})[_number(name)] = made
+                types.setdefault(definition.type.lower(), {})[_number(name)] = definition
             else:
-                sets[name.lower(), made.type.lower()] = made
-        return made
+                sets[name.lower(), definition.type.lower()] = definition
+        return definition
 
     return register
 
 
 def is_numbered(opset: str) -> bool:
-    """True for the name of a set of OpenVINO's, `opset13`."""
+    """True for the name of one of OpenVINO's sets, `opset13`."""
     return re.fullmatch(r"opset\d{1,3}", opset) is not None
 
 
@@ -389,20 +388,20 @@ def _number(opset: str) -> int:
 
 
 def _order(opset: str) -> int:
-    """The number of a set; 0 for sets that OpenVINO does not have, whose definitions are never extended."""
+    """Return the number of a set; 0 for sets that OpenVINO does not have, whose definitions are never extended."""
     return _number(opset) if is_numbered(opset) else 0
 
 
 def absent(type_name: str, *opsets: str) -> None:
-    """Operation sets from which on a type has a meaning that no class has: `find` must not give an older one."""
+    """Declare that from these sets on a type has another, unimplemented meaning: `find` returns no older class."""
     for name in opsets:
         _BY_TYPE.setdefault(type_name.lower(), {}).setdefault(_number(name), None)
 
 
 def find(type_name: str, opset: int | str) -> type[Op] | None:
-    """The definition that operation set `opset` has for a type, whatever the case of its letters; or None.
+    """Return the definition of a type in operation set `opset`, ignoring case, or None.
 
-    `opset`: the number of a set of OpenVINO's, or the name of a set of the user's; 0: `extension`.
+    `opset`: the number of one of OpenVINO's sets, or the name of a user's set; 0: `extension`.
     """
     if isinstance(opset, str) or opset == 0:
         key = opset.lower() if isinstance(opset, str) else EXTENSION, type_name.lower()
@@ -414,25 +413,25 @@ def find(type_name: str, opset: int | str) -> type[Op] | None:
 
 
 def operation(name: str) -> type[Op] | None:
-    """The operation class of that name, built in or of the extensions that take part; None if there is none."""
+    """Return the operation class of that name, built in or of the active extensions; None if there is none."""
     return current().operations.get(name) or REGISTRY.get(name)
 
 
 def _versions(type_name: str) -> Mapping[int, type[Op] | None]:
-    """The definitions of a type by the number of their set."""
+    """Return the definitions of a type by the number of their set."""
     return _BY_TYPE.get(type_name, {}) | current().types.get(type_name, {})
 
 
 def opsets_of(cls: type[Op]) -> tuple[int, ...]:
-    """The operation sets in which definitions with this meaning were first registered."""
-    return tuple(sorted(n for n, found in _versions(cls.type.lower()).items() if found is cls))
+    """Return the operation sets in which definitions with this meaning were first registered."""
+    return tuple(sorted(n for n, definition in _versions(cls.type.lower()).items() if definition is cls))
 
 
 def definition_of(op: Op) -> str | None:
-    """The operation set whose definition an operation's attributes need; None if no set has one.
+    """Return the operation set whose definition an operation's attributes need; None if no set has one.
 
-    The first set that has all attributes and values, if the definitions of the class differ in these (`attr(since=)`);
-    else the last set, which has the widest definition.
+    It is the first set that has all attributes and values, if the definitions of the class differ in these
+    (`attr(since=)`); else the last set, which has the widest definition.
     """
     sets = opsets_of(type(op))
     later = [f for f in attributes(op) if "since" in f.metadata]
@@ -448,7 +447,7 @@ def definition_of(op: Op) -> str | None:
 def is_written(op: Op, field: Field[Any], opset: str) -> bool:
     """True if files hold an attribute of an operation, in the definition of operation set `opset`.
 
-    An empty list that is the default is left out: OpenVINO takes one that is there at its word.
+    An empty list that is the default is left out, because OpenVINO reads an empty list as an explicit one.
     """
     value, only = getattr(op, field.name), field.metadata.get("only")
     known = bool(field.metadata.get("before")) or _order(opset) >= field.metadata.get("since", 0)
@@ -461,7 +460,7 @@ def _is_old(field: Field[Any], value: object) -> bool:
 
 
 def form_of(cls: type[Op]) -> str:
-    """The name of the form that says how an operation runs; `graph` for those that only hold a graph together."""
+    """Return the name of an operation's form; `graph` for operations that only give a graph its structure."""
     return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")
 
 
@@ -470,31 +469,31 @@ def attributes(cls: type[Op] | Op) -> tuple[Field[Any], ...]:
 
 
 def alike(rule: str, one: Iterable[Dim], other: Iterable[Dim]) -> list[Condition]:
-    """Conditions: sizes are equal in pairs."""
+    """Return the conditions that sizes are equal in pairs."""
     return [(a, b, rule) for a, b in zip(one, other, strict=True)]
 
 
 def at_most_equal(rule: str, size: Dim, most: Dim) -> Condition:
-    """Condition: a size is not above another one."""
+    """Return the condition that a size is not above another one."""
     if isinstance(size, int) and isinstance(most, int):
         return size, min(size, most), rule
     return size, prim("min", as_expr(size, DType.I64), most), rule
 
 
 def at_least(rule: str, size: Dim, least: int) -> Condition:
-    """Condition: a size is not below a number."""
+    """Return the condition that a size is not below a number."""
     return (min(size, least) if isinstance(size, int) else prim("min", size, least)), least, rule
 
 
 def in_range(rule: str, size: Dim, low: Dim, high: Dim) -> Condition:
-    """Condition: a size is `low` to `high`, both included."""
+    """Return the condition that a size is `low` to `high`, both included."""
     if isinstance(size, int) and isinstance(low, int) and isinstance(high, int):
         return max(low, min(size, high)), size, rule
     return prim("max", prim("min", as_expr(size, DType.I64), high), low), size, rule
 
 
 def axis_of(axis: int, rank: int, what: str) -> int:
-    """`axis` counted from the front; ShapeError if it is out of range."""
+    """Return `axis` counted from the front; ShapeError if it is out of range."""
     if not -rank <= axis < max(rank, 1):
         raise ShapeError(f"{what}: axis {axis} is out of range for rank {rank}")
     return axis + rank if axis < 0 else axis

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Layers and file of a node; kept through every rewrite, so that errors and profiles speak the user's names."""
+    """Layers and file of a node; kept through every rewrite, so that errors and profiles name the user's layers."""
 
     layers: tuple[str, ...] = ()
     file: str = ""

@@ -20,14 +20,14 @@ from runtime.abi import DType
 from runtime.errors import AotError, ModelError
 
 HASH = re.compile(r"[0-9a-f]{12}")
-SPECIAL = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
+SPECIAL_WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
 
 
 def parse_graph(text: str, constants: Mapping[str, Array] | None = None) -> Graph:
-    """The graph that a text describes; `print_graph(parse_graph(text)) == text` for printed texts.
+    """Return the graph that a text describes; `print_graph(parse_graph(text)) == text` for printed texts.
 
-    `constants` holds arrays by hash (`constants_by_sha`). ModelError names the line that is wrong. Types that stand in
-    the text are read, but inference decides; those of foreign operations are believed.
+    `constants` holds arrays by hash (`constants_by_sha`). ModelError names the line that is wrong. Types are inferred;
+    types in the text are used for foreign operations only.
     """
     reader = _Parser(text, constants or {})
     if reader.scan.word() != "graph":
@@ -51,7 +51,7 @@ class _Parser:
         return self.name()
 
     def graph(self, name: str) -> Graph:
-        """From the parameters on."""
+        """Parse a graph from its parameters on."""
         graph, nodes = Graph(name=name), dict[str, Node]()
         self.scan.expect("(")
         parameters: list[tuple[str, TensorType]] = []
@@ -61,7 +61,7 @@ class _Parser:
         self.scan.expect("{")
         if self.scan.accept("symbols "):
             self.scan.symbol_list()
-            body, self.scan.at = self.scan.at, mark  # the parameters' shapes anew, with the ranges now known
+            body, self.scan.at = self.scan.at, mark  # parse the parameters' shapes again: symbols have ranges now
             parameters.clear()
             self.scan.several(")", lambda: parameters.append(self.parameter()))
             assert self.scan.at == end
@@ -107,13 +107,13 @@ class _Parser:
             nodes[label] = node
 
     def output_types(self, count: int) -> tuple[TensorType, ...] | None:
-        """None where one of them is `?`."""
-        found: list[TensorType | None] = []
+        """Parse the types of `count` outputs; None if one of them is `?`."""
+        types: list[TensorType | None] = []
         for i in range(count):
             if i:
                 self.scan.expect(",")
-            found.append(None if self.scan.accept("?") else self.scan.type())
-        known = tuple(t for t in found if t is not None)
+            types.append(None if self.scan.accept("?") else self.scan.type())
+        known = tuple(t for t in types if t is not None)
         return known if len(known) == count else None
 
     def operation(
@@ -159,22 +159,22 @@ class _Parser:
         return cls(**self.arguments(cls, ">") if self.scan.accept("<") else {})
 
     def arguments(self, cls: type[Any], close: str) -> dict[str, Any]:
-        """`field=value, ... close`, by the types of the fields of a dataclass."""
+        """Parse `field=value, ... close`, by the types of the fields of a dataclass."""
         hints = get_type_hints(cls)
-        found: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
 
         def pair() -> None:
             key = self.scan.word()
             if key not in hints:
                 raise self.scan.error(f"an attribute of {cls.__name__} instead of {key!r}")
             self.scan.expect("=")
-            found[key] = self.value(hints[key])
+            attributes[key] = self.value(hints[key])
 
         self.scan.several(close, pair)
-        return found
+        return attributes
 
     def value(self, hint: Any) -> Any:
-        """A value for a field of type `hint`."""
+        """Parse a value for a field of type `hint`."""
         if get_origin(hint) in (Union, UnionType) and hint != Dim:
             if self.scan.accept("None"):
                 return None
@@ -193,17 +193,17 @@ class _Parser:
                 raise self.scan.error(hint.__name__)
             self.scan.expect("(")
             return hint(**self.arguments(hint, ")"))
-        found = self.literal()
-        return float(found) if hint is float and not isinstance(found, bool) else found
+        value = self.literal()
+        return float(value) if hint is float and not isinstance(value, bool) else value
 
     def tuple_of(self, item: Callable[[], Any]) -> tuple[Any, ...]:
-        found: list[Any] = []
+        items: list[Any] = []
         self.scan.expect("(")
-        self.scan.several(")", lambda: found.append(item()))
-        return tuple(found)
+        self.scan.several(")", lambda: items.append(item()))
+        return tuple(items)
 
     def literal(self) -> Any:
-        """A value whose form tells its type: number, string, word, tuple, element type, tensor type, constant."""
+        """Parse a value by its syntax: number, string, word, tuple, element type, tensor type, constant."""
         if self.scan.sees("("):
             return self.tuple_of(self.literal)
         if self.scan.accept("const<"):
@@ -215,15 +215,15 @@ class _Parser:
             return int(number) if re.fullmatch(r"-?\d+", number) else float(number)
         start = self.scan.at
         word = self.scan.word()
-        if word in SPECIAL:
-            return SPECIAL[word]
+        if word in SPECIAL_WORDS:
+            return SPECIAL_WORDS[word]
         if self.scan.sees("["):
             self.scan.at = start
             return self.scan.type()
         return DType(word) if word in set(DType) else word
 
     def constant(self) -> tuple[DType, Array]:
-        """From behind `const<` on."""
+        """Parse a constant from behind `const<` on."""
         kind = self.scan.type()
         shape, dtype = kind.static_shape, numpy_dtype(kind.dtype)
         if self.scan.accept("sha="):
@@ -234,13 +234,13 @@ class _Parser:
         elif self.scan.accept("fill="):
             data = np.full(shape, self.element(), dtype)
         else:
-            found: list[Any] = []
+            elements: list[Any] = []
             if self.scan.accept("["):
-                self.scan.several("]", lambda: found.append(self.element()))
+                self.scan.several("]", lambda: elements.append(self.element()))
             else:
-                found.append(self.element())
-            flat = np.empty(len(found), dtype)
-            flat[:] = found
+                elements.append(self.element())
+            flat = np.empty(len(elements), dtype)
+            flat[:] = elements
             if flat.size != int(np.prod(shape)):
                 raise self.scan.error(f"{int(np.prod(shape))} elements instead of {flat.size}")
             data = flat.reshape(shape)

@@ -34,31 +34,31 @@ from codegen.ir.loops import Expr, Var
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
 
-INLINE = 16  # elements
+MAX_INLINE_ELEMENTS = 16  # elements of a constant at most that is written out
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./:-]*[A-Za-z0-9_/-])?")
 INDENT = "  "
 
 
 def print_graph(graph: Graph) -> str:
-    """The text of a graph and of its regions; ends with a line feed."""
+    """Return the text of a graph and of its regions; it ends with a line feed."""
     for node in graph.nodes.values():
-        _types_text(node)  # bodies learn their types from the nodes around them
+        _types_text(node)  # bodies get their parameters' types from the nodes around them
     return "\n".join(_graph_lines(graph, f"graph {name_text(graph.name)}", "", _symbols(graph))) + "\n"
 
 
 def constants_by_sha(graph: Graph) -> dict[str, Array]:
-    """The constants that the text names by their hash, for the parser."""
-    found: dict[str, Array] = {}
+    """Return the constants that the text names by their hash, for the parser."""
+    constants: dict[str, Array] = {}
     for node in graph.nodes.values():
         if node.data is not None:
-            found[sha(node.data)] = node.data
+            constants[sha(node.data)] = node.data
         for region in node.regions.values():
-            found |= constants_by_sha(region)
-    return found
+            constants |= constants_by_sha(region)
+    return constants
 
 
 def sha(data: Array) -> str:
-    """The hash that stands for a constant's bytes: 12 hexadecimal digits."""
+    """Return the hash that stands for a constant's bytes: 12 hexadecimal digits."""
     written = "\0".join(map(str, data.flat)) if data.dtype == object else ""
     plain = written.encode("utf-8", "surrogateescape") or data.tobytes()
     return hashlib.sha256(plain).hexdigest()[:12]
@@ -105,16 +105,16 @@ def _port_text(name: str, idx: int) -> str:
 
 
 def _names(graph: Graph) -> dict[int, str]:
-    """`%name` of each node; made to differ where names do not."""
-    found: dict[int, str] = {}
+    """Return `%name` for each node id; names that are not unique get a suffix."""
+    names: dict[int, str] = {}
     taken: set[str] = set()
     for node in graph.nodes.values():
         name = node.name
         while name in taken:
             name += "_"
         taken.add(name)
-        found[node.id] = f"%{name_text(name)}"
-    return found
+        names[node.id] = f"%{name_text(name)}"
+    return names
 
 
 def _types_text(node: Node) -> str:
@@ -130,12 +130,12 @@ def _op_text(node: Node) -> str:
         pairs = [f"{name_text(k)}={value_text(v)}" for k, v in op.attrs]
         name = f"{op.dialect}.{op.kind}"
     else:
-        pairs = [f"{f.name}={value_text(getattr(op, f.name))}" for f in attributes(op) if not _at_default(op, f)]
+        pairs = [f"{f.name}={value_text(getattr(op, f.name))}" for f in attributes(op) if not _is_default(op, f)]
         name = type(op).__name__
     return f"{name}<{', '.join(pairs)}>" if pairs else name
 
 
-def _at_default(value: object, field: Field[Any]) -> bool:
+def _is_default(value: object, field: Field[Any]) -> bool:
     if field.default is MISSING:
         return False
     own = getattr(value, field.name)
@@ -143,7 +143,7 @@ def _at_default(value: object, field: Field[Any]) -> bool:
 
 
 def value_text(value: Any) -> str:
-    """An attribute's value; enums and element types are bare words, everything else is written as in Python."""
+    """Return an attribute's value as text; enums and element types are bare words, all else is written as in Python."""
     if isinstance(value, StrEnum):
         text = str(value.value)
         return text if re.fullmatch(r"[A-Za-z_]\w*", text) else json.dumps(text)
@@ -162,7 +162,7 @@ def value_text(value: Any) -> str:
         array = cast("Array", value)
         return constant_text(array, dtype_of(array))
     if is_dataclass(value) and not isinstance(value, type):
-        own = [f"{f.name}={value_text(getattr(value, f.name))}" for f in fields(value) if not _at_default(value, f)]
+        own = [f"{f.name}={value_text(getattr(value, f.name))}" for f in fields(value) if not _is_default(value, f)]
         return f"{type(value).__name__}({', '.join(own)})"
     raise InternalError(f"an attribute of type {type(value).__name__} has no text: {value!r}")
 
@@ -170,7 +170,7 @@ def value_text(value: Any) -> str:
 def constant_text(data: Array, dtype: DType) -> str:
     flat = data.reshape(-1)
     kind = TensorType(dtype, data.shape)
-    if data.size <= INLINE:
+    if data.size <= MAX_INLINE_ELEMENTS:
         written = ", ".join(element_text(v, dtype) for v in flat)
         return f"const<{kind} {written if not data.shape else f'[{written}]'}>"
     if dtype is not DType.STRING and flat.tobytes() == flat[:1].tobytes() * data.size:
@@ -179,7 +179,7 @@ def constant_text(data: Array, dtype: DType) -> str:
 
 
 def element_text(value: Any, dtype: DType) -> str:
-    """The shortest text that gives the same element back."""
+    """Return the shortest text that gives the same element back."""
     if dtype is DType.STRING:
         return json.dumps(str(value))
     if dtype is DType.BOOL:
@@ -193,16 +193,16 @@ def element_text(value: Any, dtype: DType) -> str:
 
 
 def _symbols(graph: Graph) -> list[Var]:
-    """Symbols of parameters and attributes, in their order, regions included."""
-    found: dict[Var, None] = {}
+    """Return the symbols of parameters and attributes, in order of appearance, regions included."""
+    symbols: dict[Var, None] = {}
     for node in graph.nodes.values():
         if not isinstance(node.op, Foreign):
             values = [getattr(node.op, field.name) for field in attributes(node.op)]
             for dim in _dims(tuple(values) if node.given is None else node.given.type.dims):
-                found |= dict.fromkeys(sorted(variables(dim), key=lambda v: v.name))
+                symbols |= dict.fromkeys(sorted(variables(dim), key=lambda v: v.name))
         for region in node.regions.values():
-            found |= dict.fromkeys(_symbols(region))
-    return list(found)
+            symbols |= dict.fromkeys(_symbols(region))
+    return list(symbols)
 
 
 def _dims(value: object) -> Iterator[Expr]:

@@ -1,4 +1,4 @@
-"""Reads text piece by piece, types and dimensions among it; says where it stands when it expected something else."""
+"""Reads tokens, types and dimensions from a text; errors give the position and the expected token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCTS = {"//": "floordiv", "*": "mul", "%": "mod"}
 
 
 class Scanner:
-    """`symbols` are the variables of dimensions by name; unknown ones are added without bounds."""
+    """A text and a position in it. `symbols`: variables of dimensions by name; new ones are added without bounds."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -33,11 +33,11 @@ class Scanner:
 
     def take(self, pattern: re.Pattern[str]) -> str | None:
         self.skip_space()
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             return None
-        self.at = found.end()
-        return found.group()
+        self.at = match.end()
+        return match.group()
 
     def accept(self, text: str) -> bool:
         self.skip_space()
@@ -55,10 +55,10 @@ class Scanner:
             raise self.error(repr(text))
 
     def need(self, pattern: re.Pattern[str], what: str) -> str:
-        found = self.take(pattern)
-        if found is None:
+        token = self.take(pattern)
+        if token is None:
             raise self.error(what)
-        return found
+        return token
 
     def error(self, wanted: str) -> ModelError:
         line = self.text.count("\n", 0, self.at) + 1
@@ -75,7 +75,7 @@ class Scanner:
         return str(json.loads(self.need(STRING, "a string")))
 
     def several(self, close: str, item: Callable[[], object]) -> None:
-        """`item, item, ... close`"""
+        """Parse `item, item, ... close`."""
         while not self.accept(close):
             item()
             if not self.accept(","):
@@ -83,7 +83,7 @@ class Scanner:
                 return
 
     def symbol_list(self) -> None:
-        """`batch in 1..64, seq in 0..`"""
+        """Parse `batch in 1..64, seq in 0..`."""
         while True:
             name = self.word()
             if self.word() != "in":
@@ -96,7 +96,7 @@ class Scanner:
                 return
 
     def type(self) -> TensorType:
-        """`f32[batch,3]`, `f32[...]`"""
+        """Parse a tensor type: `f32[batch,3]`, `f32[...]`."""
         word = self.word()
         if word not in set(DType):
             raise self.error(f"an element type instead of {word!r}")
@@ -109,7 +109,7 @@ class Scanner:
         return TensorType(DType(word), tuple(dims))
 
     def dim(self) -> Dim:
-        """Sums of products: `batch*2+1`, `(n-1)//2`, `min(n,8)`; compared in `select(n==0,0,m)`."""
+        """Parse a dimension, a sum of products: `batch*2+1`, `(n-1)//2`, `min(n,8)`, `select(n==0,0,m)`."""
         left = self._sum()
         while (fn := self._operator(COMPARISONS)) is not None:
             left = _combine(fn, left, self._sum())
@@ -144,12 +144,12 @@ class Scanner:
         args: list[Dim] = []
         self.several(")", lambda: args.append(self.dim()))
         try:
-            made = prim(name, *args)
+            result = prim(name, *args)
         except ValueError as error:
             raise self.error(f"a function instead of {name!r}") from error
-        return int(made.value) if isinstance(made, Const) else made
+        return int(result.value) if isinstance(result, Const) else result
 
 
 def _combine(fn: str, left: Dim, right: Dim) -> Dim:
-    made = prim(fn, left, right)
-    return int(made.value) if isinstance(made, Const) else made
+    result = prim(fn, left, right)
+    return int(result.value) if isinstance(result, Const) else result

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-EXTENSION_MODULES = "aot_extensions_"  # begins the names of modules of extension folders
+EXTENSION_MODULES = "aot_extensions_"  # prefix of the names of modules of extension folders
 _PROJECT = "aot."  # modules of this project, which may be imported while a compilation runs
 
 
@@ -34,32 +34,32 @@ _CURRENT: ContextVar[Scope] = ContextVar("scope", default=_NONE)
 
 
 def current() -> Scope:
-    """The scope of the compilation that runs in this thread; an empty one outside of compilations."""
+    """Return the scope of the compilation that runs in this thread; an empty one outside of compilations."""
     return _CURRENT.get()
 
 
 def scope_for(module: str) -> Scope | None:
-    """The scope that takes a definition of `module`; None: the built-in tables do."""
+    """Return the scope that gets a definition of `module`; None: it goes into the built-in tables."""
     scope = _CURRENT.get()
     return None if scope is _NONE or module.startswith(_PROJECT) else scope
 
 
 def raised_in(error: BaseException) -> str | None:
-    """Return the line of an extension's file that raised an error, or called what did: `FILE:LINE`; else None."""
-    found = None
+    """Return the last line of an extension's file in an error's traceback, as `FILE:LINE`; None without one."""
+    line = None
     trace = error.__traceback__
     while trace is not None:
         if str(trace.tb_frame.f_globals.get("__name__", "")).startswith(EXTENSION_MODULES):
-            found = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+            line = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename:
-        found = f"{error.filename}:{error.lineno}"
-    return found
+        line = f"{error.filename}:{error.lineno}"
+    return line
 
 
 @contextmanager
 def within(scope: Scope | None) -> Generator[None]:
-    """Let `scope` be the current one; None: no extensions are there."""
+    """Let `scope` be the current one; None: the one without extensions."""
     token = _CURRENT.set(_NONE if scope is None else scope)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Values with symbolic elements: arrays of objects, in which integers and expressions over sizes stand side by side.
+"""Values with symbolic elements: arrays of objects, in which integers and expressions over sizes stand mixed.
 
 [n // 2, 3]: i64          elements are numbers of the tensor's type: integers wrap as that type does
 """
@@ -16,19 +16,19 @@ from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Expr
 from runtime.abi import DType
 
-MAX_PARTS = 1 << 11  # of an element, shared parts counted each time; beyond, kernels compute the value
-SIZE_LIMIT = 1 << 30  # a variable that may be below -SIZE_LIMIT is data, not a size
+MAX_PARTS = 1 << 11  # sub-expressions of an element, shared ones counted each time; kernels compute larger values
+MAX_NEGATIVE_SIZE = 1 << 30  # a variable that may be below -SIZE_LIMIT is data, not a size
 
 
 def symbols_in(value: Array) -> NDArray[np.bool_]:
-    """True for each element that is an expression."""
+    """Return a mask: True for each element that is an expression."""
     if value.dtype != object:
         return np.zeros(value.shape, bool)
     return np.array([isinstance(v, Expr) for v in value.flat], bool).reshape(value.shape)
 
 
 def _range(dtype: DType) -> tuple[int, int]:
-    """Least and greatest integer of a type."""
+    """Return the least and the greatest integer of a type."""
     if dtype is DType.BOOL:
         return 0, 1
     bits = dtype.bits - (1 if dtype.is_signed else 0)
@@ -36,7 +36,7 @@ def _range(dtype: DType) -> tuple[int, int]:
 
 
 def wrapped(number: int, dtype: DType) -> int:
-    """An integer as `dtype` holds it."""
+    """Return an integer wrapped to the range of `dtype`."""
     if dtype is DType.BOOL:
         return int(number != 0)
     low, high = _range(dtype)
@@ -44,7 +44,7 @@ def wrapped(number: int, dtype: DType) -> int:
 
 
 def settled(value: Array, dtype: DType) -> Array:
-    """An array of objects as one of numbers if no element is an expression; any other array unchanged."""
+    """Return an array of objects as an array of numbers if no element is an expression; any other array unchanged."""
     if value.dtype != object or dtype is DType.STRING or symbols_in(value).any():
         return value
     flat = np.array([float(v) if dtype.is_float else wrapped(int(v), dtype) for v in value.flat], object)
@@ -52,23 +52,23 @@ def settled(value: Array, dtype: DType) -> Array:
 
 
 def held(value: Array, dtype: DType) -> Array | None:
-    """A value that an operation computed, as a tensor of type `dtype` holds it.
+    """Return a computed value as a tensor of type `dtype` holds it.
 
-    None if an element may not fit the type, or is too large an expression: then kernels compute it.
+    None if an element may not fit the type, or is too large an expression: then kernels compute the value.
     """
     if value.dtype != object or dtype is DType.STRING:
         return value
     if not all(_fits(v, dtype) for v in value.flat if isinstance(v, Expr)):
         return None
-    made = np.empty(value.size, object)
-    made[:] = [v if isinstance(v, Expr) else wrapped(int(v), dtype) for v in value.flat]
-    return settled(made.reshape(value.shape), dtype)
+    result = np.empty(value.size, object)
+    result[:] = [v if isinstance(v, Expr) else wrapped(int(v), dtype) for v in value.flat]
+    return settled(result.reshape(value.shape), dtype)
 
 
 def _fits(element: Expr, dtype: DType) -> bool:
     """True if the element is in the type's range, as far as the ranges of sizes say.
 
-    A number that is data has no range that says anything, and no size comes near the ends of i64.
+    A data-dependent number has no useful range, and sizes stay far from the limits of i64.
     """
     if measure(element)[1] > MAX_PARTS or dtype.is_float:
         return False
@@ -78,5 +78,5 @@ def _fits(element: Expr, dtype: DType) -> bool:
     least, most = _range(dtype)
     if dtype.bits < 32:
         return least <= low and high <= most
-    data = any(v.low < -SIZE_LIMIT for v in variables(element))
+    data = any(v.low < -MAX_NEGATIVE_SIZE for v in variables(element))
     return (least <= low or (dtype.is_signed and (data or low == -inf))) and (high <= most or data or high == inf)

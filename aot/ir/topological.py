@@ -1,4 +1,4 @@
-"""Producers before readers, without recursion: networks are deeper than Python's stack."""
+"""Topological order, producers before consumers, without recursion: networks are deeper than Python's stack."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 def producers_first(roots: Iterable[T], above: Callable[[T], Iterable[T]], name: Callable[[T], str]) -> Iterator[T]:
-    """The roots and all that is above them, each once, producers first. ModelError names the members of a cycle."""
-    state: dict[int, bool] = {}  # False while a node waits for what is above it
+    """Yield the roots and all nodes above them, each once, producers first. ModelError names the members of a cycle."""
+    state: dict[int, bool] = {}  # False while a node waits for its producers
     for root in roots:
         if id(root) in state:
             continue

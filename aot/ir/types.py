@@ -61,7 +61,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
 
 
 def dtype_of(array: Array) -> DType:
-    """Element type of an array; UnsupportedError for types no operation has."""
+    """Return the element type of an array; UnsupportedError for types that no operation has."""
     if array.dtype.kind in "US":
         return DType.STRING
     try:
@@ -71,7 +71,7 @@ def dtype_of(array: Array) -> DType:
 
 
 def simplify(dim: Dim) -> Dim:
-    """Normal form: equal dimensions become equal values, constants become ints."""
+    """Return the normal form: equal dimensions become equal values, constants become ints."""
     if isinstance(dim, int | np.integer):
         return int(dim)
     plain = shortest(dim)
@@ -79,7 +79,7 @@ def simplify(dim: Dim) -> Dim:
 
 
 def differs(dim: Dim, wanted: int) -> bool:
-    """True if a dimension is known to differ."""
+    """True if two dimensions are known to differ."""
     return isinstance(dim, int) and dim != wanted
 
 
@@ -89,7 +89,7 @@ def dim_text(dim: Dim) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """`dims` is None while the rank is unknown, which ends with inference."""
+    """An element type and a shape; `dims` is None while the rank is unknown, which it is never after inference."""
 
     dtype: DType
     dims: Shape | None
@@ -118,11 +118,11 @@ class TensorType:
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape as numbers; UnsupportedError if a dimension is known only at run time."""
-        found = tuple(d for d in self.shape if isinstance(d, int))
-        if len(found) != self.rank:
+        """The shape as numbers; UnsupportedError if a dimension is dynamic."""
+        numbers = tuple(d for d in self.shape if isinstance(d, int))
+        if len(numbers) != self.rank:
             raise UnsupportedError(f"{self}: dimensions must be known at compile time here")
-        return found
+        return numbers
 
     def __str__(self) -> str:
         dims = "..." if self.dims is None else ",".join(map(dim_text, self.dims))

@@ -25,7 +25,7 @@ from runtime.errors import InternalError
 def verify(graph: Graph, types: bool = True) -> None:
     """Raise InternalError for a graph that passes broke, ModelError for a model that is wrong; both name the node.
 
-    `types=False` leaves inference out: for graphs that still hold what cannot be inferred.
+    `types=False` leaves inference out: for graphs that still hold operations without inference.
     """
     listed = Counter(id(d) for node in graph.nodes.values() for p in node.out_ports().values() for d in p.destinations)
     for key, node in graph.nodes.items():
@@ -38,7 +38,7 @@ def verify(graph: Graph, types: bool = True) -> None:
     graph.order()
     for node in graph.nodes.values():
         for region in node.regions.values():
-            verify(region, types=False)  # the node around it infers what it needs of it
+            verify(region, types=False)  # types in it are inferred with those of the node around it
     if types:
         _types(graph)
 
@@ -90,10 +90,10 @@ def _content(node: Node) -> None:
 def _lists(graph: Graph) -> None:
     listed = {"Parameter": graph.parameters, "Result": graph.results, "Assign": graph.sinks}
     for type, nodes in listed.items():
-        found = {n.id for n in graph.nodes.values() if n.type == type}
-        if sorted(n.id for n in nodes) != sorted(found):
+        ids = {n.id for n in graph.nodes.values() if n.type == type}
+        if sorted(n.id for n in nodes) != sorted(ids):
             listed_ids = {n.id for n in nodes}
-            wrong = [n.name for n in nodes if n.id not in found] or [graph.nodes[i].name for i in found - listed_ids]
+            wrong = [n.name for n in nodes if n.id not in ids] or [graph.nodes[i].name for i in ids - listed_ids]
             what = wrong or "a node listed twice"
             raise InternalError(f"graph {graph.name}: its list of {type} nodes is wrong about {what}")
     for name, count in Counter(n.name for n in graph.nodes.values()).items():

@@ -31,8 +31,8 @@ def uniform(port: OutPort | None) -> float | None:
     return float(flat[0])
 
 
-def close(a: float | None, b: float) -> bool:
-    """True if equal up to the rounding of f32."""
+def is_close(a: float | None, b: float) -> bool:
+    """True if two numbers are equal up to the rounding of f32."""
     return a is not None and abs(a - b) <= 1e-6 * abs(b)
 
 
@@ -41,12 +41,12 @@ def source(port: OutPort | None, *classes: type[Op]) -> Node | None:
     return port.node if port is not None and isinstance(port.node.op, classes) else None
 
 
-def only_reader(port: OutPort) -> bool:
+def has_one_consumer(port: OutPort) -> bool:
     return len(port.destinations) == 1
 
 
-def decided(node: Node) -> bool:
-    """True if all conditions of the node are decided at compile time, so that removing it drops no run-time check."""
+def is_decided(node: Node) -> bool:
+    """True if all conditions of the node are decided at compile time, so that its removal drops no run-time check."""
     operands = [None if p is None else Operand(p.type, p.seen, p) for p in node.sources()]
     conditions = node.op.conditions(*operands)
     return all(a == b or (isinstance(a, int) and isinstance(b, int)) for a, b, _ in conditions)
@@ -81,9 +81,9 @@ def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
     Nested products are included if they have no other consumers.
     """
     node = source(port, Multiply)
-    if node is None or not broadcasts(node.op) or (inner and not only_reader(port)):
+    if node is None or not broadcasts(node.op) or (inner and not has_one_consumer(port)):
         return [port], 1.0
-    found: list[OutPort] = []
+    ports: list[OutPort] = []
     number = 1.0
     for factor in (node.source(0), node.source(1)):
         value = uniform(factor)
@@ -91,12 +91,12 @@ def factors(port: OutPort, inner: bool = False) -> tuple[list[OutPort], float]:
             number *= value
             continue
         inside, scale = factors(factor, inner=True)
-        found += inside
+        ports += inside
         number *= scale
-    return found, number
+    return ports, number
 
 
-def same_dims(a: Shape, b: Shape) -> bool:
+def has_same_dims(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(m == n for m, n in zip(a, b, strict=True))
 
 

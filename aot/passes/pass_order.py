@@ -16,7 +16,7 @@ PHASES = ("front", "middle", "back")
 ANCHORS = ("FrontStart", "FrontFinish", "MiddleStart", "MiddleFinish", "BackStart", "BackFinish")
 
 
-OPTIONAL = ("interface_layout",)  # passes that only some options ask for
+OPTIONAL_PASSES = ("interface_layout",)  # passes that run only with certain options
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
     `passes` keep the order they are given in; strings among them are anchors. A pass that occurs again is named
     `fold_constants.2`. An extension runs as early as its constraints allow; extensions that could run at the same time
-    are sorted by name. Classes of passes that take no part are ignored; an extension of which all are ignored stays
-    within its phase. PassError for a name that no pass has, for two extensions of one name, and for a cycle, which the
-    error shows.
+    are sorted by name. Constraints on passes that do not run are ignored; an extension whose constraints are all
+    ignored stays within its phase. PassError for a name that no pass has, for two extensions of one name, and for a
+    cycle, which the error shows.
     """
     chain = _chain(list(passes))
     items = {item.name: item for item in chain}
@@ -63,20 +63,20 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
 
 def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mapping[str, str]) -> list[str]:
-    """Return those of the passes that a constraint names which take part; the anchor of the phase if none does."""
-    found = [name for name in names if name in known]
+    """Return the named passes that run; the anchor of the phase if a constraint names only passes that do not run."""
+    running = [name for name in names if name in known]
     if not item.extension:
-        return found
+        return running
     texts = [p for p in _given(item.target, attribute) or () if isinstance(p, str)]
     for name in texts:
-        if name not in known and name not in OPTIONAL:
+        if name not in known and name not in OPTIONAL_PASSES:
             near = get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]}" if near else ""
             raise PassError(f"pass {item.name}: {attribute} names passes, got {name}{hint}")
-    if names and not found:
+    if names and not running:
         start, finish = _anchors(item.target)
         return [finish if attribute == "run_before" else start] if start in known else []
-    return found
+    return running
 
 
 def _anchors(target: Any) -> tuple[str, str]:
@@ -101,7 +101,7 @@ def _named(item: PassItem, name: str) -> PassItem:
 
 
 def describe(target: Any, extension: bool = False) -> PassItem:
-    """Read a pass's attributes; an extension runs between the anchors of its phase unless it says otherwise."""
+    """Read a pass's attributes; by default an extension runs between the anchors of its phase."""
     phase = getattr(target, "phase", "middle")
     if phase not in PHASES:
         raise PassError(f"{name_of(target)}: phase must be one of {', '.join(PHASES)}, got {phase!r}")
@@ -123,25 +123,25 @@ def name_of(target: Any) -> str:
     if isinstance(target, str):
         return target
     for attribute in ("name", "__name__"):
-        found = getattr(target, attribute, None)
-        if isinstance(found, str):
-            return found
+        name = getattr(target, attribute, None)
+        if isinstance(name, str):
+            return name
     return type(target).__name__
 
 
 def _constraint(target: Any, attribute: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    given = _given(target, attribute)
-    return default if given is None else tuple(name_of(p) for p in given)
+    passes = _given(target, attribute)
+    return default if passes is None else tuple(name_of(p) for p in passes)
 
 
 def _given(target: Any, attribute: str) -> tuple[Any, ...] | None:
     """Return the passes that a constraint names; None without one."""
-    given = getattr(target, attribute, None)
-    if given is None:
+    passes = getattr(target, attribute, None)
+    if passes is None:
         return None
-    if callable(given):
-        given = getattr(target() if isinstance(target, type) else target, attribute)()
-    return tuple(given or ())
+    if callable(passes):
+        passes = getattr(target() if isinstance(target, type) else target, attribute)()
+    return tuple(passes or ())
 
 
 def _names(items: Mapping[str, PassItem]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import REGISTRY, Op
 from aot.ir.scope import current
-from aot.passes.match import close, constant, uniform
+from aot.passes.match import constant, is_close, uniform
 from aot.passes.rewrite import Replacement, Rule
 from runtime.errors import UsageError
 
@@ -137,7 +137,7 @@ class Search:
                 self._stop(found, f"{where} is output {port.idx} of {layer_of(port.node)!r}, not {pattern.output}")
                 return
             yield from self.node(pattern, port.node, found, where)
-        elif not close(uniform(port), pattern) and uniform(port) != pattern:
+        elif not is_close(uniform(port), pattern) and uniform(port) != pattern:
             self._stop(found, f"{where} is not {pattern}: {_value(port)}")
         else:
             yield found

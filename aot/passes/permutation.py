@@ -16,11 +16,11 @@ def order_of(node: Node) -> Order | None:
     """Return the order of a Transpose if it is known at compile time; None for every other node."""
     if not isinstance(node.op, Transpose):
         return None
-    given = node.constant(1)
-    if given is None:
+    order = node.constant(1)
+    if order is None:
         return None
     rank = node.source(0).type.rank
-    return tuple(int(a) for a in given.reshape(-1)) if given.size else tuple(reversed(range(rank)))
+    return tuple(int(a) for a in order.reshape(-1)) if order.size else tuple(reversed(range(rank)))
 
 
 def inverse(q: Order) -> Order:

@@ -1,4 +1,4 @@
-"""THE order of passes. Each line says why it stands where it stands."""
+"""THE order of passes. Each line has a comment that gives the reason for its position."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         fold_constants,  # rules look for constants: weights stored in f16, computed shapes
         merge_equal_nodes,  # rules compare ports: x in `x * sigmoid(x)` must be one
         canonicalize,  # patterns written out become the operations that the passes below know
-        change_layout,  # after activations are one node each; before absorb_scales: scales lie along channels
+        change_layout,  # after activations are one node each; before absorb_scales: scales are along channels
         canonicalize,  # merges Transposes that have become adjacent
         merge_equal_nodes,  # merges equal Transposes of one tensor
         "MiddleFinish",

@@ -25,10 +25,10 @@ from runtime.errors import PassError
 
 LOG = logging.getLogger(__name__)
 
-Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output is unused
+Replacement = OutPort | tuple[OutPort | None, ...] | None  # None in a tuple: that output has no consumers
 RuleBody = Callable[[Node, Any, Builder], Replacement]
 
-STEPS_PER_NODE = 40  # rewrites per node of the graph, far above what rules need; exceeded only if rules undo each other
+MAX_REWRITES_PER_NODE = 40  # far above the number that rules need; exceeded only if rules undo each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Rule:
 
 
 def rule(*anchors: type[Op]) -> Callable[[RuleBody], Rule]:
-    """Make a rule of a function whose docstring is an equation; it fires on these classes and their subclasses."""
+    """Turn a function whose docstring is an equation into a rule, which fires on these classes and their subclasses."""
 
     def make(body: RuleBody) -> Rule:
         return Rule(body.__name__, anchors, body, (body.__doc__ or "").strip())
@@ -67,7 +67,7 @@ class Rewrite:
 
 @dataclass(slots=True)
 class RewriteLog:
-    """Counter of the rewrites of a run; at `limit` no further ones happen, which serves to bisect a miscompile."""
+    """Counter of the rewrites of a run; at `limit` no further ones are applied, which serves to bisect a miscompile."""
 
     limit: int | None = None
     count: int = 0
@@ -75,7 +75,7 @@ class RewriteLog:
     fired: Counter[str] = field(default_factory=Counter[str])
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return self.limit is not None and self.count >= self.limit
 
     def add(self, name: str, layer: str) -> None:
@@ -114,10 +114,10 @@ class _Driver:
         self.fitting: dict[type[Op], tuple[Rule, ...]] = {}
 
     def run(self) -> None:
-        limit = 100 + STEPS_PER_NODE * len(self.queue)
+        limit = 100 + MAX_REWRITES_PER_NODE * len(self.queue)
         recent: deque[str] = deque(maxlen=50)
         while self.queue:
-            if self.log.full and not self.rules.required:
+            if self.log.is_full and not self.rules.required:
                 return
             node = self.queue.popleft()
             self.queued.discard(node.id)
@@ -133,22 +133,22 @@ class _Driver:
             limit -= 1
             if limit <= 0:
                 names = ", ".join(sorted(set(recent)))
-                raise PassError(f"{self.rules.name}: rules do not come to an end; these fire: {names}")
+                raise PassError(f"{self.rules.name}: rules do not terminate; these fire: {names}")
 
     def _visit(self, node: Node) -> Rule | None:
         for candidate in self._rules_for(type(node.op)):
             mark = next(reversed(self.graph.nodes))
             build = Builder(self.graph, node.origin)
             try:
-                found = candidate(node, build)
+                replacement = candidate(node, build)
             except Exception as error:
                 error.add_note(f"in rule {candidate.name} ({candidate.equation}) at layer {node.name!r}")
                 raise
             fresh = _added(self.graph, mark)
-            if found is None:
+            if replacement is None:
                 sweep(self.graph, fresh)
                 continue
-            ports = found if isinstance(found, tuple) else (found,)
+            ports = replacement if isinstance(replacement, tuple) else (replacement,)
             self.log.add(candidate.name, node.name)
             self._replace(candidate, node, ports, fresh)
             return candidate
@@ -177,7 +177,7 @@ class _Driver:
         name, origin = node.name, node.origin
         removed, rim = sweep(self.graph, [node, *fresh])
         around += rim
-        around += [p.node for n in rim for out in n.out_ports().values() for p in _sole_reader(out)]
+        around += [p.node for n in rim for out in n.out_ports().values() for p in _only_consumer(out)]
         _merge_origins(fresh, [n for n in removed if n not in fresh], origin)
         heir = ports[0].node if ports[0] is not None else None
         if heir is not None and node in removed and heir in fresh and heir.held is None:
@@ -185,31 +185,31 @@ class _Driver:
         self._push(around)
 
     def _push(self, nodes: Iterable[Node]) -> None:
-        """Put nodes at the front of the queue, so that one place reaches its fixpoint before the next is visited."""
+        """Put nodes at the front of the queue, so that one region reaches its fixpoint before the next is visited."""
         new = [n for n in dict.fromkeys(nodes) if n.id not in self.queued and n.id in self.graph.nodes]
         self.queued.update(n.id for n in new)
         self.queue.extendleft(reversed(new))
 
 
-def _sole_reader(port: OutPort) -> list[InPort]:
-    """Return the consumer of a port if it is the only one, which some rules require; a constant may have thousands."""
+def _only_consumer(port: OutPort) -> list[InPort]:
+    """Return the only consumer of a port, which some rules require, or nothing; a constant may have thousands."""
     return port.destinations if len(port.destinations) == 1 else []
 
 
 def _added(graph: Graph, mark: int) -> list[Node]:
     """Return the nodes younger than node `mark`, oldest first."""
-    found = list(takewhile(lambda node: node.id > mark, reversed(graph.nodes.values())))
-    return found[::-1]
+    nodes = list(takewhile(lambda node: node.id > mark, reversed(graph.nodes.values())))
+    return nodes[::-1]
 
 
 def _check_type(fired: Rule, node: Node, old: OutPort, new: OutPort) -> None:
     before, after = old.type, new.type
-    if not same_type(before, after):
+    if not is_same_type(before, after):
         raise PassError(f"{fired.name}: {node.name!r} was {before}, its replacement is {after}")
 
 
-def same_type(a: TensorType, b: TensorType) -> bool:
-    """True if equal as far as known at compile time: dynamic dimensions may be written differently."""
+def is_same_type(a: TensorType, b: TensorType) -> bool:
+    """True if equal as far as known at compile time: dynamic dimensions may be different expressions."""
     if a.dtype is not b.dtype or a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return a == b
     return all(m == n for m, n in zip(a.dims, b.dims, strict=True) if isinstance(m, int) and isinstance(n, int))
@@ -226,7 +226,7 @@ def _merge_origins(fresh: list[Node], replaced: list[Node], anchor: Origin) -> N
 
 
 def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
-    """Remove those of `roots` without consumers, and all producers above that only they used.
+    """Remove those of `roots` without consumers, and all producers above them that lose their last consumer.
 
     Returns the removed nodes and the surviving ones at the boundary. Parameters, results and sinks stay.
     """

@@ -35,7 +35,7 @@ Observer = Callable[["PassReport", Graph], None]
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """Effect of one pass: `rewrites` is the number of its rewrites, `nodes` the size of the graph after it."""
+    """Statistics of one pass: `rewrites` is the number of its rewrites, `nodes` the size of the graph after it."""
 
     name: str
     milliseconds: float
@@ -50,7 +50,7 @@ class PassReport:
 
 @dataclass(slots=True)
 class RunReport:
-    """Effects of all passes, in the order they ran."""
+    """Statistics of all passes, in the order they ran."""
 
     passes: list[PassReport] = field(default_factory=list[PassReport])
     rules: dict[str, int] = field(default_factory=dict[str, int])
@@ -102,7 +102,7 @@ def run_passes(
 
 @dataclass(slots=True)
 class _Run:
-    """One run over a graph. The model is unchecked in the front phase: its errors are not the passes' fault there."""
+    """One run over a graph. In the front phase the model is unchecked, so its errors are not blamed on passes."""
 
     graph: Graph
     check: Callable[[Graph], object]
@@ -113,10 +113,10 @@ class _Run:
 
     def step(self, item: PassItem) -> None:
         """Run one pass, unless the limit of rewrites is reached."""
-        if self.log.full and not item.required:
+        if self.log.is_full and not item.required:
             return
         before, start = self.log.count, time.perf_counter()
-        changed = self._guarded(item)
+        changed = self._run_guarded(item)
         elapsed = (time.perf_counter() - start) * 1e3
         done = PassReport(item.name, elapsed, changed, self.log.count - before, len(self.graph.nodes))
         LOG.info("%s", done)
@@ -124,8 +124,8 @@ class _Run:
         if self.observe is not None:
             self.observe(done, self.graph)
 
-    def _guarded(self, item: PassItem) -> bool:
-        """Run a pass; errors about the model keep their class, all others become errors of the pass."""
+    def _run_guarded(self, item: PassItem) -> bool:
+        """Run a pass; errors of the model keep their class, all others become errors of the pass."""
         applied = False
         try:
             ends = interface(self.graph)
@@ -159,7 +159,7 @@ def interface(graph: Graph) -> tuple[list[str], list[str]]:
 
 
 def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph: Graph) -> None:
-    """UsageError for an extension that leaves no output, or changes inputs or outputs without saying so."""
+    """Raise UsageError for an extension that leaves no output, or changes inputs or outputs without declaring it."""
     after = interface(graph)
     if before[1] and not after[1]:
         raise UsageError(f"extension {item.name}: a network keeps one of its outputs, got none of {before[1]}")
@@ -172,7 +172,7 @@ def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph:
 
 
 def legal(graph: Graph) -> None:
-    """Verify a graph; types only if no foreign operation is left."""
+    """Verify a graph; its types only if no foreign operation is left."""
     verify(graph, types=not any(isinstance(n.op, Foreign) for n in graph.nodes.values()))
 
 
@@ -190,11 +190,11 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
 
 
 def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str) -> bool:
-    """Run a pass of any kind; one not made of rules counts as one rewrite if it changes the graph."""
+    """Run a pass of any kind; one without rules counts as one rewrite if it changes the graph."""
     if isinstance(target, RuleSet):
         return target.rewrite(graph, log)
-    found = _function(target)(graph)
-    changed = found is not False  # extensions return None: they may have changed it
+    result = _function(target)(graph)
+    changed = result is not False  # extensions return None: they may have changed it
     if changed:
         log.add(name, graph.name)
     return changed

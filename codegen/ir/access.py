@@ -18,7 +18,7 @@ from runtime.abi import DType
 
 @lru_cache(maxsize=1 << 16)
 def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
-    """Offset of `buffer[index]`, in elements."""
+    """Return the offset of `buffer[index]`, in elements."""
     total = Affine({})
     for i, stride in zip(index, buffer.strides, strict=True):
         step = normal(i, {})
@@ -27,7 +27,7 @@ def offset(buffer: Buffer, index: tuple[Expr, ...]) -> Affine:
 
 
 def in_order(buffer: Buffer, order: Sequence[int]) -> Buffer:
-    """Buffer with its dimensions dense in this order, the outermost first; those left out have one element."""
+    """Return a buffer whose dimensions are dense in this order, the outermost first; absent ones have one element."""
     strides: list[Size] = [0] * len(buffer.shape)
     step: Size = 1
     for k in reversed(order):
@@ -65,7 +65,7 @@ class Access:
         return 0 if step is None else abs(known(step.expr()))
 
     def goes_on(self, outer: Var, inner: Var) -> bool:
-        """True if `outer` continues where `inner` ends, at any size, so that this access walks them as one axis."""
+        """True if `outer` continues where `inner` ends, at any size: this access moves along them as one axis."""
         one, other = coefficient(self.at, outer), coefficient(self.at, inner)
         if one is None or other is None or inner.extent is None:
             return False
@@ -92,7 +92,7 @@ def coefficient(at: Affine, axis: Var) -> Affine | None:
 
 
 def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
-    """True if `outer` and `inner` walk memory as one axis in every access."""
+    """True if every access moves along `outer` and `inner` as one axis."""
     return all(x.goes_on(outer, inner) for x in accesses)
 
 
@@ -132,13 +132,13 @@ def points(d: Definition) -> Size:
 
 def _extents(axes: tuple[Var, ...]) -> list[Size]:
     """Return the number of points of each axis; the upper bound if the extent depends on another one of `axes`."""
-    found: list[Size] = []
+    extents: list[Size] = []
     for a in axes:
         assert a.extent is not None
         inner = not isinstance(a.extent, int) and not variables(a.extent).isdisjoint(axes)
         size = int(bounds(normal(a.extent, {}))[1]) if inner and not isinstance(a.extent, int) else a.extent
-        found.append(size - a.low if a.low else size)
-    return found
+        extents.append(size - a.low if a.low else size)
+    return extents
 
 
 def volume(extents: Iterable[Size]) -> Size:
@@ -153,12 +153,12 @@ def volume(extents: Iterable[Size]) -> Size:
 
 def unravel(axes: Sequence[Var], flat: Var) -> dict[Expr, Expr]:
     """Express each axis by quotients and remainders of `flat`, which counts points in row-major order."""
-    found: dict[Expr, Expr] = {}
+    coordinates: dict[Expr, Expr] = {}
     rest: Expr = flat
     for a in reversed(axes[1:]):
         assert a.extent is not None
-        found[a], rest = rest % a.extent, rest // a.extent
-    return {**found, axes[0]: rest}
+        coordinates[a], rest = rest % a.extent, rest // a.extent
+    return {**coordinates, axes[0]: rest}
 
 
 def known(size: Size) -> int:
@@ -213,8 +213,8 @@ def work(d: Definition) -> Size:
 def _operations(e: Expr, apart: Expr | None) -> int:
     """Sum the weights (`COST`) of float operations and i32 products in `e`, outside of `apart`."""
     inside = set(walk(apart)) if apart is not None else set[Expr]()
-    found = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
-    return sum(COST.get(p.fn, 1) for p in found if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
+    prims = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
+    return sum(COST.get(p.fn, 1) for p in prims if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
 
 
 def traffic(d: Definition) -> Size:

@@ -1,8 +1,4 @@
-"""The computation: definitions and groups of definitions. No order, no memory, no vector.
-
-Definition   out[index(axes)] = value          value holds at most one Reduce
-Group        shared axes { temps; members }    members run one after another for each point (or tile) of the axes
-"""
+"""The computation: definitions and groups of definitions, without order, memory or vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from codegen.ir.expressions import reduction_in
 from codegen.ir.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
 from runtime.abi import DType
 
-OWN = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it
+LOCAL = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it
 
 
 class _Hashed:
@@ -72,7 +68,7 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class Group(_Hashed):
-    """Members that share `axes`. A shared axis indexes `temps` only as a whole index: they shrink to its tile."""
+    """Members that share `axes`. A shared axis indexes `temps` only as a whole index: temps shrink to its tile."""
 
     name: str
     axes: tuple[Var, ...]

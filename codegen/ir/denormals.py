@@ -21,15 +21,15 @@ from codegen.ir.traverse import Work, members
 from codegen.target import Target
 from runtime.abi import DType
 
-TINY = 2.0**-126  # the least normal f32
-FAR = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
-TAME = frozenset(
+MIN_NORMAL = 2.0**-126  # the least normal f32
+MIN_SAFE_SUMMAND = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
+TAME_FNS = frozenset(
     "add sub mul neg abs min max exp exp_normal tanh erf sin cos atan asinh fma within select cast and or xor not "
     "exact_add exact_sub exact_mul exact_fma".split()
 )
-JUMPS = COMPARISONS | {"sign", "floor", "ceil", "trunc", "round_even", "round_away"}
-DIVIDING = frozenset({"div", "sqrt", "log"})
-WIDE = (DType.F32, DType.F16, DType.BF16)
+JUMP_FNS = COMPARISONS | {"sign", "floor", "ceil", "trunc", "round_even", "round_away"}
+DIVIDING_FNS = frozenset({"div", "sqrt", "log"})
+FLUSHED_TYPES = (DType.F32, DType.F16, DType.BF16)
 
 
 def flushes(works: Iterable[Work], target: Target) -> bool:
@@ -43,13 +43,13 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
     parts = list(walk(*(d.value for d in definitions)))
     if any(isinstance(e, Load) and not _is_plain(e.buffer, target) for e in parts):
         return False
-    if any(isinstance(e, Const) and e.dtype.is_float and 0 < abs(e.value) < TINY for e in parts):
+    if any(isinstance(e, Const) and e.dtype.is_float and 0 < abs(e.value) < MIN_NORMAL for e in parts):
         return False
     prims = [e for e in parts if isinstance(e, Prim) and any(a.dtype.is_float for a in e.args)]
     if not prims and not any(isinstance(e, Reduce) and e.fn == "add" and e.dtype.is_float for e in parts):
         return False
-    allowed = TAME | JUMPS if any(map(_is_product, definitions)) else TAME
-    return all(p.fn in allowed or (p.fn in DIVIDING and _is_far(p.args[-1], producers)) for p in prims)
+    allowed = TAME_FNS | JUMP_FNS if any(map(_is_product, definitions)) else TAME_FNS
+    return all(p.fn in allowed or (p.fn in DIVIDING_FNS and _is_far(p.args[-1], producers)) for p in prims)
 
 
 def denormals(data: NDArray[np.generic]) -> int:
@@ -68,7 +68,7 @@ def _is_plain(b: Buffer, target: Target) -> bool:
     """True if loads convert the elements of `b` without arithmetic on denormals."""
     if not b.dtype.is_float:
         return b.dtype.bits >= 8
-    return b.dtype in WIDE and (b.dtype is not DType.F16 or target.converts_half)
+    return b.dtype in FLUSHED_TYPES and (b.dtype is not DType.F16 or target.converts_half)
 
 
 def _is_product(d: Definition) -> bool:
@@ -78,10 +78,10 @@ def _is_product(d: Definition) -> bool:
 
 
 def _is_far(e: Expr, producers: Mapping[str, Expr], depth: int = 4) -> bool:
-    """True if a value is known not to lie near zero: a constant, a count, a sum of exponentials, x + 1e-5."""
+    """True if a value is known to be bounded away from zero: a constant, a count, a sum of exponentials, x + 1e-5."""
     match e:
         case Const():
-            return abs(e.value) >= FAR
+            return abs(e.value) >= MIN_SAFE_SUMMAND
         case Load(buffer, _) if buffer.name in producers and depth:
             return _is_far(producers[buffer.name], producers, depth - 1)
         case Prim("cast", (x,), _):
@@ -89,11 +89,11 @@ def _is_far(e: Expr, producers: Mapping[str, Expr], depth: int = 4) -> bool:
         case Prim("sqrt", (x,), _):
             return _is_far(x, producers, depth)
         case Prim(("add" | "max"), args, _):
-            return any(isinstance(a, Const) and a.value >= FAR for a in args)
+            return any(isinstance(a, Const) and a.value >= MIN_SAFE_SUMMAND for a in args)
         case Reduce("add", _, Prim(("exp" | "exp_normal"), _, _), _):
             return True
         case Reduce("add", _, Load(buffer, _), _) if buffer.name in producers:
-            return isinstance(made := producers[buffer.name], Prim) and made.fn in ("exp", "exp_normal")
+            return isinstance(producer := producers[buffer.name], Prim) and producer.fn in ("exp", "exp_normal")
         case _:
             return False
 

@@ -13,8 +13,8 @@ from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.ir.schedule import Pack
 from runtime.abi import DType
 
-LONGEST = 16  # lanes of a dot instruction at most
-FACTORS = ((DType.U8, DType.I8), (DType.I16, DType.I16))
+DOT_LANES = 16  # lanes of a dot instruction at most
+FACTOR_TYPES = ((DType.U8, DType.I8), (DType.I16, DType.I16))
 
 
 def word(dtype: DType) -> int:
@@ -32,7 +32,7 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
         return None
     if x.dtype is DType.I8:
         x, w = w, x
-    return (x, w) if (x.dtype, w.dtype) in FACTORS else None
+    return (x, w) if (x.dtype, w.dtype) in FACTOR_TYPES else None
 
 
 def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:

@@ -31,11 +31,11 @@ def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | No
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
-        made = memo.get(e)
-        if made is None:
-            found = look(e)
-            made = memo[e] = found if found is not None else _with_children(e, go)
-        return made
+        result = memo.get(e)
+        if result is None:
+            replacement = look(e)
+            result = memo[e] = replacement if replacement is not None else _with_children(e, go)
+        return result
 
     return go(node)
 
@@ -70,8 +70,8 @@ def walk(*roots: Expr) -> Iterable[Expr]:
         stack.extend(reversed(children(node)))
 
 
-# Results are cached in the expression, which never changes. It must not cache a reference to itself: cycles are freed
-# late.
+# Results are cached in the expression, which never changes. It must not cache a reference to itself: only the garbage
+# collector frees cycles.
 
 
 def variables(*nodes: Expr) -> frozenset[Var]:
@@ -97,9 +97,9 @@ def measure(node: Expr) -> tuple[int, int]:
         return node.known_measure
     except AttributeError:
         parts = [measure(child) for child in children(node)]
-        found = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
-        object.__setattr__(node, "known_measure", found)
-        return found
+        result = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
+        object.__setattr__(node, "known_measure", result)
+        return result
 
 
 def reduction_in(node: Expr) -> Reduce | None:
@@ -129,7 +129,7 @@ def _loads(node: Expr) -> tuple[Load, ...]:
 
 
 def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
-    """Match a clamp that is cast to a small integer type holding its bounds: return value and bounds, else None."""
+    """Match a clamp that is cast to a small integer type with its bounds: return value and bounds, else None."""
     match e:
         case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
             value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16

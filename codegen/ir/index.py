@@ -1,7 +1,7 @@
 """Index arithmetic in normal form: sum of coefficient * atom + constant.
 
-Atoms are loop variables, quotients that do not simplify, and whatever is not arithmetic (loads, casts, choices).
-`e % c` is `e - c * (e // c)`, so packing, flattening and their inverses cancel by addition alone:
+Atoms are loop variables, quotients that do not simplify, and all other expressions (loads, casts, choices). `e % c` is
+`e - c * (e // c)`, so packing, flattening and their inverses cancel by addition alone:
 
     (p // 56) * 56 + p % 56  ->  p            (oc.o * 16 + oc.t) // 16  ->  oc.o       where 0 <= oc.t < 16
 """
@@ -18,8 +18,8 @@ from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, as_expr, prim
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-_LONG = 16  # terms that are added left to right at most; longer sums are split in halves
-_EXPANDED = 64  # terms that a product of two sums may have; a larger one stays a product
+_MAX_SERIAL_TERMS = 16  # terms that are added left to right at most; longer sums are split in halves
+_MAX_EXPANDED_TERMS = 64  # terms that a product of two sums may have; a larger one stays a product
 Key = tuple[frozenset[tuple[Expr, int]], int]
 
 
@@ -85,7 +85,7 @@ class Affine:
 
 def _added(terms: list[Expr]) -> Expr:
     """Add terms left to right, long sums in halves, so that the expression is not as deep as the sum is long."""
-    if len(terms) > _LONG:
+    if len(terms) > _MAX_SERIAL_TERMS:
         half = len(terms) // 2
         return Prim("add", (_added(terms[:half]), _added(terms[half:])), DType.I64)
     return reduce(lambda total, term: Prim("add", (total, term), DType.I64), terms)
@@ -171,7 +171,7 @@ def _product(a: Affine, b: Affine) -> Affine:
         return b.times(a.const)
     if b.is_const:
         return a.times(b.const)
-    if len(a.terms) * len(b.terms) > _EXPANDED or _holds_sums(a) or _holds_sums(b):
+    if len(a.terms) * len(b.terms) > _MAX_EXPANDED_TERMS or _holds_sums(a) or _holds_sums(b):
         return Affine({_times(a.expr(), b.expr()): 1})
     left, right = [*a.terms.items(), (Const(1), a.const)], [*b.terms.items(), (Const(1), b.const)]
     total = Affine({})
@@ -184,7 +184,7 @@ def _product(a: Affine, b: Affine) -> Affine:
 
 
 def _holds_sums(a: Affine) -> bool:
-    """True if some factor is a sum, so of a product too large to expand: it stays one in any order of factors."""
+    """True if some factor is a sum, as in a product too large to expand, which stays one in any order of factors."""
     return any(isinstance(f, Prim) and f.fn == "add" for x in a.terms for f in factors(x))
 
 
@@ -236,7 +236,7 @@ def _quotient(a: Affine, b: Affine) -> Affine:
 
 
 def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
-    """(8 n i + n j + k) // 8 n = i + j // 8 where 0 <= k < n."""
+    """Simplify (8 n i + n j + k) // 8 n to i + j // 8 where 0 <= k < n."""
     ((size, scale),) = b.terms.items() if len(b.terms) == 1 else ((Const(0), 0),)
     if scale <= 0 or b.const:
         return Affine({Prim("floordiv", (a.expr(), b.expr()), DType.I64): 1})
@@ -254,13 +254,13 @@ def _symbolic_quotient(a: Affine, b: Affine) -> Affine:
             coarse = coarse.plus(left, c)
         else:
             whole = whole.plus(left, c // scale)
-    if _lies_below(fine, size):
+    if _is_below(fine, size):
         return whole.plus(_quotient(coarse, Affine({}, scale)))
     rest = _product(coarse, Affine({size: 1})).plus(fine)
     return whole.plus(Affine({Prim("floordiv", (rest.expr(), b.expr()), DType.I64): 1}))
 
 
-def _lies_below(a: Affine, size: Expr) -> bool:
+def _is_below(a: Affine, size: Expr) -> bool:
     """True if 0 <= a < size for all values of the variables that are no factors of `size`."""
     if not a.terms:
         return a.const == 0
@@ -293,7 +293,7 @@ ARITHMETIC = frozenset((*_BINARY, "neg"))
 
 
 def _coarse(a: Affine, n: int) -> tuple[Affine, int]:
-    """(8 i + lane) // 16 = i // 2 when lane < 8: drop what cannot change the quotient, divide by the common step."""
+    """Simplify (8 i + lane) // 16 to i // 2 if lane < 8: drop terms that cannot change it, divide by a common step."""
     for step in sorted({gcd(n, c) for c in a.terms.values()} - {1}):
         fine = Affine({x: c for x, c in a.terms.items() if c % step}, a.const % step)
         low, high = bounds(fine)

@@ -21,9 +21,9 @@ class Space(StrEnum):
 
     ARG = "arg"  # pointer parameter of the kernel
     ARENA = "arena"  # scratch memory of the thread that runs the kernel
-    STACK = "stack"  # small row or tile buffer of a group
+    STACK = "stack"  # temporary row or tile of a group
     REGISTERS = "registers"  # every access has a constant index; never touches memory
-    TABLE = "table"  # constants known to the compiler; a zero is structural: the term does not exist
+    TABLE = "table"  # constants known to the compiler; a zero is structural: the term is absent
 
 
 class LoopKind(StrEnum):
@@ -41,7 +41,7 @@ class Node:
     _fields: ClassVar[operator.attrgetter[tuple[Any, ...]]]
 
     def __init_subclass__(cls) -> None:
-        if "__dataclass_fields__" in vars(cls):  # only of the copy that dataclass(slots=True) makes of each class
+        if "__dataclass_fields__" in vars(cls):  # only for the copy that dataclass(slots=True) creates of each class
             cls._fields = operator.attrgetter(*cls.__dataclass_fields__)
 
     def parts(self) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ class Const(Arith):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var(Arith):
-    """An integer, `low <= var < extent`. The extent of a dynamic size is None, or the bound of its range.
+    """An integer, `low <= var < extent`. The extent of a dynamic size is None or an upper bound, excluded.
 
     `typical`: value of a dynamic size by which schedules are chosen; it affects nothing else.
     """
@@ -258,7 +258,7 @@ class Buffer(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store(Node):
-    """`buffer[index] = value`, or `fn=` when `accumulate` names a reduction."""
+    """`buffer[index] = value`, or with `accumulate` the reduction of the element with `value`."""
 
     buffer: Buffer
     index: tuple[Expr, ...]

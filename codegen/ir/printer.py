@@ -73,8 +73,8 @@ def definition_text(work: Definition | Group, depth: int = 0) -> str:
     pad = "  " * depth
     match work:
         case Group(name, axes, temps, members, row_ranges):
-            kept = f" with {', '.join(map(_declaration, temps))}" if temps else ""
-            head = f"{pad}group {name} over {_axes(axes)}{kept}"
+            suffix = f" with {', '.join(map(_declaration, temps))}" if temps else ""
+            head = f"{pad}group {name} over {_axes(axes)}{suffix}"
             rows = (f"{pad}  rows {_row_range(w)}" for w in row_ranges)
             return "\n".join([head, *rows, *(definition_text(m, depth + 1) for m in members)])
         case Definition(out, axes, value, _, where):
@@ -117,7 +117,7 @@ def expr_text(expr: Expr) -> str:
 
 
 def _operand(expr: Expr, parent: str, right: bool = False) -> str:
-    """Parenthesise only where the meaning needs it."""
+    """Return an operand, in parentheses only if the meaning needs them."""
     strict = right and not (isinstance(expr, Prim) and expr.fn == parent in ("add", "mul"))
     tight = isinstance(expr, Prim) and expr.fn in PRECEDENCE and PRECEDENCE[expr.fn] < PRECEDENCE[parent] + strict
     return f"({expr_text(expr)})" if tight else expr_text(expr)

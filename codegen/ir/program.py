@@ -1,4 +1,4 @@
-"""The program that is emitted: kernels, calls in order with the places of their buffers, constants, the arena.
+"""The program that is emitted: kernels, calls in order with the addresses of their buffers, constants, the arena.
 
     program mlp: arena 4096 B, scratch 0 B
       call fc1        k0(%input0, %const+0, %arena+0)   units 16
@@ -26,19 +26,19 @@ from runtime.abi import DType
 
 
 class Region(StrEnum):
-    """Memory that a place lies in."""
+    """Memory that an address is relative to."""
 
     INPUT = "input"  # caller's tensor; `index` says which
     OUTPUT = "output"
     ARENA = "arena"  # of the request; 64-byte aligned, uninitialised at each inference
     CONSTANT = "const"  # the weights
     STATE = "state"  # of the request, kept between inferences
-    SHARED = "shared"  # in lowering: memory of the arena that several blocks of control flow use
+    SHARED = "shared"  # in lowering: memory of the arena that several blocks of control flow share
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`offset` bytes into a region."""
+    """An address: `offset` bytes into a region."""
 
     region: Region
     index: int = 0
@@ -53,7 +53,7 @@ class Call:
     args: tuple[Place, ...]
     sizes: tuple[Size, ...]
     units: Size
-    layers: tuple[str, ...]  # names of the layers it computes
+    layers: tuple[str, ...]  # names of the layers that it computes
     work: Size = 0  # floating-point operations, for chunking and profiles
     traffic: Size = 0  # bytes read and written at least once
     flushes: bool = False  # denormals are flushed to zero
@@ -63,7 +63,7 @@ class Call:
 class ConstantBlock:
     """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
 
-    With `arrange`, the data are `arrange(source)`, computed anew at each access, so that packed weights take no memory
+    With `arrange`, the data are `arrange(source)`, computed anew at each access, so that packed weights need no memory
     of their own. `size` is then their number of bytes.
     """
 
@@ -83,10 +83,11 @@ class ConstantBlock:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output: dense, row-major. A dimension that is no int is an expression over symbols.
+    """An input or output: dense, row-major. A dynamic dimension is an expression over symbols.
 
-    `most`: upper bound of the elements of an output with late sizes, over symbols and capacities. `string`: the tensor
-    of strings that it is a part of. `default`: offset in the weights, in bytes, of the default value of an input.
+    `most`: upper bound of the elements of an output with data-dependent sizes, over symbols and capacities. `string`:
+    the tensor of strings that it is a part of. `default`: offset in the weights, in bytes, of the default value of an
+    input.
     """
 
     name: str
@@ -100,7 +101,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Two sizes over the symbols that must be equal at run time; `text` says where and why."""
+    """Two sizes over the symbols that must be equal at run time; `text`: the rule and its layer, for errors."""
 
     one: Size
     other: Size
@@ -109,11 +110,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A symbol whose value the inference itself computes.
-
-    With a `capacity`, memory is laid out for values from -capacity to capacity. The capacity is `initial` at first, and
-    raised when a value does not fit.
-    """
+    """A data-dependent size: a symbol whose value the inference computes."""
 
     symbol: Var
     capacity: Var | None = None
@@ -151,7 +148,7 @@ class Label:
 class Jump:
     """Before call `at`, control continues behind the label `to` if `when` is not 0.
 
-    `asks`: the inference may be cancelled here; for loops without a small static bound.
+    `asks`: the inference may be cancelled here, as in loops without a small static bound.
     """
 
     at: int
@@ -188,7 +185,7 @@ Control = Bind | Let | Check | Label | Jump
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Calls `first` to `end`, the end excluded, which only requests whose symbols have these `sizes` run."""
+    """Calls `first` to `end`, excluded, which run only for requests whose symbols have these `sizes`."""
 
     sizes: tuple[tuple[str, int], ...]
     first: int
@@ -199,7 +196,7 @@ class Version:
 class Program:
     """A compiled model. `control` is in program order: `at` never decreases. `rules` are over symbols that inputs set.
 
-    The calls of `versions`, for certain sizes, stand before those of the general version.
+    The calls of `versions`, for certain sizes, precede those of the general version.
     """
 
     name: str
@@ -232,16 +229,16 @@ class Program:
 
     @property
     def stored(self) -> tuple[Var, ...]:
-        """Entries of `Request.symbols`, in order: symbols, late ones, capacities, computed sizes."""
+        """Entries of `Request.symbols`, in order: symbols, data-dependent ones, capacities, computed sizes."""
         capacities = (x.capacity for x in self.late if x.capacity is not None)
         return (*self.symbols, *(x.symbol for x in self.late), *capacities, *(size for size, _ in self.computed))
 
     @property
-    def cancellable(self) -> bool:
+    def is_cancellable(self) -> bool:
         """True if an inference may loop without a static bound: `Request.symbols` then ends in `abi.CANCEL_WORDS`."""
         return any(isinstance(entry, Jump) and entry.asks for entry in self.control)
 
     @property
     def words(self) -> int:
         """Number of entries of `Request.symbols`."""
-        return len(self.stored) + (abi.CANCEL_WORDS if self.cancellable else 0)
+        return len(self.stored) + (abi.CANCEL_WORDS if self.is_cancellable else 0)

@@ -1,4 +1,4 @@
-"""Rename the sizes that works read: kernels that differ in these names alone are one kernel.
+"""Rename the sizes that works read: kernels that differ only in these names are shared.
 
 y0[i, j] = x0[i, j] for i in s9, j in s48        becomes        y0[i, j] = x0[i, j] for i in size0, j in size1
 """
@@ -49,10 +49,10 @@ def _node(old: Node, new: tuple[Any, ...]) -> Node:
     """Rebuild a node from other parts; factors of sizes are sorted by their new names."""
     if new is old.parts() or all(map(is_, new, old.parts())):
         return old
-    made = type(old)(*new)
-    if isinstance(made, Prim) and made.fn == "mul" and made.dtype is DType.I64 and _are_sizes(made):
-        return product_of(made)
-    return made
+    node = type(old)(*new)
+    if isinstance(node, Prim) and node.fn == "mul" and node.dtype is DType.I64 and _are_sizes(node):
+        return product_of(node)
+    return node
 
 
 def _are_sizes(e: Expr) -> bool:

@@ -35,8 +35,8 @@ class Tile:
 class Pack:
     """Dimension `axis` of buffer `operand` is blocked by `width`: [all dimensions as in `order`, width].
 
-    Dimensions whose loops enclose the loop over blocks come before `axis` in `order`, so that blocks lie in the order
-    of their use. The last `words` dimensions are flattened and cut into words: [.., n / 4, width, 4] of bytes.
+    Dimensions whose loops enclose the loop over blocks come before `axis` in `order`, so that blocks are stored in the
+    order of their use. The last `words` dimensions are flattened and cut into words: [.., n / 4, width, 4] of bytes.
     """
 
     operand: str
@@ -53,19 +53,19 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Names are those of axes; after `fuse` the fused name stands for its parts."""
+    """Tiles, loop order, vectors, packing and prefetching. Names are axes; a fused name replaces its parts."""
 
-    fuse: tuple[tuple[str, tuple[str, ...]], ...] = ()  # ("p", ("oh", "ow")): one axis for several
+    fuse: tuple[tuple[str, tuple[str, ...]], ...] = ()  # ("p", ("oh", "ow")): one axis that replaces several
     blocks: tuple[tuple[str, int], ...] = ()  # axes whose block loops enclose all others, block sizes
-    order: tuple[str, ...] = ()  # loops from the outside in; the rest follows as defined
+    order: tuple[str, ...] = ()  # loops from the outside in; other axes follow as defined
     tile: tuple[Tile, ...] = ()
-    unroll: tuple[str, ...] = ()  # axes whose loop is written out
+    unroll: tuple[str, ...] = ()  # axes whose loop is written out in full
     skip_padding: tuple[str, ...] = ()  # reduction axes whose padding terms are skipped, for a whole tile of outputs
     lanes: tuple[str, int] | None = None  # vector axis, lanes
     partials: int = 1  # vectors of partial results of a reduction along its vector axis
     pack: tuple[Pack, ...] = ()
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next is prefetched
-    # Units of a call from which on prefetches reach further in the block in use; None: they bring the next block.
+    # Least units of a call for prefetches further ahead in the same block; None: prefetches bring the next block.
     prefetch_within: int | None = None
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
     matrix: str | None = None  # output axis whose points are rows of tile registers; None: vectors sum the products
@@ -73,14 +73,14 @@ class Schedule:
     prefetch_level: int = 1  # cache that prefetches fill: 1 for L1, 2 for L2
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
-    members: tuple[Schedule, ...] = ()  # of a group
+    members: tuple[Schedule, ...] = ()  # schedules of a group's members
 
     def size(self, axis: str) -> Tile:
         """Return the tile of an axis. A vector axis without one is cut into vectors."""
-        found = next((t for t in self.tile if t.axis == axis), None)
-        if self.lanes and self.lanes[0] == axis and (found is None or found.size == 1):
+        tile = next((t for t in self.tile if t.axis == axis), None)
+        if self.lanes and self.lanes[0] == axis and (tile is None or tile.size == 1):
             return Tile(axis, self.lanes[1], Tail.CUT)
-        return found or Tile(axis, 1)
+        return tile or Tile(axis, 1)
 
 
 @dataclass(frozen=True, slots=True)

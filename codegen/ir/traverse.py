@@ -120,8 +120,8 @@ def _local_of(stmt: Stmt) -> frozenset[Buffer]:
 def reads(work: Work) -> tuple[Load, ...]:
     """Return the loads of memory outside of the work, each once."""
     inner = {b.name for b in local(work)}
-    found = (x for x in loads(*expressions(work)) if x.buffer.space is not Space.TABLE)
-    return tuple(x for x in found if x.buffer.name not in inner)
+    outside = (x for x in loads(*expressions(work)) if x.buffer.space is not Space.TABLE)
+    return tuple(x for x in outside if x.buffer.name not in inner)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -164,9 +164,9 @@ def rewrite_work(work: Work, change: Change, place: Callable[[Buffer], Buffer] =
         case Definition():
             return rewrite_definition(work, change, place)
         case Group():
-            made = tuple(rewrite_work(m, change, place) for m in work.members)
-            assert all(isinstance(m, Definition | Group) for m in made)
-            return replace(work, members=made, temps=tuple(map(place, work.temps)))
+            rewritten = tuple(rewrite_work(m, change, place) for m in work.members)
+            assert all(isinstance(m, Definition | Group) for m in rewritten)
+            return replace(work, members=rewritten, temps=tuple(map(place, work.temps)))
         case _:
             return tuple(_rewrite_statement(s, change, place) for s in work)
 

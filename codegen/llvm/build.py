@@ -226,7 +226,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         "late": [x.symbol.name for x in program.late],
         "capacities": [{"of": x.symbol.name, "initial": x.initial} for x in program.late if x.capacity is not None],
         "computed": program.words - len(program.stored) + len(program.computed),
-        **({"cancel": len(program.stored)} if program.cancellable else {}),
+        **({"cancel": len(program.stored)} if program.is_cancellable else {}),
         "rules": [{"one": size_text(r.one), "other": size_text(r.other), "text": r.text} for r in _rules(program)],
         "inputs": [_tensor(t, _align(program, Region.INPUT, i), late) for i, t in enumerate(program.inputs)],
         "outputs": [_tensor(t, _align(program, Region.OUTPUT, i), late) for i, t in enumerate(program.outputs)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.ir.access import all_axes
 from codegen.ir.chains import block_terms, is_chains
 from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import LONGEST, packs_lanes, small_factors, takes_words, word
+from codegen.ir.dot_widths import DOT_LANES, packs_lanes, small_factors, takes_words, word
 from codegen.ir.expressions import loads, walk
 from codegen.ir.loops import Buffer, Reduce, Var
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
@@ -151,7 +151,7 @@ def _dots(d: Definition, s: Schedule) -> bool:
     parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
     plan = next((p for p in s.pack if p.words == len(parts)), None)
     factors = small_factors(d.reduction) if d.reduction is not None else None
-    if s.lanes is None or s.lanes[1] > LONGEST or plan is None or factors is None or not takes_words(d, parts, plan):
+    if s.lanes is None or s.lanes[1] > DOT_LANES or plan is None or factors is None or not takes_words(d, parts, plan):
         return False
     size = word(factors[1].dtype)
     terms, columns = s.size(s.dots), s.size(s.lanes[0])

@@ -12,7 +12,7 @@
 
 Code over Python values runs when the function is called: conditions on Python booleans, loops over tuples, calls of
 other functions. Code over an Expr becomes statements. `and` / `or` in the condition of `if` and `while` read no memory
-after a part that already decides; everywhere else, as in `a if c else b`, both sides are evaluated.
+after an operand that decides the result; everywhere else, as in `a if c else b`, both sides are evaluated.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
-LANES = 16  # of a vector loop at most; the compiler splits them for targets with shorter vectors
+MAX_LANES = 16  # of a vector loop at most; the code generator splits them for targets with shorter vectors
 MIN_INDEX = -(1 << 62)  # lower bound of an index that may be negative
 Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 
@@ -103,27 +103,27 @@ class _Cell:
 
 
 def var(value: Operand, dtype: DType = DType.F32) -> Any:
-    """`name = var(0.0, F32)`: later `name = x` and `name += x` change the number at run time."""
+    """Declare a mutable number: after `name = var(0.0, F32)`, `name = x` and `name += x` change it at run time."""
     return _NewScalar(value, dtype)
 
 
 def array(*shape: int, dtype: DType = DType.F32) -> Any:
-    """`name = array(4, 4)`: a small buffer, local to its iteration, uninitialised; on the stack if an index varies."""
+    """Declare a buffer, `name = array(4, 4)`: local to an iteration, uninitialised; on the stack if an index varies."""
     return _NewArray(shape, dtype)
 
 
 def parallel(*bounds: Size) -> Any:
-    """`for i in parallel(n)`: iterations in any order, on several threads."""
+    """Loop with `for i in parallel(n)`: iterations in any order, on several threads."""
     return _range(LoopKind.PARALLEL, bounds)
 
 
 def unrolled(*bounds: Size) -> Any:
-    """`for i in unrolled(n)`: one copy of the body for each i."""
+    """Loop with `for i in unrolled(n)`: one copy of the body for each i."""
     return _range(LoopKind.UNROLLED, bounds)
 
 
 def lanes(*bounds: Size) -> Any:
-    """`for i in lanes(n)`: iterations side by side in vectors; values that differ between them are in arrays."""
+    """Loop with `for i in lanes(n)`: iterations are lanes of vectors; values that differ between them are in arrays."""
     return _range(LoopKind.VECTOR, bounds)
 
 
@@ -136,7 +136,7 @@ def _range(kind: LoopKind, bounds: tuple[Any, ...]) -> _Range:
 
 
 class Script:
-    """A Python function as a recipe for statements."""
+    """A Python function that generates statements."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -172,7 +172,7 @@ class Script:
 
 
 def loops(function: Callable[..., Any]) -> Scripted:
-    """Decorator that makes a Script: calling the function returns the statements of its body."""
+    """Decorate a function as a Script: calling it returns the statements of its body."""
     return Script(function)
 
 
@@ -182,7 +182,7 @@ class _Statements:
 
     blocks: list[list[Item]] = field(default_factory=lambda: [[]])
     used: dict[str, int] = field(default_factory=dict[str, int])
-    sizes: frozenset[str] = frozenset()  # names of sizes that vary: a name of the script must be another variable
+    sizes: frozenset[str] = frozenset()  # names of dynamic sizes: a variable of the script must have another name
 
     def emit(self, item: Item) -> None:
         self.blocks[-1].append(item)
@@ -198,8 +198,8 @@ class _Statements:
         while True:
             count = self.used.get(wanted, 0)
             self.used[wanted] = count + 1
-            if (found := f"{wanted}.{count}" if count else wanted) not in self.sizes:
-                return found
+            if (name := f"{wanted}.{count}" if count else wanted) not in self.sizes:
+                return name
 
     def cell(self, name: str, dtype: DType, value: Operand) -> _Cell:
         buffer = dense(self.name(name), space=Space.REGISTERS, dtype=dtype)
@@ -226,8 +226,8 @@ class _Walk(Evaluator):
     def lookup(self, node: ast.Name) -> Any:
         if node.id not in self.env and node.id not in self.outer:
             raise self.error(node, f"no {node.id!r} here; names bound inside a run-time block end with it")
-        found = self.env[node.id] if node.id in self.env else self.outer[node.id]
-        return found.buffer[()] if isinstance(found, _Cell) else found
+        value = self.env[node.id] if node.id in self.env else self.outer[node.id]
+        return value.buffer[()] if isinstance(value, _Cell) else value
 
     def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if isinstance(function, Script):
@@ -344,7 +344,7 @@ class _Walk(Evaluator):
             self.env.pop(target.id, None)
             self.bind(target, target.id, counter if plain else over.start + counter * over.step)
             self.block(body)
-        width = LANES if over.kind is LoopKind.VECTOR else 1
+        width = MAX_LANES if over.kind is LoopKind.VECTOR else 1
         self.out.emit(For(counter, self.out.close(block), over.kind, width))
         return True
 
@@ -383,7 +383,7 @@ class _Walk(Evaluator):
         self.out.emit(While(condition, self.out.close(block)))
 
     def condition(self, test: ast.expr) -> Any:
-        """Return the value of a condition; no memory is read after a part of `and` / `or` that decides."""
+        """Return the value of a condition; no memory is read after an operand of `and` / `or` that decides it."""
         if not isinstance(test, ast.BoolOp):
             return self.value(test)
         stop_at = isinstance(test.op, ast.Or)

@@ -159,13 +159,13 @@ class Evaluator(ABC):
             raise self.error(node, "one `for` in a comprehension")
         (generator,) = node.generators
         env: dict[str, Any] = self.env
-        found: list[Any] = []
+        items: list[Any] = []
         for item in self.value(generator.iter):
             self.env = {**env, **_unpacked(generator.target, item)}
             if all(self.value(test) for test in generator.ifs):
-                found.append(self.value(node.elt))
+                items.append(self.value(node.elt))
         self.env = env
-        return found
+        return items
 
     env: dict[str, Any]
 
@@ -219,10 +219,10 @@ class Evaluator(ABC):
                 return a not in b
 
     def _spread(self, nodes: list[ast.expr]) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         for n in nodes:
-            found.extend(self.value(n.value) if isinstance(n, ast.Starred) else (self.value(n),))
-        return found
+            items.extend(self.value(n.value) if isinstance(n, ast.Starred) else (self.value(n),))
+        return items
 
 
 def _unpacked(target: ast.expr, item: Any) -> dict[str, Any]:
@@ -230,9 +230,9 @@ def _unpacked(target: ast.expr, item: Any) -> dict[str, Any]:
         case ast.Name(name):
             return {name: item}
         case ast.Tuple(parts):
-            found: dict[str, Any] = {}
+            names: dict[str, Any] = {}
             for part, value in zip(parts, item, strict=True):
-                found |= _unpacked(part, value)
-            return found
+                names |= _unpacked(part, value)
+            return names
         case _:
             raise TypeError(f"cannot assign to {ast.unparse(target)}")

@@ -1,4 +1,4 @@
-"""Names of sizes that the arguments of a script hold: variables are told apart by their names."""
+"""Names of sizes in the arguments of a script: variables are compared by their names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import cast
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Buffer, Expr
 
-_DEPTH = 4  # arguments, an argument, its fields, their members
+_MAX_DEPTH = 4  # levels: arguments, an argument, its fields, their members
 
 
 def size_names(*values: object) -> frozenset[str]:
     """Return the names of the variables in expressions, in shapes of buffers, and in the fields of objects."""
-    return frozenset(v.name for e in _expressions(values, _DEPTH) for v in variables(e))
+    return frozenset(v.name for e in _expressions(values, _MAX_DEPTH) for v in variables(e))
 
 
 def _expressions(value: object, depth: int) -> Iterator[Expr]:
@@ -51,5 +51,5 @@ def _parts(value: object) -> list[object]:
 
 def _captured(function: FunctionType) -> Iterator[object]:
     for cell in function.__closure__ or ():
-        with suppress(ValueError):  # not assigned yet
+        with suppress(ValueError):  # a closure's variable that is not assigned yet
             yield cell.cell_contents

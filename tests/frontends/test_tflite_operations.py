@@ -55,7 +55,9 @@ def test_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
         assert_close(np.asarray(found), wanted, int(name.startswith("q_near")))
 
 
-@pytest.mark.parametrize("name", ["conv_021", "fully_connected", "while", "q_conv_i8_03", "q_depthwise_u8", "q_conv_i16_11", "q_add_i8_3"])
+@pytest.mark.parametrize(
+    "name", ["conv_021", "fully_connected", "while", "q_conv_i8_03", "q_depthwise_u8", "q_conv_i16_11", "q_add_i8_3"]
+)
 def test_compiled_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
     case = cases()[name]
     model = aot.compile_model(saved(case, tmp_path))

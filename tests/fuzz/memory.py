@@ -8,7 +8,7 @@ import mmap
 import numpy as np
 
 from aot.ir.types import Array
-from runtime.tensors import ALLOCATED
+from runtime.tensors import MALLOC_ALIGN
 
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -28,7 +28,7 @@ def fenced(array: Array, kept: list[mmap.mmap]) -> Array:
     for fence in (start, start + PAGE + size):
         if _libc.mprotect(ctypes.c_void_p(fence), ctypes.c_size_t(PAGE), 0):
             raise OSError(ctypes.get_errno(), "mprotect")
-    place = PAGE + size - -(-array.nbytes // ALLOCATED) * ALLOCATED
+    place = PAGE + size - -(-array.nbytes // MALLOC_ALIGN) * MALLOC_ALIGN
     made = np.frombuffer(memory, np.uint8, array.nbytes, place).view(array.dtype).reshape(array.shape)
     made[...] = array
     return made

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import aot.ir.deferred
 import aot.ir.inference
-from aot.driver import compile_model, stages
+from aot.compilation.driver import compile_model, stages
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
 from aot.ir.deferred import Deferred

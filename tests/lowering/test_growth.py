@@ -16,8 +16,8 @@ from aot.lowering.fusion import fuse_steps
 from aot.lowering.program.arena import Life, place
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.binary import Add
-from aot.opset.image.grid import GridSample, Outside
 from aot.opset.elementwise.unary import Tanh
+from aot.opset.image.grid import GridSample, Outside
 from aot.opset.movement.movement import Concat
 from aot.opset.products.matmul import MatMul
 from aot.opset.reduction.softmax import Softmax

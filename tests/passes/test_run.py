@@ -81,7 +81,7 @@ def test_names_stay() -> None:
 
 
 def test_endless_rules_are_named() -> None:
-    with pytest.raises(PassError, match="turn: rules do not come to an end; these fire: cos_to_sin, sin_to_cos"):
+    with pytest.raises(PassError, match="turn: rules do not terminate; these fire: cos_to_sin, sin_to_cos"):
         run_passes(chain(Sin), [RuleSet("turn", (sin_to_cos, cos_to_sin))])
 
 

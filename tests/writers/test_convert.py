@@ -300,7 +300,7 @@ def test_inputs_that_are_absent_before_others_are_refused(tmp_path: Path) -> Non
     ("name", "part"),
     [
         ("model.txt", "convert: the output must be an .xml file"),
-        ("missing/m.xml", "output: must lie in a folder that exists"),
+        ("missing/m.xml", "output: must be in a folder that exists"),
         ("folder.xml", "output: must be a file, got a folder"),
         ("weights.xml", "output: must be another file than those that are read"),
     ],

@@ -1,4 +1,4 @@
-"""Nodes of the graph as the messages of ONNX that they were read from, for extensions that look at those."""
+"""Nodes as the ONNX messages that they were read from, for extensions that inspect those."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Foreign
 
-_OWN = ("domain", "opset", "captures", "inputs", "unsupported")  # of the reader, no attributes of the file
+_READER_ATTRIBUTES = ("domain", "opset", "captures", "inputs", "unsupported")  # attributes that the reader adds
 
 
 def node_proto(node: Node) -> NodeProto:
@@ -24,9 +24,11 @@ def node_proto(node: Node) -> NodeProto:
     count = attrs.get("inputs", len(node.in_ports()))
     inputs = ["" if s is None else _name(s) for s in node.sources()[:count]]
     domain = attrs.get("domain") or None
-    made = helper.make_node(op.kind, inputs, outputs, name=node.name, domain=domain)
-    made.attribute.extend(_attribute(k, v) for k, v in attrs.items() if k not in _OWN and v is not None)
-    return made
+    message = helper.make_node(op.kind, inputs, outputs, name=node.name, domain=domain)
+    message.attribute.extend(
+        _attribute(k, v) for k, v in attrs.items() if k not in _READER_ATTRIBUTES and v is not None
+    )
+    return message
 
 
 def _name(port: OutPort) -> str:
@@ -41,7 +43,7 @@ def _attribute(name: str, value: Any) -> Any:
     if isinstance(value, tuple):
         parts = [_encoded(part) for part in cast("tuple[Any, ...]", value)]
         if not parts:
-            return helper.make_attribute(name, parts, attr_type=AttributeProto.INTS)  # it has lost its type
+            return helper.make_attribute(name, parts, attr_type=AttributeProto.INTS)  # its element type is lost
         return helper.make_attribute(name, parts)
     return helper.make_attribute(name, _encoded(value))
 

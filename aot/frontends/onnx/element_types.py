@@ -1,4 +1,4 @@
-"""TensorProto.DataType and our element types; written out, so that conversion works without the onnx package."""
+"""TensorProto.DataType and our element types; written out, so that conversion works without the package onnx."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ DTYPES = {
     25: DType.U2,
     26: DType.I2,
 }
-OTHERS = {0: "UNDEFINED", 14: "COMPLEX64", 15: "COMPLEX128", 27: "FLOAT6E2M3", 28: "FLOAT6E3M2"}
+UNSUPPORTED_TYPES = {0: "UNDEFINED", 14: "COMPLEX64", 15: "COMPLEX128", 27: "FLOAT6E2M3", 28: "FLOAT6E3M2"}
 
 
 def element_type(code: int) -> DType:
-    """The element type that ONNX numbers `code`; UnsupportedError if we have none."""
+    """Return the element type that ONNX numbers `code`; UnsupportedError if there is none."""
     if code not in DTYPES:
-        raise UnsupportedError(f"element type {OTHERS.get(code, code)} is not supported")
+        raise UnsupportedError(f"element type {UNSUPPORTED_TYPES.get(code, code)} is not supported")
     return DTYPES[code]

@@ -1,4 +1,4 @@
-"""Data beside a model's file: only ordinary files inside of the model's folder are read, within their bounds."""
+"""Data files beside a model: only ordinary files inside of the model's folder are read, within their bounds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ class ExternalData:
         self._maps: dict[Path, memoryview] = {}
 
     def read(self, tensor: str, location: str, offset: int, length: int | None) -> memoryview:
-        """`length` bytes at `offset` (None: the rest of the file).
+        """Return `length` bytes at `offset` (None: the rest of the file).
 
-        CorruptError for a path that leaves the folder, by its text or by a link, and for bytes that are not there.
+        CorruptError for a path that leaves the folder, by its text or by a link, and for bytes beyond the end of the
+        file.
         """
         path = self._inside(tensor, location)
         if path not in self._maps:
@@ -27,7 +28,7 @@ class ExternalData:
         count = len(data) - offset if length is None else length
         if offset < 0 or count < 0 or offset + count > len(data):
             raise CorruptError(
-                f"tensor {tensor!r}: data must lie inside of {location!r}, which has {len(data)} bytes, "
+                f"tensor {tensor!r}: data must be inside of {location!r}, which has {len(data)} bytes, "
                 f"got offset {offset} and length {count}"
             )
         return data[offset : offset + count]

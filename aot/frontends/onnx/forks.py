@@ -1,12 +1,12 @@
-"""If at run time: nodes that read a value whose rank depends on the branch are converted into both branches.
+"""Data-dependent If: nodes that read a value whose rank depends on the branch are converted into both branches.
 
     r = If(c) {squeeze(x)} {x};  z = sum(softmax(r))    ->    z = If(c) {sum(softmax(squeeze(x)))} {sum(softmax(x))}
 
 Conversions count axes by ranks, so a conversion never sees a value with two ranks. A fork is an If that is being built;
 its values are pairs, one value for each branch. A node that reads an open pair is converted in both branches and gives
-pairs; a pair that has one rank becomes an output of the If as soon as a node outside reads it. What else such a node
-reads is brought into the branches: as an input of the If, or, if it depends on the If itself, by converting its nodes
-again.
+pairs; a pair that has one rank becomes an output of the If as soon as a node outside reads it. The other inputs of a
+node that is converted in the branches become inputs of the If; those that depend on the If itself are converted again
+in each branch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 from aot.frontends.calls import Packed
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.inference import few_integers
+from aot.ir.inference import has_few_integers
 from aot.ir.one_rank import one_rank_needed
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.control.control_flow import BRANCHES, If
@@ -42,7 +42,7 @@ class Work(Protocol):
     made: dict[OutPort, Made]
 
     def evaluate(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs of a foreign node. Raises ModelError, UnsupportedError."""
+        """Return the outputs of a foreign node. Raises ModelError, UnsupportedError."""
         ...
 
 
@@ -58,7 +58,7 @@ class Call:
 class Made:
     """Origin of a value: an output of a call, or a pair that became an output of its If."""
 
-    forks: frozenset[Fork]  # those it depends on
+    forks: frozenset[Fork]  # forks that the value depends on
     call: Call | None = None
     index: int = 0
     pair: Forked | None = None
@@ -66,7 +66,7 @@ class Made:
 
 @dataclass(slots=True, eq=False)
 class Forked:
-    """A value of each branch of a fork, in the graphs of the branches."""
+    """A pair: a value for each branch of a fork, in the graphs of the branches."""
 
     fork: Fork
     sides: tuple[Value, Value]
@@ -75,20 +75,20 @@ class Forked:
     names: tuple[str, ...] = ()
 
     @property
-    def open(self) -> bool:
-        """True if the value must stay in the branches: its rank differs, or it is a shape that does."""
+    def is_open(self) -> bool:
+        """True if the value must stay in the branches: its rank differs, or it is a known shape that differs."""
         live = [v for v, side in zip(self.sides, self.fork.sides, strict=True) if side.error is None]
-        if any(isinstance(v, Forked) and v.open for v in live):
+        if any(isinstance(v, Forked) and v.is_open for v in live):
             return True
         match live:
             case [OutPort() | Forked() as a, OutPort() | Forked() as b]:
-                return _differ(type_of(a), type_of(b), _value(a), _value(b))
+                return _differs(type_of(a), type_of(b), _value(a), _value(b))
             case _:
                 return len(live) > 1
 
 
 def type_of(value: OutPort | Forked) -> TensorType:
-    """The type of a value; of a pair, that in the first branch that can run."""
+    """Return the type of a value; of a pair, the type in the first branch that can run."""
     while isinstance(value, Forked):
         live = next(v for v, side in zip(value.sides, value.fork.sides, strict=True) if side.error is None)
         value = _tensor(live)
@@ -97,7 +97,9 @@ def type_of(value: OutPort | Forked) -> TensorType:
 
 def _port(value: Value) -> OutPort:
     if not isinstance(value, OutPort):
-        raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
+        raise UnsupportedError(
+            "a sequence or an optional as an output of a sub-graph that runs at run time is not supported"
+        )
     return value
 
 
@@ -111,19 +113,19 @@ def _value(value: OutPort | Forked) -> Array | None:
     return value.value if isinstance(value, OutPort) else None
 
 
-def _differ(a: TensorType, b: TensorType, one: Array | None, other: Array | None) -> bool:
-    """True if ranks or element types differ, or values that are known, which shapes are made of."""
+def _differs(a: TensorType, b: TensorType, one: Array | None, other: Array | None) -> bool:
+    """True if ranks, element types or known values differ; shapes are computed from known values."""
     if a.rank != b.rank or a.dtype is not b.dtype:
         return True
-    if not few_integers(a) and not few_integers(b):
+    if not has_few_integers(a) and not has_few_integers(b):
         return False
     if one is None and other is None:
         return a.shape != b.shape
-    return not _constant(one, other)
+    return not _is_same_constant(one, other)
 
 
-def _constant(one: Array | None, other: Array | None) -> bool:
-    """True if two values are the same numbers."""
+def _is_same_constant(one: Array | None, other: Array | None) -> bool:
+    """True if both values are known and equal."""
     if one is None or other is None or object in (one.dtype, other.dtype):
         return False
     return one.shape == other.shape and bool((one == other).all())
@@ -131,11 +133,11 @@ def _constant(one: Array | None, other: Array | None) -> bool:
 
 @dataclass(slots=True, eq=False)
 class Side:
-    """A branch: the work that converts into it, and what it has of the values around it."""
+    """A branch: its converter, and its copies of the values outside."""
 
     work: Work
     inputs: list[InputMap]
-    error: ModelError | None = None  # why the branch cannot run
+    error: ModelError | None = None  # the reason why the branch cannot run
     imported: dict[OutPort, OutPort] = field(default_factory=dict[OutPort, OutPort])
     again: dict[Call, list[Value]] = field(default_factory=dict[Call, "list[Value]"])
 
@@ -144,10 +146,10 @@ _MISSING = Failed()
 
 
 class Fork:
-    """An If while it is built. Its node has no output before a pair is joined."""
+    """An If under construction. Its node has no output before a pair is joined."""
 
     def __init__(self, work: Work, node: Node, sides: tuple[Side, Side], size: Dim | None, call: Call) -> None:
-        """`size`: the condition is that this size is 1; None for any other condition."""
+        """`size`: the If's condition is that this size is 1; None for any other condition."""
         self.work, self.node, self.sides, self.size = work, node, sides, size
         self.forks = frozenset[Fork]().union(*(forks_of(work, v) for v in call.inputs))
         self.joined: dict[Forked, OutPort] = {}
@@ -157,7 +159,7 @@ class Fork:
     # ---- values
 
     def pairs(self, then: Sequence[Value], other: Sequence[Value], call: Call) -> list[Value]:
-        """A pair for each output; what is absent or a sequence in both branches is so outside."""
+        """Return a pair for each output; a value that is absent or a sequence in both branches is not paired."""
         return [self._pair(a, b, call, i) for i, (a, b) in enumerate(zip(then, other, strict=True))]
 
     def _pair(self, a: Value, b: Value, call: Call, index: int) -> Value:
@@ -169,15 +171,15 @@ class Fork:
         return Forked(self, (a, b), call, index)
 
     def evaluate(self, node: Node, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs of a node that reads an open pair. ModelError if it fits neither branch."""
+        """Return the outputs of a node that reads an open pair. ModelError if it fits neither branch."""
         call = Call(node, tuple(inputs))
-        found = [self._evaluated(k, call) for k in (0, 1)]
+        results = [self._evaluated(k, call) for k in (0, 1)]
         errors = [side.error for side in self.sides]
         if all(errors):
             raise errors[0] or InternalError("a fork without a branch")
         self._update()
         absent: list[Value] = [None] * len(node.out_ports())
-        then, other = (absent if values is None else values for values in found)
+        then, other = (absent if values is None else values for values in results)
         return self.pairs(then, other, call)
 
     def _evaluated(self, k: int, call: Call) -> list[Value] | None:
@@ -185,19 +187,19 @@ class Fork:
         if side.error is not None:
             return None
         try:
-            found = side.again[call] = side.work.evaluate(call.node, [self.inside(k, v) for v in call.inputs])
+            outputs = side.again[call] = side.work.evaluate(call.node, [self.inside(k, v) for v in call.inputs])
         except ModelError as error:
             side.error = error
             return None
-        return found
+        return outputs
 
-    # ---- what goes in
+    # ---- values that enter the branches
 
     def inside(self, k: int, value: Value) -> Value:
-        """A value of the graph around the If, as branch `k` has it."""
+        """Return the value in branch `k` for a value of the graph around the If."""
         todo: list[Value] = [value]
-        while (found := self._inside(k, todo[-1])) is _MISSING or len(todo) > 1:
-            if found is not _MISSING:
+        while (branch_value := self._inside(k, todo[-1])) is _MISSING or len(todo) > 1:
+            if branch_value is not _MISSING:
                 todo.pop()
                 continue
             call = self._call(k, todo[-1])
@@ -207,10 +209,10 @@ class Fork:
             else:
                 side = self.sides[k]
                 side.again[call] = side.work.evaluate(call.node, [self._inside(k, v) for v in call.inputs])
-        return found
+        return branch_value
 
     def _inside(self, k: int, value: Value) -> Value:
-        """Value in the branch, as `inside`; _MISSING if the call that makes it must be converted there first."""
+        """Return `inside`'s value; _MISSING if the call that computes it must be converted in the branch first."""
         match value:
             case tuple():
                 parts = tuple(self._inside(k, v) for v in value)
@@ -220,37 +222,37 @@ class Fork:
                 return _MISSING if _MISSING in found else value.with_ports([_port(p) for p in found])
             case Forked() if value.fork is self:
                 return value.sides[k]
-            case Forked() if not value.open:
+            case Forked() if not value.is_open:
                 return self._inside(k, value.fork.join(value))
             case Forked():
                 return self._again(k, value.call, value.index)
             case OutPort():
-                made = self.work.made.get(value)
-                if made is None or not any(f is self or self in f.forks for f in made.forks):
+                origin = self.work.made.get(value)
+                if origin is None or not any(f is self or self in f.forks for f in origin.forks):
                     return self._imported(k, value)
-                if made.pair is not None and made.pair.fork is self:
-                    return made.pair.sides[k]
-                source = made.pair or made
+                if origin.pair is not None and origin.pair.fork is self:
+                    return origin.pair.sides[k]
+                source = origin.pair or origin
                 return self._again(k, source.call, source.index)
             case _:
                 return value
 
     def _again(self, k: int, call: Call | None, index: int) -> Value:
-        """The output of a call that was converted again in branch `k`."""
-        found = None if call is None else self.sides[k].again.get(call)
-        return _MISSING if found is None else found[index]
+        """Return the output of a call that was converted again in branch `k`."""
+        outputs = None if call is None else self.sides[k].again.get(call)
+        return _MISSING if outputs is None else outputs[index]
 
     def _call(self, k: int, value: Value) -> Call:
-        """The call that makes a value which is missing in branch `k`."""
+        """Return the call that computes a value which is missing in branch `k`."""
         while not isinstance(value, Forked):
             if isinstance(value, tuple):
                 value = next(v for v in _flat(value) if self._inside(k, v) is _MISSING)
                 continue
             assert isinstance(value, OutPort)
-            made = self.work.made[value]
-            if made.call is not None:
-                return made.call
-            value = _tensor(made.pair)
+            origin = self.work.made[value]
+            if origin.call is not None:
+                return origin.call
+            value = _tensor(origin.pair)
         return value.call
 
     def _imported(self, k: int, port: OutPort) -> OutPort:
@@ -260,7 +262,7 @@ class Fork:
         return side.imported[port]
 
     def _import(self, side: Side, port: OutPort) -> OutPort:
-        """A constant as a copy, anything else as one more input."""
+        """Bring a tensor into a branch: a constant as a copy, any other value as a new input."""
         graph, value = side.work.graph, port.value
         if value is not None and value.dtype != object:
             return graph.add(Constant(port.type.dtype), name=f"{port.node.name}.known", data=value).out_port(0)
@@ -277,15 +279,15 @@ class Fork:
     # ---- branches that cannot run
 
     def rule_out(self, k: int, why: str) -> None:
-        """State that branch `k` cannot run, unless it is the only one left."""
+        """Mark branch `k` as one that cannot run, unless the other one is already marked."""
         if all(side.error is None for side in self.sides):
             self.sides[k].error = ShapeError(why)
             self._update()
 
-    # ---- what comes out
+    # ---- outputs of the If
 
     def join(self, pair: Forked) -> OutPort:
-        """A pair as an output of the If. UnsupportedError if its ranks differ."""
+        """Turn a pair into an output of the If and return it. UnsupportedError if its ranks differ."""
         if pair not in self.joined:
             sides = zip(pair.sides, self.sides, strict=True)
             ports = [_port(joined(v)) if side.error is None else None for v, side in sides]
@@ -297,25 +299,25 @@ class Fork:
         if len(live) == 2 and live[0].type.rank != live[1].type.rank:
             layer = self.node.origin.layers[0] if self.node.origin.layers else self.node.name
             raise one_rank_needed(layer, live[0].type, live[1].type, self.node.source(0), self.size)
-        if len(live) == 2 and few_integers(live[0].type) and _constant(live[0].value, live[1].value):
+        if len(live) == 2 and has_few_integers(live[0].type) and _is_same_constant(live[0].value, live[1].value):
             dtype = live[0].type.dtype
             return self.work.graph.add(Constant(dtype), origin=self.node.origin, data=live[0].value).out_port(0)
         for side, results, port in zip(self.sides, self.results, ports, strict=True):
             if port is not None:
                 side.work.graph.add(Result(), port, name=port.node.name)
             results.append(len(side.work.graph.results) - 1)
-        made = self.node.add_output_port()
-        made.add_tensor_names(pair.names)
+        output = self.node.add_output_port()
+        output.add_tensor_names(pair.names)
         self._update()
-        self.work.made[made] = Made(frozenset((self,)) | self.forks, pair=pair)
-        return made
+        self.work.made[output] = Made(frozenset((self,)) | self.forks, pair=pair)
+        return output
 
     def _update(self) -> None:
-        """The operation of the node: its port maps, and which branch must run."""
+        """Update the If's operation: its port maps, and the branch that must run."""
         maps: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
         for name, side, results in zip(BRANCHES, self.sides, self.results, strict=True):
             outputs = tuple(OutputMap(k, r) for k, r in enumerate(results))
-            if side.error is not None:  # nothing of it is compiled
+            if side.error is not None:  # a branch that cannot run is not compiled
                 self.node.regions[name] = Graph(side.work.graph.name, side.work.graph.file, scope=side.work.graph.scope)
                 maps.append(((), ()))
             else:
@@ -337,12 +339,12 @@ def _flat(values: Iterable[Value]) -> Iterator[Value]:
 
 
 def tensors_in(value: Value) -> list[OutPort]:
-    """The tensor that a value is, or those of a sequence; none of a pair."""
+    """Return the tensors of a value: itself or those of a sequence; none of a pair."""
     return [v for v in _flat((value,)) if isinstance(v, OutPort)]
 
 
 def open_ranks(values: Iterable[Value]) -> bool:
-    """True if the ranks of a pair differ, or its values are no tensors in both branches."""
+    """True if the ranks of a pair differ, or a branch that can run has no tensor."""
     for pair in (v for v in values if isinstance(v, Forked)):
         live = [v for v, side in zip(pair.sides, pair.fork.sides, strict=True) if side.error is None]
         ports = [v for v in live if isinstance(v, OutPort)]
@@ -352,24 +354,24 @@ def open_ranks(values: Iterable[Value]) -> bool:
 
 
 def open_fork(values: Iterable[Value]) -> Fork | None:
-    """The fork of the open pairs among values; of several, the one made last."""
-    found = [v.fork for v in _flat(values) if isinstance(v, Forked) and v.open]
-    return max(found, key=lambda f: f.node.id, default=None)
+    """Return the innermost fork of the open pairs among values: the one created last."""
+    forks = [v.fork for v in _flat(values) if isinstance(v, Forked) and v.is_open]
+    return max(forks, key=lambda f: f.node.id, default=None)
 
 
 def joined(value: Value) -> Any:
-    """A value without pairs, which become outputs of their Ifs. UnsupportedError if the ranks of one differ."""
+    """Return a value with pairs replaced by outputs of their Ifs. UnsupportedError if the ranks of a pair differ."""
     if isinstance(value, tuple):
         return tuple(map(joined, value))
     return value.fork.join(value) if isinstance(value, Forked) else value
 
 
 def forks_of(work: Work, value: Value) -> frozenset[Fork]:
-    """The forks that a value of `work` depends on."""
-    found = frozenset[Fork]()
+    """Return the forks that a value of `work` depends on."""
+    forks = frozenset[Fork]()
     for v in _flat((value,)):
         if isinstance(v, Forked):
-            found |= {v.fork} | v.fork.forks
+            forks |= {v.fork} | v.fork.forks
         elif isinstance(v, OutPort) and v in work.made:
-            found |= work.made[v].forks
-    return found
+            forks |= work.made[v].forks
+    return forks

@@ -1,7 +1,4 @@
-"""Nodes without a conversion whose operation ONNX defines by a function: the function's body stands for them.
-
-y = SwiGLU(a, b)     ->     s = Swish(a); y = Mul(s, b)
-"""
+"""Nodes without a conversion whose operation ONNX defines by a function: the function's body replaces them."""
 
 from __future__ import annotations
 
@@ -13,24 +10,24 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, de
 from aot.frontends.onnx.registry import conversion_of
 from runtime.errors import BudgetError, CorruptError
 
-DOMAIN = "aot.functions"  # of the local functions that the bodies become
-MOST_NODES = 1 << 20  # once functions are inlined; the largest networks have a few 10 000
-MAX_ROUNDS = 8  # bodies may hold such nodes again
+DOMAIN = "aot.functions"  # domain of the local functions that are created from the bodies
+MAX_NODES = 1 << 20  # nodes at most after inlining; the largest networks have a few 10 000
+MAX_ROUNDS = 8  # rounds of expansion: bodies may contain functions again
 
 
 def expanded(model: ModelProto, opsets: dict[str, int]) -> ModelProto:
-    """`model`, or a copy in which no node is left that a function defines and that has no conversion."""
+    """Return `model`, or a copy whose nodes without a conversion are replaced by the functions that define them."""
     for _ in range(MAX_ROUNDS):
         nodes = ((node, _defined(node, opsets)) for node in every_node(model.graph.node))
-        found = [(node, schema) for node, schema in nodes if schema is not None]
-        if not found:
+        defined = [(node, schema) for node, schema in nodes if schema is not None]
+        if not defined:
             break
-        model = _inlined(model, found)
+        model = _inlined(model, defined)
     return model
 
 
 def check_inlined(model: ModelProto, file: str) -> None:
-    """BudgetError for more nodes than `MOST_NODES` once all functions are inlined; CorruptError if one calls itself."""
+    """Raise BudgetError for more than `MAX_NODES` nodes after inlining, CorruptError for a recursive function."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     counts: dict[tuple[str, str, str], int] = {}
 
@@ -39,7 +36,7 @@ def check_inlined(model: ModelProto, file: str) -> None:
         return [key for key in keys if key in functions]
 
     def visit(root: tuple[str, str, str]) -> None:
-        """Count callees first, without recursion; what is open and met again calls itself."""
+        """Count callees first, without recursion; a function that is met again while it is open calls itself."""
         stack, opened = [root], set[tuple[str, str, str]]()
         while stack:
             key = stack[-1]
@@ -57,12 +54,12 @@ def check_inlined(model: ModelProto, file: str) -> None:
         if key not in counts:
             visit(key)
         total += counts[key]
-    if total > MOST_NODES:
-        raise BudgetError(f"{file}: at most {MOST_NODES} nodes once functions are inlined, got {total}")
+    if total > MAX_NODES:
+        raise BudgetError(f"{file}: at most {MAX_NODES} nodes once functions are inlined, got {total}")
 
 
 def every_node(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """The nodes, and those of graphs in their attributes."""
+    """Yield the nodes, and those of graphs in their attributes."""
     for node in nodes:
         yield node
         for a in node.attribute:
@@ -74,7 +71,7 @@ Schema = Any  # an OpSchema; the stubs of onnx leave its functions out
 
 
 def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
-    """Function that defines the node; None if the node needs none."""
+    """Return the schema of the function that defines the node; None if the node has a conversion or no function."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     if conversion_of(domain, node.op_type) is not None or not defs.has(node.op_type, domain):
         return None
@@ -83,51 +80,51 @@ def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
 
 
 def _body(node: NodeProto, schema: Schema, types: dict[str, TypeProto]) -> FunctionProto:
-    """A copy of the function's body, for the node's types; the node gets the attributes that it leaves to defaults."""
-    found = FunctionProto()
+    """Return a copy of the function's body for the node's types; the node gets its default attributes."""
+    body = FunctionProto()
     if schema.has_function:
-        found.CopyFrom(schema.function_body)
+        body.CopyFrom(schema.function_body)
     else:
-        given = [types.get(name, TypeProto()).SerializeToString() for name in node.input]
-        found.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), given))
+        inputs = [types.get(name, TypeProto()).SerializeToString() for name in node.input]
+        body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), inputs))
     present = {a.name for a in node.attribute}
-    defaults = [schema.attributes[name].default_value for name in found.attribute if name not in present]
+    defaults = [schema.attributes[name].default_value for name in body.attribute if name not in present]
     node.attribute.extend(a for a in defaults if a.name)
-    return found
+    return body
 
 
-def _inlined(model: ModelProto, found: list[tuple[NodeProto, Schema]]) -> ModelProto:
-    """Each node calls a local function of its own, which is inlined."""
+def _inlined(model: ModelProto, defined: list[tuple[NodeProto, Schema]]) -> ModelProto:
+    """Return a model in which each node has called a local function of its own, which was inlined."""
     types = _types(model.graph, shape_inference.infer_shapes(model).graph)
-    for i, (node, schema) in enumerate(found):
+    for i, (node, schema) in enumerate(defined):
         function = _body(node, schema, types)
         node.domain = function.domain = DOMAIN
         node.op_type = function.name = f"{node.op_type}_{i}"
         function.ClearField("overload")
         model.functions.append(function)
     model.opset_import.add(domain=DOMAIN, version=1)
-    made = inliner.inline_local_functions(model)
-    kept = [o for o in made.opset_import if o.domain != DOMAIN]
-    del made.opset_import[:]
-    made.opset_import.extend(kept)
-    return made
+    inlined = inliner.inline_local_functions(model)
+    opsets = [o for o in inlined.opset_import if o.domain != DOMAIN]
+    del inlined.opset_import[:]
+    inlined.opset_import.extend(opsets)
+    return inlined
 
 
 def _types(*graphs: GraphProto) -> dict[str, TypeProto]:
-    """By name; initializers are inputs of their type."""
-    found: dict[str, TypeProto] = {}
+    """Return the types of values by name; initializers are inputs of their type."""
+    types: dict[str, TypeProto] = {}
     for graph in graphs:
         for info in (*graph.input, *graph.value_info, *graph.output):
-            found[info.name] = info.type
+            types[info.name] = info.type
         for tensor in graph.initializer:
             kind = TypeProto()
             kind.tensor_type.elem_type = tensor.data_type
             kind.tensor_type.shape.SetInParent()
             for d in tensor.dims:
                 kind.tensor_type.shape.dim.add(dim_value=d)
-            found[tensor.name] = kind
+            types[tensor.name] = kind
         for node in graph.node:
             for a in node.attribute:
                 if a.HasField("g"):
-                    found |= _types(a.g)
-    return found
+                    types |= _types(a.g)
+    return types

@@ -1,9 +1,9 @@
-"""Reads ONNX files: every node becomes a foreign operation, every initializer a constant; types are not trusted.
+"""Reads ONNX files: every node becomes a foreign operation, every initializer a constant; types are ignored.
 
     ModelProto -> functions inlined -> names to ports, sub-graphs to regions -> Graph of onnx.*
 
 A value of an outer graph that a sub-graph reads is a further input of the node that holds it and a further parameter of
-the region; attribute `captures` says which: (region, parameter, input).
+the region; attribute `captures` lists them as (region, parameter, input).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 
-OLDEST_OPSET = 6  # 7 changed broadcasting; what is older is converted
-UNKNOWN_DIM = -1  # as some exporters write it
-MAX_DEPTH = 32  # sub-graphs within sub-graphs
-MANY = 1 << 30  # inputs of a schema that takes any number
+OLDEST_OPSET = 6  # opset 7 changed broadcasting; older opsets are converted
+UNKNOWN_DIM = -1  # size of a dynamic dimension in files of some exporters
+MAX_DEPTH = 32  # nesting depth of sub-graphs
+UNLIMITED_INPUTS = 1 << 30  # stands for an unlimited number of inputs in a schema
 
-CONSTANTS: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
+CONSTANT_TYPES: dict[str, type | None] = {  # attributes of Constant, and the types of arrays made of them
     "value": None,
     "sparse_value": None,
     "value_float": np.float32,
@@ -47,10 +47,10 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
 def read(path: Path) -> Graph:
-    """The network of an ONNX file, in dialect `onnx`.
+    """Return the network of an ONNX file, in dialect `onnx`.
 
     CorruptError for a file that is damaged or that refers to data outside of its folder; UnsupportedError for opsets
-    that are too old or too new. What single nodes lack is found by the pass that converts them.
+    that are too old or too new. The pass that converts nodes reports those that cannot be converted.
     """
     model = ModelProto()
     try:
@@ -73,7 +73,7 @@ def read(path: Path) -> Graph:
 
 
 def _upgraded(model: ModelProto, file: str) -> ModelProto:
-    """A model of an older opset as one of the oldest that can be read."""
+    """Return a model of an older opset, converted to the oldest opset that can be read."""
     version = max((o.version for o in model.opset_import if o.domain in DEFAULT_DOMAINS), default=OLDEST_OPSET)
     if version >= OLDEST_OPSET:
         return model
@@ -84,14 +84,14 @@ def _upgraded(model: ModelProto, file: str) -> ModelProto:
 
 
 def _opsets(model: ModelProto, file: str) -> dict[str, int]:
-    found = {("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in model.opset_import}
-    newest, version = defs.onnx_opset_version(), found.get("", OLDEST_OPSET)
+    versions = {("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in model.opset_import}
+    newest, version = defs.onnx_opset_version(), versions.get("", OLDEST_OPSET)
     if not OLDEST_OPSET <= version <= newest:
         raise UnsupportedError(
             f"{file}: opsets {OLDEST_OPSET} to {newest} can be read, got {version}: "
             + ("install a newer onnx package" if version > newest else "convert it with onnx.version_converter")
         )
-    return found
+    return versions
 
 
 def _inlined(model: ModelProto, file: str) -> ModelProto:
@@ -110,7 +110,7 @@ def _expanded(model: ModelProto, opsets: dict[str, int], file: str) -> ModelProt
 
 
 class _Scope:
-    """A graph being filled: the port of each name, and what it reads from the graph around it."""
+    """A graph under construction: the port of each name, and the values it captures from the graph around it."""
 
     def __init__(self, graph: Graph, outer: _Scope | None, depth: int) -> None:
         self.graph, self.outer, self.depth = graph, outer, depth
@@ -141,7 +141,7 @@ class _Reader:
         self.symbols: dict[str, Var] = {}
 
     def fill(self, scope: _Scope, proto: GraphProto) -> None:
-        """Inputs, constants, nodes and outputs of a graph."""
+        """Read inputs, constants, nodes and outputs of a graph."""
         constants = {t.name for t in proto.initializer} | {t.values.name for t in proto.sparse_initializer}
         for info in (*proto.input, *proto.output):
             _checked(info.name)
@@ -158,11 +158,11 @@ class _Reader:
         for info in proto.output:
             source = scope.find(info.name)
             if source is None:
-                raise CorruptError(f"{self.file}: output {info.name!r} is made by no node")
-            made = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
-            made.out_port(0).names = (info.name,)
+                raise CorruptError(f"{self.file}: output {info.name!r}: no node produces it")
+            result = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
+            result.out_port(0).names = (info.name,)
             if scope.outer is None and info.type.tensor_type.HasField("shape"):
-                made.rt_info["declared"] = {"rank": str(len(info.type.tensor_type.shape.dim))}
+                result.rt_info["declared"] = {"rank": str(len(info.type.tensor_type.shape.dim))}
 
     def _parameter(self, scope: _Scope, info: ValueInfoProto) -> OutPort:
         origin, top = Origin((info.name,), self.file), scope.outer is None
@@ -196,7 +196,7 @@ class _Reader:
         return tuple(dims)
 
     def _symbol(self, name: str) -> Var:
-        """Equal names are one size."""
+        """Return the symbol of a name: equal names are one size."""
         if name not in self.symbols:
             plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
             stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
@@ -208,13 +208,13 @@ class _Reader:
 
     def _constant(self, scope: _Scope, name: str, data: Any) -> OutPort:
         try:
-            found = data()
-            return scope.graph.add(Constant(dtype_of(found)), name=name, data=found).out_port(0)
+            value = data()
+            return scope.graph.add(Constant(dtype_of(value)), name=name, data=value).out_port(0)
         except UnsupportedError as error:
             return self._refused(scope, name, "Initializer", str(error)).out_port(0)
 
     def _refused(self, scope: _Scope, name: str, kind: str, reason: str) -> Node:
-        """A node that the conversion will list as unsupported."""
+        """Return a foreign node that the conversion will list as unsupported."""
         op = Foreign("onnx", kind, (("domain", ""), ("opset", self.opsets.get("", 0)), ("unsupported", reason)))
         return scope.graph.add(op, name=name, origin=Origin((name,), self.file))
 
@@ -255,34 +255,34 @@ class _Reader:
                 scope.define(output, node.out_port(i))
 
     def _check_counts(self, proto: NodeProto, kind: str, domain: str, name: str) -> None:
-        """ModelError for fewer or more inputs or outputs than the operation's schema has; left out ones count."""
+        """Raise ModelError for fewer or more inputs or outputs than the operation's schema has; absent ones count."""
         if not defs.has(kind, domain):
             return
         try:
             schema = defs.get_schema(kind, self.opsets.get(domain, 1), domain)
-        except defs.SchemaError:  # the operation is younger than the opset: the conversion decides
+        except defs.SchemaError:  # the operation is newer than the opset: the conversion decides
             return
         counts = (
             ("inputs", proto.input, schema.min_input, schema.max_input),
             ("outputs", proto.output, schema.min_output, schema.max_output),
         )
-        for what, given, least, most in counts:
-            named = max((i for i, n in enumerate(given, 1) if n), default=0)
-            if len(given) < least or named > most:
-                several = f"{least} to {most}" if most < MANY else f"{least} or more"
+        for what, count, least, most in counts:
+            named = max((i for i, n in enumerate(count, 1) if n), default=0)
+            if len(count) < least or named > most:
+                several = f"{least} to {most}" if most < UNLIMITED_INPUTS else f"{least} or more"
                 wanted = str(least) if least == most else several
                 opset = self.opsets.get(domain, 1)
-                error = ModelError(f"{kind}: of opset {opset}, has {wanted} {what}, got {len(given)}")
+                error = ModelError(f"{kind}: of opset {opset}, has {wanted} {what}, got {len(count)}")
                 error.add_note(f"in ONNX node {name!r} ({kind}) of {self.file}")
                 raise error
 
     def _source(self, scope: _Scope, name: str, node: str) -> OutPort | None:
         if not name:
             return None
-        found = scope.find(name)
-        if found is None:
-            raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which nothing before it makes")
-        return found
+        port = scope.find(name)
+        if port is None:
+            raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which no node before it produces")
+        return port
 
     def _region(self, scope: _Scope, proto: GraphProto, name: str) -> tuple[Graph, list[tuple[int, OutPort]]]:
         if scope.depth >= MAX_DEPTH:
@@ -293,7 +293,7 @@ class _Reader:
 
     def _attribute(self, a: AttributeProto, attrs: dict[str, Any], node: str) -> None:
         if a.ref_attr_name:
-            raise CorruptError(f"{self.file}: node {node!r}: attribute {a.name!r} is one of a function, outside of it")
+            raise CorruptError(f"{self.file}: node {node!r}: attribute {a.name!r} must not refer to a function's here")
         try:
             attrs[a.name] = self._value(a)
         except UnsupportedError as error:
@@ -327,17 +327,17 @@ class _Reader:
 
 
 def _constant_value(attrs: dict[str, Any]) -> Array:
-    """Value of a Constant node."""
+    """Return the value of a Constant node."""
     if "unsupported" in attrs:
         raise UnsupportedError(attrs["unsupported"])
-    for name, dtype in CONSTANTS.items():
+    for name, dtype in CONSTANT_TYPES.items():
         if name in attrs:
             return np.asarray(attrs[name], dtype)
-    raise CorruptError(f"Constant: one of {', '.join(CONSTANTS)} must be given, got none")
+    raise CorruptError(f"Constant: one of {', '.join(CONSTANT_TYPES)} must be given, got none")
 
 
 def _checked(text: object) -> str:
-    """A name; the parser leaves bytes where they are no UTF-8."""
+    """Return a name; CorruptError for bytes, which the parser leaves where a name is not UTF-8."""
     if not isinstance(text, str):
         raise CorruptError(f"names must be UTF-8, got {text!r}"[:120])
     return text

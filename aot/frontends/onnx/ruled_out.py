@@ -1,4 +1,4 @@
-"""Branches of forks that cannot run: by what rules of operations say of sizes, and by declared ranks of outputs."""
+"""Branches of forks that cannot run: by the rules of operations about sizes, and by declared ranks of outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aot.ir.types import Dim
 
 
 def settle(values: Sequence[tuple[Value, int | None]], forks: Sequence[Fork]) -> None:
-    """Rule out branches by what sizes must be, then by the ranks that outputs of the network are declared with.
+    """Rule out branches by known sizes, then by the ranks that outputs of the network are declared with.
 
     `values`: each output of the network, and its declared rank if there is one.
     """
@@ -25,7 +25,7 @@ def settle(values: Sequence[tuple[Value, int | None]], forks: Sequence[Fork]) ->
 def _learn_sizes(fork: Fork) -> None:
     """Rule out a branch by the rules of operations: those around the If, and those in the branch for other sizes.
 
-    A recurrent state of batch 1, for instance, says that the batch of its data is 1.
+    A recurrent state of batch 1, for instance, implies that the batch of its data is 1.
     """
     if fork.size is None:
         return
@@ -37,7 +37,7 @@ def _learn_sizes(fork: Fork) -> None:
 
 
 def _equal_to(graph: Graph, size: Dim) -> Iterator[int]:
-    """Numbers that rules of a graph's operations want a size to be."""
+    """Yield the numbers that rules of a graph's operations require a size to be."""
     for node in graph.nodes.values():
         if node.regions or any(isinstance(n.op, Foreign) for n in (node, *(p.node for p in node.sources() if p))):
             continue

@@ -17,19 +17,19 @@ from runtime.errors import CorruptError
 
 
 def array(tensor: TensorProto, external: ExternalData) -> Array:
-    """The data of a tensor, read-only where it can stay in its file. CorruptError if data and shape do not fit."""
+    """Return the data of a tensor, read-only if mapped from its file. CorruptError if data and shape do not fit."""
     dtype, shape, name = element_type(tensor.data_type), tuple(tensor.dims), tensor.name
     if any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS:
         raise CorruptError(f"tensor {name!r}: a shape has no negative dimension and at most 2^48 elements, got {shape}")
     if tensor.data_location == TensorProto.EXTERNAL:
         return _external(tensor, dtype, shape, external)
     try:
-        found = numpy_helper.to_array(tensor)
+        value = numpy_helper.to_array(tensor)
     except Exception as error:
         raise CorruptError(f"tensor {name!r}: data does not fit {dtype.value}{list(shape)}: {error}") from error
     if dtype is DType.STRING:
-        return np.array([_text(s) for s in found.reshape(-1)], dtype=object).reshape(shape)
-    return found
+        return np.array([_text(s) for s in value.reshape(-1)], dtype=object).reshape(shape)
+    return value
 
 
 def _external(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], external: ExternalData) -> Array:
@@ -39,7 +39,7 @@ def _external(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], externa
     except ValueError:
         raise CorruptError(f"tensor {tensor.name!r}: offset and length must be integers, got {facts}") from None
     if dtype is DType.STRING:
-        raise CorruptError(f"tensor {tensor.name!r}: strings must not lie in external data")
+        raise CorruptError(f"tensor {tensor.name!r}: strings must not be in external data")
     needed = -(-prod(shape) * dtype.bits // 8)
     data = external.read(tensor.name, facts.get("location", ""), offset, needed if length is None else length)
     if len(data) != needed:
@@ -52,7 +52,7 @@ def _external(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], externa
 
 
 def dense(tensor: SparseTensorProto, external: ExternalData) -> Array:
-    """A sparse tensor with its zeros."""
+    """Return a sparse tensor as a dense array."""
     values, indices = array(tensor.values, external), array(tensor.indices, external)
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape) or prod(shape) > MAX_ELEMENTS >> 16:
@@ -61,7 +61,7 @@ def dense(tensor: SparseTensorProto, external: ExternalData) -> Array:
     out = np.zeros(shape, values.dtype)
     flat = indices if indices.ndim == 1 else indices @ np.cumprod([1, *shape[:0:-1]])[::-1].astype(np.int64)
     if flat.size and not (flat.min() >= 0 and flat.max() < out.size):
-        raise CorruptError(f"tensor {tensor.values.name!r}: indices must lie inside of {shape}")
+        raise CorruptError(f"tensor {tensor.values.name!r}: indices must be inside of {shape}")
     out.reshape(-1)[flat] = values
     return out
 

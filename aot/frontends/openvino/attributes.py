@@ -1,4 +1,4 @@
-"""Attribute text to the fields of an operation and back, by the types of the fields."""
+"""Conversion between attributes as text and fields of operations, by the types of the fields."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ TRUE, FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 
 
 class Symbols:
-    """Makes the dimensions that are known at run time only; their names are unique in the model."""
+    """Creates the symbols of dynamic dimensions; their names are unique in the model."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def make(self, layer: str, position: int, low: int, high: int | None) -> Var:
-        """`x.d0` for the first dimension of layer `x`; `low <= dim <= high`."""
+        """Return a symbol, `x.d0` for the first dimension of layer `x`; `low <= dim <= high`."""
         stem = re.sub(r"[^A-Za-z0-9_.]", "_", layer)
         stem = f"{stem if re.match('[A-Za-z_]', stem) else f'_{stem}'}.d{position}"
         name, n = stem, 1
@@ -41,9 +41,9 @@ class Symbols:
 
 
 def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | None]) -> Op:
-    """An operation from the attributes of its layer; unknown ones are ignored, absent ones have the class's defaults.
+    """Return the operation for a layer's attributes; unknown ones are ignored, absent ones have the class's defaults.
 
-    `shape` reads shapes, which may hold new symbols. ModelError for a value that does not fit.
+    `shape` parses shapes, which may have new symbols. ModelError for a value that does not fit.
     """
     values: dict[str, Any] = {}
     for field, xml, hint in _fields(cls):
@@ -61,18 +61,18 @@ def build(cls: type[Op], data: dict[str, str], shape: Callable[[str], Shape | No
 
 
 def texts(op: Op, opset: str) -> dict[str, str]:
-    """The attributes as text, in the definition of operation set `opset`; the inverse of `build`."""
-    op, found = op.spelled(), dict[str, str]()
+    """Return the attributes as text, in the definition of operation set `opset`; the inverse of `build`."""
+    op, result = op.written_out(), dict[str, str]()
     for field, (name, xml, hint) in zip(attributes(op), _fields(type(op)), strict=True):
         value = getattr(op, name)
         shaped = hint in (Shape, Shape | None)
         if shaped or (value is not None and is_written(op, field, opset)):
-            found[xml] = shape_text(value) if shaped else text_of(value)
-    return found
+            result[xml] = shape_text(value) if shaped else text_of(value)
+    return result
 
 
 def text_of(value: object) -> str:
-    """A value of an attribute as text; the inverse of `convert`."""
+    """Return a value of an attribute as text; the inverse of `convert`."""
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, bool | np.bool_):
@@ -83,7 +83,7 @@ def text_of(value: object) -> str:
 
 
 def shape_text(shape: Shape | None) -> str:
-    """`1,3,?,1..224,8..` of a shape; the inverse of `partial_shape`."""
+    """Return a shape as text, `1,3,?,1..224,8..`; the inverse of `partial_shape`."""
     return "..." if shape is None else ",".join(map(_dim_text, shape))
 
 
@@ -97,7 +97,7 @@ def _dim_text(dim: Dim) -> str:
 
 
 def convert(hint: Any, text: str, shape: Callable[[str], Shape | None]) -> Any:
-    """Text to a value of type `hint`; ValueError or KeyError if it is none."""
+    """Return a text as a value of type `hint`; ValueError or KeyError if it does not fit."""
     if get_origin(hint) in (Union, types.UnionType) and hint != Dim:
         rest = tuple(h for h in get_args(hint) if h is not type(None))
         hint = rest[0]
@@ -111,14 +111,14 @@ def convert(hint: Any, text: str, shape: Callable[[str], Shape | None]) -> Any:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return {str(e.value).lower(): e for e in hint}[text.lower()]
     if hint is bool:
-        return _boolean(text)
+        return _parse_boolean(text)
     if hint is int:
         return int(text, 10)
     return float(text) if hint is float else text
 
 
 def element_type(text: str) -> DType:
-    """ValueError for a text that is no type; UnsupportedError for a type that is known at run time only."""
+    """Return an element type; ValueError for an unknown one, UnsupportedError for `dynamic`."""
     lowered = text.strip().lower()
     if lowered in ("dynamic", "undefined", "unspecified"):
         raise UnsupportedError(f"element type must be known, got {lowered}")
@@ -126,7 +126,7 @@ def element_type(text: str) -> DType:
 
 
 def partial_shape(text: str, layer: str, symbols: Symbols) -> Shape | None:
-    """`1,3,?,1..224,8..` with symbols for what varies; None for `...`, an unknown rank."""
+    """Parse `1,3,?,1..224,8..`, with symbols for dynamic dimensions; None for `...`, an unknown rank."""
     if text.strip() == "...":
         return None
     parts = _parts(text)
@@ -168,7 +168,7 @@ def _parts(text: str) -> list[str]:
     return [p.strip() for p in text.split(",")] if text.strip() else []
 
 
-def _boolean(text: str) -> bool:
+def _parse_boolean(text: str) -> bool:
     lowered = text.lower()
     if lowered not in TRUE | FALSE:
         raise ValueError(text)
@@ -191,6 +191,6 @@ def _kind(hint: Any) -> str:
 
 @cache
 def _fields(cls: type[Op]) -> tuple[tuple[str, str, Any], ...]:
-    """Field, XML name and type of each attribute."""
+    """Return field, XML name and type of each attribute."""
     hints = get_type_hints(cls)
     return tuple((f.name, str(f.metadata.get("xml", f.name)), hints[f.name]) for f in attributes(cls))

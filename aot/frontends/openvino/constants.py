@@ -25,7 +25,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Weights:
-    """The bytes beside a network, mapped into memory; every body of it reads the same ones."""
+    """The bytes of the `.bin` file, mapped into memory; all bodies of a network read the same ones."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,16 +38,16 @@ class Weights:
     def constant(
         self, dtype: DType, shape: tuple[int, ...], offset: int, size: int, lowest_first: bool = False
     ) -> Array:
-        """Elements of `dtype` in `size` bytes from `offset`; a view of the file where it is aligned.
+        """Return the elements of `dtype` in `size` bytes from `offset`; a view of the file if it is aligned.
 
         `lowest_first`: the first of eight u1 elements is the lowest bit of a byte, not the highest.
 
-        CorruptError where the bytes are not in the file, or too many or too few.
+        CorruptError if the bytes are beyond the end of the file, or too many or too few.
         """
         if not self.exists:
             raise CorruptError(f"{self.path.name}: the file with the weights is missing")
         if offset < 0 or size < 0 or offset + size > len(self.data):
-            rule = f"constants must lie inside {self.path.name} of {len(self.data)} bytes"
+            rule = f"constants must be inside {self.path.name} of {len(self.data)} bytes"
             raise CorruptError(f"{rule}, got offset {offset} and size {size}")
         count = prod(shape)
         raw = self.data[offset : offset + size]
@@ -62,13 +62,13 @@ class Weights:
 
 
 def packed_bytes(dtype: DType, count: int) -> int:
-    """Bytes of `count` elements in the file."""
+    """Return the number of bytes of `count` elements in the file."""
     per_block, block = _BLOCKS.get(dtype, (1, dtype.bits // 8))
     return -(-count // per_block) * block
 
 
 def unpack(dtype: DType, raw: Bytes, count: int, offset: int = 0) -> Array:
-    """`count` elements in NumPy's form. `offset`: of `raw` from an aligned address."""
+    """Return `count` elements in NumPy's form. `offset`: distance of `raw` from an aligned address."""
     if dtype is DType.BOOL:
         return raw != 0
     if dtype in _CODES:
@@ -83,7 +83,7 @@ def unpack(dtype: DType, raw: Bytes, count: int, offset: int = 0) -> Array:
 
 
 def pack(dtype: DType, values: Array, lowest_first: bool = False) -> Bytes:
-    """The bytes of an array in the file, without a copy where its memory is laid out so; the inverse of `unpack`.
+    """Return an array's bytes in the file, without a copy if its memory has the same layout; the inverse of `unpack`.
 
     `lowest_first`: as for `Weights.constant`.
     """
@@ -105,17 +105,17 @@ def pack(dtype: DType, values: Array, lowest_first: bool = False) -> Bytes:
 
 
 def _packed_strings(values: Array) -> Bytes:
-    """The inverse of `strings`."""
-    found = [str(text).encode("utf-8", "surrogateescape") for text in values.reshape(-1)]
-    ends = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    """Pack strings, the inverse of `strings`."""
+    encoded = [str(text).encode("utf-8", "surrogateescape") for text in values.reshape(-1)]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     if ends[-1] > np.iinfo(np.int32).max:
         raise UnsupportedError(f"string constant: at most 2^31 - 1 bytes of text, got {ends[-1]}")
-    head = np.array([len(found), *ends], "<i4")
-    return np.concatenate([head.view(np.uint8), np.frombuffer(b"".join(found), np.uint8)])
+    head = np.array([len(encoded), *ends], "<i4")
+    return np.concatenate([head.view(np.uint8), np.frombuffer(b"".join(encoded), np.uint8)])
 
 
 def strings(raw: Bytes, count: int) -> Array:
-    """i32 count, i32 begin of the first, i32 end of each, UTF-8 bytes; offsets count from the first byte of text."""
+    """Unpack i32 count, i32 begin of the first, i32 end of each, UTF-8 bytes; offsets are from the first of these."""
     head = raw[: len(raw) // 4 * 4].copy().view("<i4")
     if not count:
         return np.empty(0, object)
@@ -125,14 +125,14 @@ def strings(raw: Bytes, count: int) -> Array:
     text = raw[4 * (count + 2) :].tobytes()
     if ends[0] != 0 or any(a > b for a, b in pairwise(ends)) or ends[-1] > len(text):
         raise CorruptError(f"string constant: offsets must rise from 0 to at most {len(text)}, got {ends[:8]}")
-    found = np.empty(count, object)
-    # Vocabularies hold pieces of characters; surrogateescape keeps their bytes.
-    found[:] = [text[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
-    return found
+    texts = np.empty(count, object)
+    # Vocabularies contain pieces of characters; surrogateescape keeps their bytes.
+    texts[:] = [text[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
+    return texts
 
 
 def _bits(raw: Bytes, width: int, highest_first: bool) -> Bytes:
-    """Fields of `width` bits, in the order of their bytes."""
+    """Split bytes into fields of `width` bits, in the order of the bytes."""
     shifts = np.arange(0, 8, width, dtype=np.uint8)
     if highest_first:
         shifts = shifts[::-1]
@@ -140,7 +140,7 @@ def _bits(raw: Bytes, width: int, highest_first: bool) -> Bytes:
 
 
 def _joined(codes: Bytes, width: int, highest_first: bool) -> Bytes:
-    """Bytes of fields of `width` bits; the inverse of `_bits`."""
+    """Join fields of `width` bits to bytes; the inverse of `_bits`."""
     shifts = np.arange(0, 8, width, dtype=np.uint8)
     if highest_first:
         shifts = shifts[::-1]
@@ -148,7 +148,7 @@ def _joined(codes: Bytes, width: int, highest_first: bool) -> Bytes:
 
 
 def _split(raw: Bytes, low: int, high: int) -> Bytes:
-    """Blocks of two bytes with the low fields and one with the high fields."""
+    """Split each block into two bytes with the low fields and one with the high fields."""
     blocks = raw.reshape(-1, 3)
     lows = _bits(np.ascontiguousarray(blocks[:, :2]).reshape(-1), low, True)
     return lows | (_bits(np.ascontiguousarray(blocks[:, 2]), high, True) << np.uint8(low))

@@ -1,4 +1,4 @@
-"""Inputs and outputs of version 10 files: fewer element types, and the names of layers are names of tensors."""
+"""Inputs and outputs of version 10 files: fewer element types, and layers' names are names of tensors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ OUTPUT_TYPES = {
 
 
 def apply_version_10(graph: Graph) -> None:
-    """f16 inputs become f32; outputs of other types than f32 and i32 become one of these."""
-    for node in list(graph.results):  # before the inputs change, because outputs have the names of what feeds them
+    """Convert f16 inputs to f32, and outputs of other types than f32 and i32 to one of these."""
+    for node in list(graph.results):  # before inputs change, since outputs have the names of their producers
         _convert_output(graph, node)
     for node in list(graph.parameters):
         node.out_port(0).add_tensor_names((node.name,))
@@ -47,7 +47,7 @@ def _convert_output(graph: Graph, node: Node) -> None:
     try:
         wanted = OUTPUT_TYPES.get(source.type.dtype)
     except UnsupportedError:
-        return  # a type below cannot be inferred: the compiler says so, reading must not
+        return  # a type below cannot be inferred: compiling reports it, reading must not fail
     if wanted is not None:
         converted = Builder(graph, node.origin).Convert(source, destination_type=wanted, name=f"{node.name}/convert")
         node.in_port(0).connect(converted)

@@ -24,15 +24,17 @@ from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 
 LATEST_OPSET = 17
-TOKENIZING = frozenset(  # operations of the package openvino_tokenizers
+TOKENIZER_TYPES = frozenset(  # operations of the package openvino_tokenizers
     "BPETokenizer BytesToChars CaseFold CharsMapNormalization CharsToBytes CombineSegments EqualStr FuzeRagged "
     "NormalizeUnicode RaggedTensorPack RaggedToDense RaggedToRagged RaggedToSparse RegexNormalization RegexSplit "
     "SentencepieceDetokenizer SentencepieceStreamDetokenizer SentencepieceTokenizer SpecialTokensSplit "
     "StringTensorPack StringTensorUnpack StringToHash TrieTokenizer Truncate UTF8Validate "
     "UnigramTokenizer VocabDecoder VocabEncoder WordpieceTokenizer".split()
 )
-OUTSIDE = "run the tokenizer outside, by openvino_tokenizers or transformers; the network takes the numbers it gives"
-SHOWN_LAYERS = 10  # names per type that an error lists
+TOKENIZER_ADVICE = (
+    "run the tokenizer outside, by openvino_tokenizers or transformers; the network takes the numbers it gives"
+)
+SHOWN_LAYERS = 10  # layer names per type that an error lists
 
 P = TypeVar("P")
 Ports = dict[int, dict[int, P]]  # by layer id and port id
@@ -40,21 +42,17 @@ Ports = dict[int, dict[int, P]]  # by layer id and port id
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A network whose types are known."""
+    """A network whose operations all have classes."""
 
     name: str
     network: Network
     classes: dict[int, type[Op]]
     bodies: dict[int, dict[str, _Body]]
-    binary: frozenset[int]  # layers that a BinaryConvolution reads
+    binary: frozenset[int]  # ids of layers whose output a BinaryConvolution reads
 
 
 def read(path: Path, weights: Path | None = None) -> Graph:
-    """The network of an IR file; `weights` is the `.bin` beside it unless given.
-
-    Types are not inferred yet. UnsupportedError lists all operations that are unknown; CorruptError and ModelError name
-    the layer that is wrong.
-    """
+    """Return the network of an IR file; `weights`: the `.bin` file, by default the one beside it."""
     root = parse(path)
     if root.tag != "net":
         raise CorruptError(f"{path.name}: an IR file begins with <net>, got <{str(root.tag)[:40]}>")
@@ -82,13 +80,13 @@ class _Reader:
         self.unsupported: list[Layer] = []
 
     def survey(self, element: Element, name: str, depth: int) -> _Body:
-        """Records of a network and of its bodies, with the class of each layer."""
+        """Return the records of a network and of its bodies, with the class of each layer."""
         if depth > MAX_DEPTH:
             raise CorruptError(f"{self.file}: bodies of at most {MAX_DEPTH} levels, got more in {name!r}")
-        found = network(element, self.file if not depth else f"{self.file}: {name!r}")
+        records = network(element, self.file if not depth else f"{self.file}: {name!r}")
         classes: dict[int, type[Op]] = {}
         below: dict[int, dict[str, _Body]] = {}
-        for layer in found.layers:
+        for layer in records.layers:
             cls = _definition(layer)
             if cls is None:
                 self.unsupported.append(layer)
@@ -98,8 +96,8 @@ class _Reader:
             if inner:
                 below[layer.id] = {k: self.survey(e, f"{layer.name}.{k}", depth + 1) for k, e in inner.items()}
         products = {id for id, cls in classes.items() if cls.type == "BinaryConvolution"}
-        binary = frozenset(e.from_layer for e in found.edges if e.to_layer in products)
-        return _Body(name, found, classes, below, binary)
+        binary = frozenset(e.from_layer for e in records.edges if e.to_layer in products)
+        return _Body(name, records, classes, below, binary)
 
     def refuse_unsupported(self) -> None:
         if self.unsupported:
@@ -109,13 +107,13 @@ class _Reader:
             lines = [f"{kind} in {_names(named)}" for kind, named in sorted(layers.items())]
             text = f"{self.file}: operations are not supported: {'; '.join(lines)}"
             error = UnconvertedError(text, [_problem(layer) for layer in self.unsupported])
-            if any(layer.type in TOKENIZING for layer in self.unsupported):
-                error.advice = OUTSIDE
-                error.add_note(OUTSIDE)
+            if any(layer.type in TOKENIZER_TYPES for layer in self.unsupported):
+                error.advice = TOKENIZER_ADVICE
+                error.add_note(TOKENIZER_ADVICE)
             raise error
 
     def region(self, body: _Body) -> Region:
-        """The graph of a network, with its nodes by layer id."""
+        """Return the graph of a network, with its nodes by layer id."""
         graph = Graph(name=body.name, file=self.file)
         nodes: dict[int, Node] = {}
         inputs: Ports[InPort] = {}
@@ -144,14 +142,14 @@ class _Reader:
             dtype = _constant_type(layer)
             offset, size = _number(layer, "offset"), _number(layer, "size")
             try:
-                data = self.weights.constant(dtype, shape, offset, size, _lowest_first(body, layer))
+                data = self.weights.constant(dtype, shape, offset, size, _is_lowest_first(body, layer))
             except CorruptError as error:
                 raise CorruptError(f"layer {layer.name!r}: {error}") from error
         if cls in (Constant, Parameter) and (layer.inputs or len(layer.outputs) != 1):
             got = f"{len(layer.inputs)} and {len(layer.outputs)}"
             raise CorruptError(f"layer {layer.name!r}: a {cls.type} has no inputs and one output, got {got}")
         op = self._op(cls, layer, regions)
-        # A Result has no output port in files; in graphs it has one, which carries the names of the network's output.
+        # A Result has no output port in files; in graphs it has one, with the names of the network's output.
         count = len(layer.outputs) or (1 if cls.type in ("Result", "Assign") else 0)
         origin, unconnected = Origin((layer.name,), self.file), [None] * len(layer.inputs)
         node = graph.add(op, *unconnected, name=layer.name, origin=origin, outputs=count, data=data)
@@ -193,7 +191,7 @@ class _Reader:
 
 
 def _definition(layer: Layer) -> type[Op] | None:
-    """The class of a layer's type in its operation set; None if there is none."""
+    """Return the class of a layer's type in its operation set; None if there is none."""
     number = _opset(layer)
     if number == 0:
         return find(layer.type, layer.version.strip())
@@ -201,7 +199,7 @@ def _definition(layer: Layer) -> type[Op] | None:
 
 
 def _opset(layer: Layer) -> int:
-    """The number of a layer's operation set; 0 for one of another name."""
+    """Return the number of a layer's operation set; 0 for a set that is not OpenVINO's."""
     matched = re.fullmatch(r"opset(\d{1,3})", layer.version.strip().lower())
     return int(matched.group(1)) if matched else 0
 
@@ -212,8 +210,8 @@ def _problem(layer: Layer) -> Problem:
     return Problem(layer.name, layer.type, "" if number else layer.version, number, reason)
 
 
-def _lowest_first(body: _Body, layer: Layer) -> bool:
-    """Bits for a BinaryConvolution are packed the other way round than those of all other constants."""
+def _is_lowest_first(body: _Body, layer: Layer) -> bool:
+    """True for bits that a BinaryConvolution reads: they are packed in the reverse order of all other constants."""
     return layer.id in body.binary
 
 

@@ -1,4 +1,4 @@
-"""Bodies of If, Loop and TensorIterator: which elements hold them, and their port maps as attributes."""
+"""Bodies of If, Loop and TensorIterator: their elements, and their port maps as attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aot.opset.control.control_flow import If, Loop, TensorIterator
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from runtime.errors import CorruptError, InternalError
 
-MAX_DEPTH = 32  # bodies within bodies
+MAX_DEPTH = 32  # nesting depth of bodies
 
 BODIES: dict[type[RegionOp], tuple[str, ...]] = {If: ("then", "else"), Loop: ("",), TensorIterator: ("",)}
 
@@ -27,27 +27,27 @@ class Region:
 
 
 def bodies(cls: type[Op], layer: Layer) -> dict[str, Element]:
-    """Name of each region and its element; CorruptError where one is missing."""
+    """Return the element of each region by the region's name; CorruptError if one is missing."""
     if not issubclass(cls, RegionOp):
         return {}
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for prefix in BODIES[cls]:
         tag = f"{prefix}_body" if prefix else "body"
         element = layer.element.find(tag)
         if element is None:
             raise CorruptError(f"layer {layer.name!r}: {cls.type} needs <{tag}>, got none")
-        found[prefix or "body"] = element
-    return found
+        elements[prefix or "body"] = element
+    return elements
 
 
 def region_op(cls: type[Op], layer: Layer, regions: Mapping[str, Region]) -> RegionOp:
-    """The operation with its port maps: port and layer ids of the file become positions."""
+    """Return the operation with its port maps: port and layer ids of the file become positions."""
     if cls is If:
         sides = [_Maps(layer, f"{name}_port_map", regions[name]) for name in ("then", "else")]
-        found = [side.read() for side in sides]
-        for side, (inputs, outputs) in zip(sides, found, strict=True):
+        port_maps = [side.read() for side in sides]
+        for side, (inputs, outputs) in zip(sides, port_maps, strict=True):
             side.check(inputs, outputs, (), -1)
-        (then_in, then_out), (else_in, else_out) = found
+        (then_in, then_out), (else_in, else_out) = port_maps
         return If(then_in, then_out, else_in, else_out)
     maps = _Maps(layer, "port_map", regions["body"])
     inputs, outputs = maps.read()
@@ -80,12 +80,12 @@ class _Maps:
         return inputs, outputs
 
     def back_edges(self) -> tuple[BackEdge, ...]:
-        found = [e for parent in self.layer.element.iterchildren("back_edges") for e in parent.iterchildren("edge")]
-        pairs = [(integer(e, "from-layer", self.where), integer(e, "to-layer", self.where)) for e in found]
+        edges = [e for parent in self.layer.element.iterchildren("back_edges") for e in parent.iterchildren("edge")]
+        pairs = [(integer(e, "from-layer", self.where), integer(e, "to-layer", self.where)) for e in edges]
         return tuple(BackEdge(self._result(a), self._parameter(b)) for a, b in pairs)
 
     def purpose(self, tag: str) -> int:
-        """Position of the parameter that counts iterations, or of the result that is the condition; -1 without one."""
+        """Return the position of the parameter that counts iterations, or of the condition's result; -1 without one."""
         wanted = "current_iteration" if tag == "input" else "execution_condition"
         for e in self.elements:
             if e.tag == tag and e.get("purpose") == wanted:
@@ -95,25 +95,27 @@ class _Maps:
     def check(
         self, inputs: Sequence[InputMap], outputs: Sequence[OutputMap], edges: Sequence[BackEdge], counter: int
     ) -> None:
-        """CorruptError unless each Parameter that the body reads, and each output port, has one map.
-
-        A Parameter that a back edge leads to needs an input too, for the first iteration. `counter`: position of the
-        Parameter that counts iterations.
-        """
+        """Raise CorruptError unless each Parameter that the body reads, and each output port, has one map."""
         parameters = self.region.graph.parameters
-        given = Counter(m.parameter for m in inputs)
+        input_counts = Counter(m.parameter for m in inputs)
         carried = Counter(e.parameter for e in edges)
         for i, node in enumerate(parameters):
             read = bool(node.out_port(0).destinations) or i in carried
-            if given[i] > 1 or carried[i] > 1 or (read and not given[i] and (i != counter or i in carried)):
+            if (
+                input_counts[i] > 1
+                or carried[i] > 1
+                or (read and not input_counts[i] and (i != counter or i in carried))
+            ):
                 raise CorruptError(
                     f"{self.where}: one input for each Parameter of the body, and one back edge at most, "
-                    f"got {given[i]} and {carried[i]} for {node.name!r}"
+                    f"got {input_counts[i]} and {carried[i]} for {node.name!r}"
                 )
-        made = Counter(m.external for m in outputs)
+        output_counts = Counter(m.external for m in outputs)
         for i, port in enumerate(self.layer.outputs):
-            if made[i] != 1:
-                raise CorruptError(f"{self.where}: one result for each output port, got {made[i]} for port {port.id}")
+            if output_counts[i] != 1:
+                raise CorruptError(
+                    f"{self.where}: one result for each output port, got {output_counts[i]} for port {port.id}"
+                )
 
     def _inner(self, e: Element) -> int:
         return integer(e, "internal_layer_id", self.where)

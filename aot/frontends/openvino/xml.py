@@ -1,7 +1,4 @@
-"""The elements of an IR file as plain records: what stands in the file, checked for form, not for meaning.
-
-<net><layers><layer><data/><input><port/></input><output><port/></output></layer></layers><edges/><rt_info/></net>
-"""
+"""The elements of an IR file as plain records: syntax is checked, meaning is not."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ from runtime.errors import CorruptError
 
 Element = etree._Element  # pyright: ignore[reportPrivateUsage]  lxml has no public name for it
 
-MAX_FILE = 512 << 20  # bytes of XML; real files stay below 100 MB, because weights are elsewhere
-HUGE_FILE = 8 << 20  # above it, libxml2's own limits on long texts are lifted
+MAX_XML_BYTES = 512 << 20  # bytes of XML at most; real files stay below 100 MB, because weights are elsewhere
+HUGE_XML_BYTES = 8 << 20  # bytes of XML above which libxml2's own limits on long texts are lifted
 MAX_ID = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class OutputPort:
-    """`names` are those of the tensor."""
+    """An output port of a layer; `names`: names of the tensor."""
 
     id: int
     names: tuple[str, ...]
@@ -30,7 +27,7 @@ class OutputPort:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One `<layer>`. `element` holds what only layers with bodies have."""
+    """A `<layer>`; `element` is read for layers with bodies only."""
 
     id: int
     name: str
@@ -61,21 +58,21 @@ class Network:
 
 
 def parse(path: Path) -> Element:
-    """The root of an XML file. CorruptError for what is not plain XML: entities and document types are refused."""
+    """Return the root of an XML file. CorruptError if it is not plain XML: entities and document types are refused."""
     size = path.stat().st_size
-    if size > MAX_FILE:
-        raise CorruptError(f"{path.name}: XML of at most {MAX_FILE} bytes, got {size}")
+    if size > MAX_XML_BYTES:
+        raise CorruptError(f"{path.name}: XML of at most {MAX_XML_BYTES} bytes, got {size}")
     text = path.read_bytes()
     if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
         raise CorruptError(f"{path.name}: XML in UTF-8 without document type and entities, got something else")
     parser = etree.XMLParser(
-        encoding="utf-8",  # whatever the file declares: another encoding could hide a document type
+        encoding="utf-8",  # whatever encoding the file declares: another one could hide a document type
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
         remove_comments=True,
         remove_pis=True,
-        huge_tree=size > HUGE_FILE,
+        huge_tree=size > HUGE_XML_BYTES,
     )
     try:
         return etree.fromstring(text, parser)
@@ -84,7 +81,7 @@ def parse(path: Path) -> Element:
 
 
 def network(element: Element, where: str) -> Network:
-    """Layers and edges of a `<net>` or body; ids are unique in it."""
+    """Return layers and edges of a `<net>` or body; ids are checked to be unique in it."""
     layers = tuple(_layer(e) for e in _below(element, "layers", "layer"))
     if not layers:
         raise CorruptError(f"{where}: a network needs layers, got none")
@@ -97,7 +94,7 @@ def network(element: Element, where: str) -> Network:
 
 
 def integer(element: Element, key: str, what: str, default: int | None = None) -> int:
-    """An integer attribute of an element."""
+    """Return an integer attribute of an element; CorruptError if it is none."""
     text = element.get(key)
     if text is None and default is not None:
         return default
@@ -111,7 +108,7 @@ def integer(element: Element, key: str, what: str, default: int | None = None) -
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    r"""`a,b\,c` -> `a` and `b,c`."""
+    r"""Split `a,b\,c` into `a` and `b,c`."""
     if not text:
         return ()
     parts = text.replace("\\,", "\0").split(",")
@@ -119,14 +116,14 @@ def split_names(text: str | None) -> tuple[str, ...]:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """The inverse of `split_names`."""
+    """Join names with commas, the inverse of `split_names`."""
     return ",".join(name.replace(",", "\\,") for name in names)
 
 
 def rt_info(element: Element) -> dict[str, object]:
-    """The model's free information: nested elements with `value`s; `<info name= value=/>` where a key is no name."""
-    found: dict[str, object] = {}
-    stack = [(element, found)]
+    """Return the model's free information: nested elements with `value`s; `<info name= value=/>` for other keys."""
+    information: dict[str, object] = {}
+    stack = [(element, information)]
     while stack:
         parent, target = stack.pop()
         for child in parent:
@@ -137,7 +134,7 @@ def rt_info(element: Element) -> dict[str, object]:
                 stack.append((child, below))
             else:
                 target[str(key)] = child.get("value", dict(child.attrib) or "")
-    return found
+    return information
 
 
 def _layer(element: Element) -> Layer:
@@ -165,12 +162,12 @@ def _layer(element: Element) -> Layer:
 
 
 def _attributes(*elements: Element) -> dict[str, dict[str, str]]:
-    """Attributes of a layer and its output ports; the layer's own win."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the attributes of a layer and its output ports; the layer's own take precedence."""
+    attributes: dict[str, dict[str, str]] = {}
     for element in elements:
         for e in _below(element, "rt_info", "attribute"):
-            found[e.get("name", "")] = {k: v for k, v in e.attrib.items() if k != "name"}
-    return found
+            attributes[e.get("name", "")] = {k: v for k, v in e.attrib.items() if k != "name"}
+    return attributes
 
 
 def _edge(element: Element, where: str) -> Edge:

@@ -14,7 +14,7 @@ from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Steps
 from codegen.costs import COSTS
 from codegen.ir.access import coefficient, offset, unravel, volume
-from codegen.ir.definition import OWN, Definition, Group
+from codegen.ir.definition import LOCAL, Definition, Group
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import Affine, normal
 from codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
@@ -88,7 +88,7 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
     change = {a: rewrite(e, flat) for a, e in change.items()} | flat
     v = Var(fresh("v", d), row.reach)
     along = (v, *sorted(kept, key=lambda a: -_step(x, a)))
-    t = dense(f"t{OWN}", p, *map(_extent, along), space=Space.ARENA, dtype=r.dtype)
+    t = dense(f"t{LOCAL}", p, *map(_extent, along), space=Space.ARENA, dtype=r.dtype)
     index = [rewrite(i, change) for i in x.index]
     index[row.dim] = v + row.index.const
     sums = Reduce(r.fn, tuple(s.tap for s in columns), Load(x.buffer, tuple(index)))

@@ -16,7 +16,7 @@ from aot.lowering.algorithms.strassen_form import StrassenForm, extent
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
 from codegen.costs import COSTS
 from codegen.ir.access import unravel
-from codegen.ir.definition import OWN, Definition, Group
+from codegen.ir.definition import LOCAL, Definition, Group
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
@@ -53,7 +53,7 @@ def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Str
     pitch = extent(k) + COSTS.strassen_pitch
     h = replace(dense(left, len(LEFT), extent(p), extent(k)), strides=(extent(p) * pitch, pitch, 1))
     u = dense(weights, len(BASIS), extent(k), extent(n))
-    m = dense(f"m{OWN}", len(LEFT), p, n, space=Space.ARENA)
+    m = dense(f"m{LOCAL}", len(LEFT), p, n, space=Space.ARENA)
 
     def places(low: int, column: int) -> dict[Expr, Expr]:
         """Values of the axes in half `low` of the rows and half `column` of the columns."""

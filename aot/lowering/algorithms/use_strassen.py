@@ -10,7 +10,7 @@ from aot.lowering.algorithms.strassen_groups import strassen
 from aot.lowering.algorithms.strassen_matrices import LEFT
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.narrow_constants import smallest
-from codegen.ir.definition import OWN, Definition
+from codegen.ir.definition import LOCAL, Definition
 from codegen.ir.loops import Expr
 from codegen.ir.program import Region
 from codegen.target import Target
@@ -28,8 +28,8 @@ def use_strassen(steps: Steps, target: Target) -> None:
             found.append(step)
             continue
         sum_at, column_at = (form.w.index.index(a) for a in (form.sum, form.column))
-        weights = f"{form.w.buffer.name}.strassen{sum_at}x{column_at}{OWN}"
-        left = steps.unused(f"{form.d.out.name}.halves{OWN}")
+        weights = f"{form.w.buffer.name}.strassen{sum_at}x{column_at}{LOCAL}"
+        left = steps.unused(f"{form.d.out.name}.halves{LOCAL}")
         same = (form.x, *form.rows, form.row, form.sum)
         shared = halves.get(same)
         made = strassen(form, shared or left, weights, target)

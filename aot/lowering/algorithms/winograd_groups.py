@@ -15,7 +15,7 @@ from aot.lowering.algorithms.winograd_form import WinogradForm, tiles_of
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
-from codegen.ir.definition import OWN, Definition, Group
+from codegen.ir.definition import LOCAL, Definition, Group
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Buffer, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
@@ -60,9 +60,9 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
     sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
     terms = [known(a.extent or 1) for a in sums]
-    u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{OWN}", count, *terms, outs)
-    v = dense(f"v{OWN}", count, *tiles.shape, *terms, space=Space.ARENA)
-    mm = dense(f"m{OWN}", count, *tiles.shape, outs, space=Space.ARENA)
+    u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{LOCAL}", count, *terms, outs)
+    v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA)
+    mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
     spans = tuple(m * step for m, step in zip(sides, form.steps, strict=True))
     guarded = _inside(form, spans)
@@ -230,7 +230,7 @@ def _transform(
     split, combine = _table("split", first.split), _table("combine", first.combine)
     i, j, q, p = Var("i", n), Var("j", n), Var("q", n), Var("p", len(first.combine))
     if len(transforms) == 1:
-        c = dense(f"c{OWN}", n, lane, space=Space.REGISTERS)
+        c = dense(f"c{LOCAL}", n, lane, space=Space.REGISTERS)
         return Group(
             name,
             axes,
@@ -243,9 +243,9 @@ def _transform(
     across = transforms[1]
     splits, combines = _table("splits", across.split), _table("combines", across.combine)
     o = Var("o", len(across.combine))
-    a = dense(f"a{OWN}", i, n, lane, space=Space.REGISTERS)
-    b = dense(f"b{OWN}", n, len(across.combine), lane, space=Space.REGISTERS)
-    c = dense(f"c{OWN}", n, o, lane, space=Space.REGISTERS)
+    a = dense(f"a{LOCAL}", i, n, lane, space=Space.REGISTERS)
+    b = dense(f"b{LOCAL}", n, len(across.combine), lane, space=Space.REGISTERS)
+    c = dense(f"c{LOCAL}", n, o, lane, space=Space.REGISTERS)
     rows = Group(
         "rows",
         (i,),
@@ -269,7 +269,7 @@ def _transform(
 
 def _table(name: str, matrix: Matrix) -> Buffer:
     values = tuple(v for row in matrix for v in row)
-    return dense(f"{name}{OWN}", len(matrix), len(matrix[0]), space=Space.TABLE, values=values)
+    return dense(f"{name}{LOCAL}", len(matrix), len(matrix[0]), space=Space.TABLE, values=values)
 
 
 def _plan(
@@ -286,7 +286,7 @@ def _plan(
     edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(sides)] if ragged)
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.CUT),),
-        pitch=((f"v{OWN}", 16), (f"m{OWN}", 16)),
+        pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
         parallel=axes[0].name if len(axes) == 1 or known(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
             _written_out(forward.axes[-1], n, (n,) * len(sides), (), target),

@@ -24,7 +24,7 @@ from aot.lowering.ir.steps import Cycle, Step, Steps, Value, indices
 from aot.lowering.ir.symbolic_sizes import PLAIN
 from aot.opset.control.control_flow import known_truth
 from codegen.ir.access import volume
-from codegen.ir.definition import OWN, Definition, Group, identity
+from codegen.ir.definition import LOCAL, Definition, Group, identity
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, dense, prim
 from codegen.ir.program import Region, Rule
@@ -199,7 +199,7 @@ class Definer:
     def _compute(self, node: Node, op: ComputeOp, out: Buffer) -> Definition:
         axes, index = indices(out.shape)
         # Operations choose the names of their reduction axes, so output axes have names here that no others have.
-        own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{OWN}") for a in axes}
+        own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{LOCAL}") for a in axes}
         element = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))
         value = rewrite(rewrite(element(*(rewrite(i, own) for i in index)), self._size), self._unclamped)
         d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
@@ -349,7 +349,7 @@ def _apart(work: Work) -> Work:
     """Give buffers that are local to statements names that no value in memory has."""
     if isinstance(work, Definition | Group):
         return work
-    inner = {b.name: replace(b, name=f"{b.name}{OWN}") for b in local(work)}
+    inner = {b.name: replace(b, name=f"{b.name}{LOCAL}") for b in local(work)}
     return rewrite_work(work, move_loads(inner), lambda b: inner.get(b.name, b))
 
 
@@ -372,7 +372,7 @@ def foreign(buffer: Buffer) -> Buffer:
 
 def tidy(d: Definition, values: dict[str, Value]) -> Definition:
     """Drop reduction axes of extent 1, rename those named like output axes, and inline constants of one element."""
-    reduction, taken = d.reduction, {a.name.removesuffix(OWN) for a in d.axes}
+    reduction, taken = d.reduction, {a.name.removesuffix(LOCAL) for a in d.axes}
     value = d.value
     if reduction is not None:
         change: dict[Expr, Expr] = {}

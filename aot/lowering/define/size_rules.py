@@ -8,7 +8,7 @@ from itertools import zip_longest
 from aot.ir.graph import Node
 from aot.ir.op import Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
-from aot.opset.base.families import Elementwise, may_stretch
+from aot.opset.base.families import Elementwise, can_stretch
 from aot.opset.control.control_flow import If
 from aot.opset.elementwise.activation import PRelu, WithScalars
 from aot.opset.elementwise.binary import AutoBroadcast
@@ -117,7 +117,7 @@ def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) ->
             if n is None or n in (1, m) or (isinstance(n, int) and isinstance(m, int)):
                 continue
             what = f"dimension {len(out) - skipped - 1 - back}"
-            if may_stretch(n, m):
+            if can_stretch(n, m):
                 text = f"{_named(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
                 found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:

@@ -19,7 +19,7 @@ from aot.ir.op import Input, Stateful
 from aot.ir.types import Shape, TensorType, differs
 from aot.lowering.ir.steps import indices
 from aot.lowering.ir.symbolic_sizes import Sizes
-from aot.opset.control.state import VARIES, Carried, IsSet, KeptSizes, KeptValue
+from aot.opset.control.state import DYNAMIC, Carried, IsSet, KeptSizes, KeptValue
 from codegen.ir.access import volume
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Const, Expr, For, If, Load, Size, Stmt, Store, Var, as_expr, prim, select
@@ -41,7 +41,7 @@ class Variables:
 
     @property
     def varying(self) -> list[Kept]:
-        return [v for v in self.known.values() if VARIES in v.shape]
+        return [v for v in self.known.values() if DYNAMIC in v.shape]
 
     def of(self, node: Node) -> Kept:
         """The variable that a node reads or sets."""
@@ -58,7 +58,7 @@ class Variables:
         return self.known[id]
 
     def _placed(self, id: str, dtype: DType, shape: tuple[int, ...]) -> Kept:
-        flag, varies = self.bytes, VARIES in shape
+        flag, varies = self.bytes, DYNAMIC in shape
         head = -(-(2 + len(shape)) * ENTRY // LINE) * LINE if varies else LINE
         data = flag + head
         self.bytes = data if varies else data + room(TensorType(dtype, shape).static_shape, dtype)
@@ -126,7 +126,7 @@ class State:
             body = (For(axis, body),)
         entries: list[Size] = [1]
         if variable.data is None:
-            entries += [place, *(n for n, kept in zip(source.shape, variable.shape, strict=True) if kept == VARIES)]
+            entries += [place, *(n for n, kept in zip(source.shape, variable.shape, strict=True) if kept == DYNAMIC)]
         head = self.part(node, variable.flag, (len(entries),), DType.I64)
         body += tuple(Store(head, (Const(k),), as_expr(n, DType.I64)) for k, n in enumerate(entries))
         return body if condition is None else (If(condition, body),)
@@ -142,8 +142,8 @@ def _holds(variable: Kept, op: Stateful, type: TensorType) -> bool:
     if isinstance(op, IsSet | KeptSizes):
         return True
     fits = type.dtype is variable.dtype and type.rank == len(variable.shape)
-    return fits and not any(n != VARIES and differs(d, n) for d, n in zip(type.shape, variable.shape, strict=True))
+    return fits and not any(n != DYNAMIC and differs(d, n) for d, n in zip(type.shape, variable.shape, strict=True))
 
 
 def _text(v: Kept) -> str:
-    return f"{v.dtype.value}[{','.join('?' if n == VARIES else str(n) for n in v.shape)}]"
+    return f"{v.dtype.value}[{','.join('?' if n == DYNAMIC else str(n) for n in v.shape)}]"

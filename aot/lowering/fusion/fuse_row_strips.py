@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from aot.lowering.ir.steps import Step, Steps
 from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, varies
-from codegen.ir.definition import OWN, Definition, Group, RowRange
+from codegen.ir.definition import LOCAL, Definition, Group, RowRange
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.index import Affine, bounds, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
@@ -127,9 +127,9 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
     if makes is None or around is None or down is None or (x.buffer.halo is None and any(map(any, sides))):
         return None
     walks: tuple[Var, ...] = (*around, down.of)
-    shared = tuple(replace(v, name=f"{v.name}.strip{OWN}") for v in walks)
+    shared = tuple(replace(v, name=f"{v.name}.strip{LOCAL}") for v in walks)
     down, rows = replace(down, of=shared[-1]), _size(x.buffer, dims[n])
-    inside = replace(down, axis=Var(f"row{OWN}", rows), within=(0, rows))
+    inside = replace(down, axis=Var(f"row{LOCAL}", rows), within=(0, rows))
     beyond = tuple(replace(down, axis=v, within=(v.low, end)) for v, end in _beyond(rows, *sides[n]))
     read = _place("read", x.buffer, (*shared[:-1], down.axis), dims, sides)
     places = {x.buffer.name: read}
@@ -190,7 +190,7 @@ def _down(d: Definition, x: Load, k: int) -> RowRange | None:
     if own[0] in variables(*(i for m, i in enumerate(x.index) if m != k)):
         return None
     low, high = map(int, bounds(taps))
-    return RowRange(Var(f"read{OWN}", _size(x.buffer, k)), own[0], index.terms[own[0]], -low, high - low + 1)
+    return RowRange(Var(f"read{LOCAL}", _size(x.buffer, k)), own[0], index.terms[own[0]], -low, high - low + 1)
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:
@@ -205,21 +205,21 @@ def _place(
     """A temporary over the `lead` axes and the dimensions after those, with what lies around them."""
     n = len(lead)
     sizes = (_size(b, k) + sum(s) for k, s in zip(dims[n:], sides[n:], strict=True))
-    temp = dense(f"{name}{OWN}", *lead, *sizes, space=Space.ARENA, dtype=b.dtype)
+    temp = dense(f"{name}{LOCAL}", *lead, *sizes, space=Space.ARENA, dtype=b.dtype)
     return _Place(temp, dims, (*(0 for _ in lead), *(low for low, _ in sides[n:])))
 
 
 def _beyond(rows: int, before: int, after: int) -> Iterator[tuple[Var, int]]:
     """Axes of the rows above and below the picture, each with its end."""
     if before:
-        yield Var(f"above{OWN}", 0, low=-before), 0
+        yield Var(f"above{LOCAL}", 0, low=-before), 0
     if after:
-        yield Var(f"below{OWN}", rows + after, low=rows), rows + after
+        yield Var(f"below{LOCAL}", rows + after, low=rows), rows + after
 
 
 def _row(temp: Buffer, n: int, row: Var, of: Buffer) -> Group:
     """Fill of a row outside of the picture; `n` is its dimension."""
-    axes = (*_leading(temp, n), row, *(Var(f"d{k}{OWN}", size) for k, size in enumerate(temp.shape[n + 1 :], n + 1)))
+    axes = (*_leading(temp, n), row, *(Var(f"d{k}{LOCAL}", size) for k, size in enumerate(temp.shape[n + 1 :], n + 1)))
     return Group("rows", (row,), (), (Definition(temp, axes, _fill(of), axes),))
 
 
@@ -232,7 +232,7 @@ def _columns(place: _Place, n: int, of: Buffer) -> Iterator[Definition]:
         for start, count in ((0, before), (before + size, whole - before - size)):
             if count:
                 sizes = (*temp.shape[n:k], count, *temp.shape[k + 1 :])
-                axes = (*_leading(temp, n), *(Var(f"d{m}{OWN}", size) for m, size in enumerate(sizes, n)))
+                axes = (*_leading(temp, n), *(Var(f"d{m}{LOCAL}", size) for m, size in enumerate(sizes, n)))
                 index = tuple(a + start if m == k else a for m, a in enumerate(axes))
                 yield Definition(temp, axes, _fill(of), index)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from aot.lowering.ir.steps import Steps
 from codegen.costs import COSTS
 from codegen.ir.access import COST, known, unravel, volume
-from codegen.ir.definition import OWN, Definition, Group
+from codegen.ir.definition import LOCAL, Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import Affine, bounds, closed, normal
 from codegen.ir.loops import Expr, Load, Prim, Space, Var, cast, dense
@@ -93,7 +93,7 @@ def _group(d: Definition, value: Expr, shared: _Shared, rest: tuple[Var, ...]) -
     kept: dict[Expr, Expr] = {}
     for e in shared.all():
         dtype = DType.I32 if e.dtype is DType.I64 and _small(e) else e.dtype
-        temp = dense(f"{d.out.name}.{len(made)}{OWN}", r, lane.extent, space=Space.STACK, dtype=dtype)
+        temp = dense(f"{d.out.name}.{len(made)}{LOCAL}", r, lane.extent, space=Space.STACK, dtype=dtype)
         made.append(Definition(temp, (r, lane), rewrite(cast(e, dtype), change)))
         kept[e] = cast(temp[r, lane], e.dtype)
     if sum(lane.extent * m.out.dtype.compute.bytes for m in made) > COSTS.row_temporary_bytes:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from aot.ir.types import dim_text
 from aot.lowering.ir.steps import Choice, Cycle, Step, Steps
 from aot.lowering.ir.symbolic_sizes import Sizes
-from aot.opset.control.control_flow import UNLIMITED
+from aot.opset.control.control_flow import UNLIMITED_ITERATIONS
 from codegen.ir.loops import Size, Var, as_expr, prim
 from codegen.ir.program import Bind, Call, Check, Control, Jump, Label, Let, Place, Rule
 from runtime.abi import DType
@@ -62,7 +62,7 @@ class Flow:
     def cycle(self, step: Step, cycle: Cycle, emit: Emit) -> None:
         """Add a loop around a block; `emit` adds the calls of the block."""
         head, end = self._label("loop"), self._label("end")
-        bound = "" if cycle.limit == UNLIMITED else f" in {dim_text(cycle.limit)}"
+        bound = "" if cycle.limit == UNLIMITED_ITERATIONS else f" in {dim_text(cycle.limit)}"
         going = "" if cycle.going == 1 else f" while {dim_text(cycle.going)}"
         self.sizes.late |= {s: None for s in cycle.start if s not in self.sizes.late}
         self._let(cycle.start)

@@ -145,7 +145,7 @@ class _Shortened:
         found = few_channels(d, *factors) if d is not None and factors is not None else None
         if found is None or found.w.buffer.name not in self.constants:
             return []
-        data = self.steps.values[found.w.buffer.name].data
+        data = self.steps.values[found.w.buffer.name].array
         assert data is not None
         filters = self.steps.constant(f"{found.w.buffer.name}.pixels", found.filters(data))
         name = f"{found.x.buffer.name}.pixels{found.width}"
@@ -220,7 +220,7 @@ class _Shortened:
 
     def _round(self, value: Value) -> None:
         assert value.data is not None
-        short = np.asarray(value.data, np.float32).astype(ml_dtypes.bfloat16).astype(np.float32)
+        short = np.asarray(value.array, np.float32).astype(ml_dtypes.bfloat16).astype(np.float32)
         self.steps.values[value.name] = replace(value, data=short)
 
 

@@ -1,4 +1,4 @@
-"""Transforms of a few complex numbers, as short sums: levels that each turn r numbers into r others.
+"""Transforms of a few complex numbers, as short sums: each level maps r numbers to r numbers.
 
     r = p q, p prime:   p-point transforms of every q-th number, rotations by k j / r, q-point transforms of the rest
 
@@ -53,8 +53,8 @@ def _columns(apply: Apply, p: int, q: int, sign: int) -> Apply:
     """Return `apply` on numbers j, j + q, ...; with a sign, result k is rotated by k j / (p q) turns."""
 
     def columns(z: list[Pair]) -> list[Pair]:
-        found = [apply(z[j::q]) for j in range(q)]
-        return [_turned(found[j][k], sign * j * k, p * q) for k in range(p) for j in range(q)]
+        transforms = [apply(z[j::q]) for j in range(q)]
+        return [_turned(transforms[j][k], sign * j * k, p * q) for k in range(p) for j in range(q)]
 
     return columns
 
@@ -63,8 +63,10 @@ def _rows(apply: Apply, p: int, q: int, last: bool) -> Apply:
     """Return `apply` on each q consecutive numbers; the last level puts all results in order."""
 
     def rows(z: list[Pair]) -> list[Pair]:
-        found = [apply(z[k * q : k * q + q]) for k in range(p)]
-        return [found[k][j] for j in range(q) for k in range(p)] if last else [v for row in found for v in row]
+        transforms = [apply(z[k * q : k * q + q]) for k in range(p)]
+        return (
+            [transforms[k][j] for j in range(q) for k in range(p)] if last else [v for row in transforms for v in row]
+        )
 
     return rows
 
@@ -112,16 +114,16 @@ def _unfolded(z: list[Pair], sign: int) -> list[Pair]:
     """Finish a transform of odd prime length: even and odd part of each X[k], then their sums and differences."""
     n = len(z)
     half = n // 2
-    found: list[Pair | None] = [None] * n
-    found[0] = (_sum(z[0][0], *(s[0] for s in z[1 : half + 1])), _sum(z[0][1], *(s[1] for s in z[1 : half + 1])))
+    results: list[Pair | None] = [None] * n
+    results[0] = (_sum(z[0][0], *(s[0] for s in z[1 : half + 1])), _sum(z[0][1], *(s[1] for s in z[1 : half + 1])))
     for k in range(1, half + 1):
         angles = [2 * pi * j * k / n for j in range(1, half + 1)]
         pairs = list(zip(z[1 : half + 1], z[half + 1 :], angles, strict=True))
         even = [_sum(z[0][c], *(s[c] * cos(t) for s, _, t in pairs)) for c in (0, 1)]
         odd = [_sum(*(d[c] * (sign * sin(t)) for _, d, t in pairs)) for c in (0, 1)]
-        found[k] = (even[0] - odd[1], even[1] + odd[0])
-        found[n - k] = (even[0] + odd[1], even[1] - odd[0])
-    return [v for v in found if v is not None]
+        results[k] = (even[0] - odd[1], even[1] + odd[0])
+        results[n - k] = (even[0] + odd[1], even[1] - odd[0])
+    return [v for v in results if v is not None]
 
 
 def _sum(*terms: Expr) -> Expr:

@@ -32,19 +32,19 @@ def broadcast(*shapes: Shape, what: str) -> Shape:
 
 
 def _common(dims: Iterable[Dim], what: str) -> Dim:
-    found: Dim = 1
+    size: Dim = 1
     for d in dims:
-        if found in (1, d):
-            found = d
+        if size in (1, d):
+            size = d
         elif d == 1:
             continue
-        elif isinstance(found, int) and isinstance(d, int):
-            raise ShapeError(f"{what}: shapes do not broadcast: {found} and {d}")
-        elif isinstance(found, int) or isinstance(d, int):
-            found = found if isinstance(found, int) else d  # the other is equal or 1 at run time, which a rule checks
-        elif isinstance(found, Var) or isinstance(d, Var):
-            found = _either(as_expr(found, DType.I64), as_expr(d, DType.I64))
-    return found
+        elif isinstance(size, int) and isinstance(d, int):
+            raise ShapeError(f"{what}: shapes do not broadcast: {size} and {d}")
+        elif isinstance(size, int) or isinstance(d, int):
+            size = size if isinstance(size, int) else d  # the other is equal or 1 at run time, which a rule checks
+        elif isinstance(size, Var) or isinstance(d, Var):
+            size = _either(as_expr(size, DType.I64), as_expr(d, DType.I64))
+    return size
 
 
 def _either(a: Expr, b: Expr) -> Dim:
@@ -58,7 +58,7 @@ def _either(a: Expr, b: Expr) -> Dim:
     return simplify(select(prim("eq", least, 0), 0, most))
 
 
-def may_stretch(n: Dim, m: Dim) -> bool:
+def can_stretch(n: Dim, m: Dim) -> bool:
     """True if dimension `n` can be 1 at run time and stretch to `m`, as `stretched` reads it."""
     return n != m and isinstance(n, Expr) and bounds(normal(n, {}))[0] <= 1
 
@@ -122,19 +122,19 @@ class Elementwise(ComputeOp):
             return None
         return self._folded([(o.value, o.dtype) for o in operands if o is not None and o.value is not None])
 
-    def _folded(self, given: Sequence[tuple[Array, DType]]) -> tuple[Array, ...] | None:
+    def _folded(self, inputs: Sequence[tuple[Array, DType]]) -> tuple[Array, ...] | None:
         """Fold each element: from numbers by `reference`, in their type; from symbols by `scalar`."""
-        marks = [symbols_in(value) for value, _ in given]
-        plain = (np.where(m, 1, v).astype(numpy_dtype(t)) for (v, t), m in zip(given, marks, strict=True))
-        found = self.evaluate(*plain)[0].astype(object)
-        if np.broadcast_shapes(*(m.shape for m in marks)) != found.shape:  # PDPD aligns differently
+        marks = [symbols_in(value) for value, _ in inputs]
+        plain = (np.where(m, 1, v).astype(numpy_dtype(t)) for (v, t), m in zip(inputs, marks, strict=True))
+        result = self.evaluate(*plain)[0].astype(object)
+        if np.broadcast_shapes(*(m.shape for m in marks)) != result.shape:  # PDPD aligns differently
             return None
-        values = [np.broadcast_to(value, found.shape) for value, _ in given]
-        marked = np.broadcast_to(np.any(np.broadcast_arrays(*marks), axis=0), found.shape)
-        for at in np.ndindex(*found.shape):
+        values = [np.broadcast_to(value, result.shape) for value, _ in inputs]
+        marked = np.broadcast_to(np.any(np.broadcast_arrays(*marks), axis=0), result.shape)
+        for at in np.ndindex(*result.shape):
             if marked[at]:
-                found[at] = simplify(self.scalar(*(as_expr(v.item(*at), DType.I64) for v in values)))
-        return (found,)
+                result[at] = simplify(self.scalar(*(as_expr(v.item(*at), DType.I64) for v in values)))
+        return (result,)
 
 
 def rounded_once(function: Callable[..., Array], *arrays: Array) -> Array:
@@ -167,12 +167,12 @@ class Reduction(ComputeOp):
             rank = x.rank if self.keep_dims else max(x.rank - count, 0)
             return TensorType(x.dtype, tuple(fresh(self, f"d{k}", None, x, axes) for k in range(rank)))
         chosen = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
-        kept = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
-        return TensorType(x.dtype, tuple(kept))
+        dims = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
+        return TensorType(x.dtype, tuple(dims))
 
-    def axes(self, rank: int, given: Iterable[int]) -> frozenset[int]:
+    def axes(self, rank: int, axes: Iterable[int]) -> frozenset[int]:
         """Return axes from the front; a scalar counts as one axis of one element, as in OpenVINO and ONNX Runtime."""
-        return frozenset(axis_of(a, max(rank, 1), self.type) for a in given)
+        return frozenset(axis_of(a, max(rank, 1), self.type) for a in axes)
 
     def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
         chosen = self.axes(x.rank, axes.operand().ints(f"{self.type}: axes"))

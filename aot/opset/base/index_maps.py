@@ -28,16 +28,16 @@ def reshaped(old: Shape, new: Shape) -> IndexMap:
     groups = _groups(old, new)
 
     def index(*at: Expr) -> tuple[Expr, ...]:
-        found: list[Expr] = [Const(0)] * len(old)
+        inner: list[Expr] = [Const(0)] * len(old)
         for mine, theirs in groups:
             flat: Expr = Const(0)
             for k in theirs:
                 flat = flat * new[k] + at[k]
             for k in reversed(mine[1:]):
-                found[k] = flat % old[k]
+                inner[k] = flat % old[k]
                 flat = flat // old[k]
-            found[mine[0]] = flat
-        return tuple(found)
+            inner[mine[0]] = flat
+        return tuple(inner)
 
     return index
 
@@ -50,7 +50,7 @@ def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
         mine, theirs = [left.pop(0)], [right.pop(0)]
         a, b = old[mine[0]], new[theirs[0]]
         while a != b and (left or right):
-            if right and (not left or not _less(a, b)):
+            if right and (not left or not _is_less(a, b)):
                 theirs.append(right.pop(0))
                 b = b * new[theirs[-1]]
             else:
@@ -63,7 +63,7 @@ def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
     return groups
 
 
-def _less(a: Dim, b: Dim) -> bool:
+def _is_less(a: Dim, b: Dim) -> bool:
     """True if the first product should grow. A dynamic size is joined with all dimensions that follow."""
     return isinstance(a, int) and isinstance(b, int) and a < b
 
@@ -72,10 +72,10 @@ def permuted(order: Sequence[int]) -> IndexMap:
     """Return the index map of a transposition: output dimension k is input dimension order[k]."""
 
     def index(*at: Expr) -> tuple[Expr, ...]:
-        found: list[Expr] = [Const(0)] * len(order)
+        inner: list[Expr] = [Const(0)] * len(order)
         for k, o in enumerate(order):
-            found[o] = at[k]
-        return tuple(found)
+            inner[o] = at[k]
+        return tuple(inner)
 
     return index
 

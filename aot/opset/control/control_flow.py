@@ -31,7 +31,7 @@ Arrays = Sequence[Array | None]
 Sliced = Sequence[tuple["InputMap", Array]]
 Run = Callable[[Graph, Sequence[Array]], list[Array]]
 
-UNLIMITED = 1 << 62  # iterations
+UNLIMITED_ITERATIONS = 1 << 62  # iterations
 
 
 BRANCHES = ("then", "else")
@@ -62,17 +62,17 @@ class If(RegionOp):
             return self._branch_types(name, operands, regions)
         then, other = (self._branch_types(name, operands, regions) for name in BRANCHES)
         condition = self.chosen(operands[0])
-        if _unlike(then, other):
+        if _differ_in_type(then, other):
             return then
         return tuple(_either(condition, a, b) for a, b in zip(then, other, strict=True))
 
     def required(self, regions: Regions) -> str:
-        """Return the only region that can be compiled and must run: `only`, `then` if ranks differ, else empty."""
+        """Return the only region that can be compiled and must run: `only`, `then` if ranks differ, or empty."""
         if self.only:
             return self.only
         sides = zip(("then", "else"), (self.then_outputs, self.else_outputs), strict=True)
         then, other = ([regions[n].results[m.result].out_port(0).type for m in in_order(maps)] for n, maps in sides)
-        return "then" if _unlike(then, other) else ""
+        return "then" if _differ_in_type(then, other) else ""
 
     def chosen(self, condition: Operand) -> Dim:
         """Return the condition as a number: not 0 if `then` runs."""
@@ -92,8 +92,8 @@ class If(RegionOp):
         if self.only not in ("", name):
             raise ShapeError(f"If: region {self.only} must run, got {name}")
         inputs, outputs = self.maps(name)
-        found = run(regions[name], [_known(arrays[m.external]) for m in sorted(inputs, key=lambda m: m.parameter)])
-        return tuple(found[m.result] for m in in_order(outputs))
+        results = run(regions[name], [_known(arrays[m.external]) for m in sorted(inputs, key=lambda m: m.parameter)])
+        return tuple(results[m.result] for m in in_order(outputs))
 
 
 @dataclass(frozen=True)
@@ -116,15 +116,15 @@ class Iterating(RegionOp):
     def _enter(self, operands: Sequence[Operand], body: Graph) -> None:
         """Set the body's parameters; replace carried sizes that change by symbols until the types are stable."""
         carried = {e.parameter: e.result for e in self.back_edges}
-        given = {m.parameter: _part(operands[m.external], m) for m in self.input_maps}
-        given |= {i: Operand(given[i].type) for i in carried}
-        given |= self.counted(body)
+        inputs = {m.parameter: _part(operands[m.external], m) for m in self.input_maps}
+        inputs |= {i: Operand(inputs[i].type) for i in carried}
+        inputs |= self.counted(body)
         while True:
-            enter(self.type, body, given)
-            wider = {i: self._widened(body, i, given[i].type, r) for i, r in carried.items()}
-            if all(wider[i] == given[i].type for i in carried):
+            enter(self.type, body, inputs)
+            wider = {i: self._widened(body, i, inputs[i].type, r) for i, r in carried.items()}
+            if all(wider[i] == inputs[i].type for i in carried):
                 return
-            given |= {i: Operand(type) for i, type in wider.items()}
+            inputs |= {i: Operand(type) for i, type in wider.items()}
 
     def _widened(self, body: Graph, parameter: int, before: TensorType, result: int) -> TensorType:
         """Return a type that fits a carried value before and after an iteration: sizes that differ become symbols."""
@@ -181,9 +181,9 @@ class Iterating(RegionOp):
             for m, whole in sliced:
                 values[m.parameter] = part_of(whole, m, len(history))
             self.count(values, body, len(history))
-            found = run(body, [values[i] for i in range(len(body.parameters))])
-            history.append(found)
-            values |= {e.parameter: found[e.result] for e in self.back_edges}
+            results = run(body, [values[i] for i in range(len(body.parameters))])
+            history.append(results)
+            values |= {e.parameter: results[e.result] for e in self.back_edges}
         return tuple(self._output(m, body, values, history) for m in in_order(self.output_maps))
 
     def goes_on(self, done: int, arrays: Arrays, sliced: Sliced, history: list[list[Array]]) -> bool:
@@ -196,7 +196,7 @@ class Iterating(RegionOp):
 
     def _output(self, m: OutputMap, body: Graph, values: dict[int, Array], history: list[list[Array]]) -> Array:
         if m.axis is not None:
-            parts = [found[m.result] for found in history]
+            parts = [results[m.result] for results in history]
             if not parts:
                 type = body.results[m.result].out_port(0).type
                 shape = list(type.static_shape)
@@ -244,10 +244,10 @@ class Loop(Iterating):
         if going == 0:
             return _least([1, self._trips(operand, -1)])
         if not isinstance(trips, int):
-            return prim("max", trips, 0) if going == 1 else select(prim("lt", trips, 0), UNLIMITED, trips)
+            return prim("max", trips, 0) if going == 1 else select(prim("lt", trips, 0), UNLIMITED_ITERATIONS, trips)
         if trips < 0 and going == 1:
             raise UnsupportedError("Loop: it must end by its condition or after a number of iterations, got neither")
-        return trips if trips >= 0 else UNLIMITED
+        return trips if trips >= 0 else UNLIMITED_ITERATIONS
 
     def going(self, body: Graph) -> Dim:
         if self.execution_condition < 0:
@@ -279,10 +279,10 @@ class Loop(Iterating):
             values[self.current_iteration] = np.full(type.static_shape, done, numpy_dtype(type.dtype))
 
 
-def _split(given: Sequence[Operand | Regions | None]) -> tuple[list[Operand], Regions]:
-    operands = [g for g in given if isinstance(g, Operand)]
-    regions = given[-1] if given else None
-    if regions is None or isinstance(regions, Operand) or len(operands) != len(given) - 1:
+def _split(inputs: Sequence[Operand | Regions | None]) -> tuple[list[Operand], Regions]:
+    operands = [g for g in inputs if isinstance(g, Operand)]
+    regions = inputs[-1] if inputs else None
+    if regions is None or isinstance(regions, Operand) or len(operands) != len(inputs) - 1:
         raise InternalError("a node with regions gives all its inputs, then its regions")
     return operands, regions
 
@@ -299,9 +299,9 @@ def _known(array: Array | None) -> Array:
     return array
 
 
-def enter(what: str, body: Graph, given: Mapping[int, Operand]) -> None:
+def enter(what: str, body: Graph, operands: Mapping[int, Operand]) -> None:
     """Give the body's parameters their operands; nodes of the body are inferred again where these changed."""
-    for i, operand in given.items():
+    for i, operand in operands.items():
         node = body.parameters[i]
         if not isinstance(node.op, Parameter):
             raise InternalError(f"{what}: parameters are of type Parameter, got {node.type}")
@@ -311,16 +311,16 @@ def enter(what: str, body: Graph, given: Mapping[int, Operand]) -> None:
         node.give(operand)
 
 
-def _fits(declared: TensorType, given: TensorType) -> bool:
-    if declared.dtype is not given.dtype:
+def _fits(declared: TensorType, type: TensorType) -> bool:
+    if declared.dtype is not type.dtype:
         return False
     if declared.dims is None:
         return True
-    pairs = zip_longest(declared.dims, given.shape)
+    pairs = zip_longest(declared.dims, type.shape)
     return all(d is not None and n is not None and not (isinstance(n, int) and differs(d, n)) for d, n in pairs)
 
 
-def _unlike(then: Sequence[TensorType], other: Sequence[TensorType]) -> bool:
+def _differ_in_type(then: Sequence[TensorType], other: Sequence[TensorType]) -> bool:
     return any(a.rank != b.rank for a, b in zip(then, other, strict=True))
 
 
@@ -380,8 +380,8 @@ def _part(operand: Operand, m: InputMap) -> Operand:
 
 def _least(sizes: Sequence[Dim]) -> Dim:
     known = [n for n in sizes if isinstance(n, int)]
-    found: Expr | None = Const(min(known)) if known else None
+    least: Expr | None = Const(min(known)) if known else None
     for n in sizes:
         if not isinstance(n, int):
-            found = n if found is None else prim("min", found, n)
-    return min(known) if found is None or isinstance(found, Const) else found
+            least = n if least is None else prim("min", least, n)
+    return min(known) if least is None or isinstance(least, Const) else least

@@ -1,4 +1,4 @@
-"""Within: integers that must lie in a range, checked before they are used."""
+"""Within: integers that must be in a range, checked before they are used."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Within(ViewOp):
         what = f"{self.operation}: {self.rule}: how many there are"
         values = x.dims(what)
         ends = [self._spread(o.dims(what), len(values)) for o in (low, high)]
-        found = [in_range(self.rule, v, a, b) for v, a, b in zip(values, *ends, strict=True)]
+        ranges = [in_range(self.rule, v, a, b) for v, a, b in zip(values, *ends, strict=True)]
         if self.different:
             places = [simplify(v % self.different) for v in values]
-            found += [(_times(v, places[:k]), 0, "axes must be different") for k, v in enumerate(places) if k]
-        return found
+            ranges += [(_times(v, places[:k]), 0, "axes must be different") for k, v in enumerate(places) if k]
+        return ranges
 
     def _spread(self, ends: tuple[Dim, ...], count: int) -> tuple[Dim, ...]:
         if len(ends) not in (1, count):

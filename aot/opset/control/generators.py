@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, fresh, has_symbols, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
@@ -22,16 +22,16 @@ class Sequence(ComputeOp):
     def length(self, dtype: DType, *numbers: Operand) -> Dim:
         """Return the number of elements; the numbers are converted to `dtype` first."""
         if any(o.rank > 1 or any(isinstance(d, int) and d != 1 for d in o.shape) for o in numbers):
-            given = ", ".join(str(o.type) for o in numbers)
-            raise ShapeError(f"Range: start, stop and step must be single numbers, got {given}")
+            types = ", ".join(str(o.type) for o in numbers)
+            raise ShapeError(f"Range: start, stop and step must be single numbers, got {types}")
         if any(o.value is None for o in numbers) and any(o.dtype.is_float for o in numbers):
             return fresh(self, "count", None, *numbers)  # `decompose` computes it
         if has_symbols(*numbers) or any(o.value is None for o in numbers):
             start, stop, step = (o.dims("Range: start, stop and step")[0] for o in numbers)
             up, down = (_count(stop - start, step), _count(start - stop, -step))
-            found = up if isinstance(step, int) and step > 0 else down
-            found = found if isinstance(step, int) else select(prim("gt", step, 0), up, down)
-            return prim("max", found, 0) if any(map(may_be_negative, (start, stop, step))) else found
+            count = up if isinstance(step, int) and step > 0 else down
+            count = count if isinstance(step, int) else select(prim("gt", step, 0), up, down)
+            return prim("max", count, 0) if any(map(can_be_negative, (start, stop, step))) else count
         start, stop, step = _numbers(dtype, *(o.known("Range: start, stop and step") for o in numbers))
         if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
             return max(-((start - stop) // step), 0)
@@ -59,13 +59,13 @@ def _count(gap: Dim, step: Dim) -> Expr:
 
 def _numbers(dtype: DType, *inputs: Array) -> list[float | int]:
     """Return start, stop and step; raise ShapeError if no count follows from them."""
-    given: list[float | int] = [x.reshape(-1)[0].item() for x in inputs]
-    if not all(map(math.isfinite, given)):
-        raise ShapeError(f"Range: start, stop and step must be finite, got {', '.join(map(str, given))}")
-    found = [float(value) if dtype.is_float else int(value) for value in given]
-    if found[-1] == 0:
+    values: list[float | int] = [x.reshape(-1)[0].item() for x in inputs]
+    if not all(map(math.isfinite, values)):
+        raise ShapeError(f"Range: start, stop and step must be finite, got {', '.join(map(str, values))}")
+    numbers = [float(value) if dtype.is_float else int(value) for value in values]
+    if numbers[-1] == 0:
         raise ShapeError("Range: step must not be 0")
-    return found
+    return numbers
 
 
 @op("opset1", type="Range")
@@ -76,8 +76,8 @@ class Range_1(Sequence):
 
     def infer(self, start: Operand, stop: Operand, step: Operand) -> TensorType:
         if not start.dtype is stop.dtype is step.dtype:
-            given = ", ".join(o.dtype.value for o in (start, stop, step))
-            raise ShapeError(f"Range: element types differ: {given}")
+            types = ", ".join(o.dtype.value for o in (start, stop, step))
+            raise ShapeError(f"Range: element types differ: {types}")
         return TensorType(start.dtype, (self.length(start.dtype, start, stop, step),))
 
     def reference(self, start: Array, stop: Array, step: Array) -> Array:

@@ -55,13 +55,13 @@ def in_order(maps: Iterable[OutputMap]) -> list[OutputMap]:
 
 
 def check_slices(m: InputMap, size: Dim) -> None:
-    """Raise ShapeError if a part lies outside of an input of this size, UnsupportedError if that is not known."""
+    """Raise ShapeError if a part is outside of an input of this size, UnsupportedError if that is not known."""
     if m.part_size < 1 or not m.stride:
         raise ShapeError(f"sliced input: part_size is 1 or more and stride not 0, got {m.part_size} and {m.stride}")
     if isinstance(size, int):
         first, last = (n + size if n < 0 else n for n in (m.start, m.end))
         if size and not (0 <= first < size and 0 <= last < size):
-            raise ShapeError(f"sliced input: start and end must lie in 0..{size - 1}, got {first} and {last}")
+            raise ShapeError(f"sliced input: start and end must be in 0..{size - 1}, got {first} and {last}")
     elif (m.start, m.end) != ((0, -1) if m.stride > 0 else (-1, 0)):
         raise UnsupportedError(f"sliced input: start and end of part of an axis must be known, got {m.start}..{m.end}")
 

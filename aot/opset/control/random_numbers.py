@@ -11,12 +11,12 @@ from aot.ir.op import Elements, Input, LoopOp, Operand, Work, attr, op
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Const, Expr, Space, cast, dense, prim
-from codegen.script.script import LANES, Scripted, array, lanes, loops, parallel, var
+from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
 U32, U64, I64, F32 = DType.U32, DType.U64, DType.I64, DType.F32
-_BITS = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}  # mantissa bits without the leading one
+_MANTISSA_BITS = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}  # mantissa bits without the leading one
 
 
 class Alignment(StrEnum):
@@ -61,7 +61,7 @@ class RandomUniform(LoopOp):
         if not dtype.is_float:
             span = cast(high, I64) - cast(low, I64)
             return cast(cast(words[0], I64) % span + cast(low, I64), dtype)
-        bits = _BITS[dtype] + (self.alignment is Alignment.PYTORCH)
+        bits = _MANTISSA_BITS[dtype] + (self.alignment is Alignment.PYTORCH)
         top = cast(prim("and", words[0], (1 << (bits - 32)) - 1), U64) if self.words == 2 else words[0]
         if self.words == 1:
             unit = cast(prim("and", top, (1 << bits) - 1), F32) * 2.0**-bits
@@ -85,7 +85,7 @@ class RandomUniform(LoopOp):
         dtype = numpy_dtype(self.output_type)
         if not self.output_type.is_float:
             return (words.astype(np.int64) % (int(high) - int(low)) + int(low)).astype(dtype)
-        bits = _BITS[self.output_type] + (self.alignment is Alignment.PYTORCH)
+        bits = _MANTISSA_BITS[self.output_type] + (self.alignment is Alignment.PYTORCH)
         if self.words == 2:
             words = words[0::2] << np.uint64(32) | words[1::2]
         wide = np.float64 if self.words == 2 else np.float32
@@ -95,7 +95,7 @@ class RandomUniform(LoopOp):
 
 # ---- Philox: Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011
 
-WORD = 0xFFFFFFFF
+WORD_MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
@@ -103,12 +103,12 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 def _philox(block: Expr, key: int, counter: int) -> tuple[Expr, ...]:
     """Return the four words of block number `block`, computed in u64 because products need 64 bits."""
     number = cast(block, U64)
-    n0, n1 = prim("and", number, WORD), prim("shr", number, 32)
-    c0, c1 = (Const((counter >> s) & WORD, U64) for s in (0, 32))
+    n0, n1 = prim("and", number, WORD_MASK), prim("shr", number, 32)
+    c0, c1 = (Const((counter >> s) & WORD_MASK, U64) for s in (0, 32))
     for turn in range(10):
-        k0, k1 = (((key >> s) + turn * w) & WORD for s, w in zip((0, 32), _WEYL, strict=True))
+        k0, k1 = (((key >> s) + turn * w) & WORD_MASK for s, w in zip((0, 32), _WEYL, strict=True))
         wide = (n0 * _MULTIPLIERS[0], c0 * _MULTIPLIERS[1])
-        high, low = [prim("shr", w, 32) for w in wide], [prim("and", w, WORD) for w in wide]
+        high, low = [prim("shr", w, 32) for w in wide], [prim("and", w, WORD_MASK) for w in wide]
         n0, n1 = prim("xor", prim("xor", high[1], n1), k0), low[1]
         c0, c1 = prim("xor", prim("xor", high[0], c1), k1), low[0]
     return tuple(cast(word, U32) for word in (n0, n1, c0, c1))
@@ -116,14 +116,14 @@ def _philox(block: Expr, key: int, counter: int) -> tuple[Expr, ...]:
 
 @loops
 def _philox_uniform(out: Scripted, dims: Scripted, limits: Scripted, op: RandomUniform, key: int, counter: int) -> None:
-    """Fill `out`; blocks of four words lie side by side in vectors."""
+    """Fill `out`; blocks of four words are adjacent in vectors."""
     each = 4 // op.words
     count = volume(dims)
-    size = LANES * each
+    size = MAX_LANES * each
     for part in parallel((count + (size - 1)) // size):
-        words = array(4, LANES, dtype=U32)
-        for v in lanes(LANES):
-            for k, word in enumerate(_philox(part * LANES + v, key, counter)):
+        words = array(4, MAX_LANES, dtype=U32)
+        for v in lanes(MAX_LANES):
+            for k, word in enumerate(_philox(part * MAX_LANES + v, key, counter)):
                 words[k, v] = word
         if (part + 1) * size <= count:
             for v in lanes(size):
@@ -248,21 +248,21 @@ class Multinomial(LoopOp):
         raw = np.asarray(generator.random_raw(len(probabilities) * count))
         units = (raw.astype(np.float32) / np.float32(0xFFFFFFFF)).reshape(-1, count)
         rows = probabilities.astype(np.float32)
-        found = [self._draws(np.exp(r) if self.log_probs else r, u) for r, u in zip(rows, units, strict=True)]
-        return np.array(found).reshape(units.shape).astype(numpy_dtype(self.convert_type))
+        draws = [self._draws(np.exp(r) if self.log_probs else r, u) for r, u in zip(rows, units, strict=True)]
+        return np.array(draws).reshape(units.shape).astype(numpy_dtype(self.convert_type))
 
     def _draws(self, row: Array, units: Array) -> list[int]:
         steps = np.cumsum(row)
         steps = steps / steps[-1]
-        found: list[int] = []
+        classes: list[int] = []
         for u in units:
             chosen = min(int(np.sum(steps < u)), len(row) - 1)
-            found.append(chosen)
+            classes.append(chosen)
             if not self.with_replacement:
                 steps[chosen:] -= steps[chosen] - (steps[chosen - 1] if chosen else 0)
                 with np.errstate(invalid="ignore"):  # all weight may be gone after the last class
                     steps = steps / steps[-1]
-        return found
+        return classes
 
 
 @loops

@@ -19,7 +19,7 @@ from runtime.errors import ShapeError
 
 Now = Mapping[str, Array]
 Later = dict[str, Array]
-VARIES = -1  # a dynamic dimension of a variable
+DYNAMIC = -1  # a dynamic dimension of a variable
 
 
 class Read(Stateful):
@@ -97,7 +97,7 @@ class Carried(Stateful):
     @property
     def varying(self) -> tuple[int, ...]:
         """Indices of the dynamic dimensions."""
-        return tuple(k for k, n in enumerate(self.dims) if n == VARIES)
+        return tuple(k for k, n in enumerate(self.dims) if n == DYNAMIC)
 
     def kept(self, now: Now) -> Array:
         """Return the kept value; if the variable was never set, zeros, with dynamic dimensions of size 0."""

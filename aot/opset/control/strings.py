@@ -18,9 +18,9 @@ from codegen.ir.loops import Buffer, cast
 from codegen.script.script import Scripted, loops, var
 from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
-from runtime.strings import spell, texts
+from runtime.strings import encode, texts
 
-MOST = (1 << 31) - 1  # largest byte offset that i32 can hold
+MAX_TEXT_BYTES = (1 << 31) - 1  # largest byte offset that i32 can hold
 
 
 @op("opset15")
@@ -47,7 +47,7 @@ class StringTensorUnpack(Op):
         return places, places, TensorType(DType.U8, (fresh(self, "bytes", None, x),))
 
     def reference(self, x: Array) -> tuple[Array, ...]:
-        return spell(x)
+        return encode(x)
 
 
 @op()
@@ -109,7 +109,7 @@ def _places(outs: Scripted, begins: Scripted, ends: Scripted, shape: Scripted, m
         low: Scripted = cast(begins[at], DType.I64)
         high: Scripted = cast(ends[at], DType.I64)
         first[at] = total
-        if low < 0 or high < low or high > most or total + (high - low) > MOST:
+        if low < 0 or high < low or high > most or total + (high - low) > MAX_TEXT_BYTES:
             wrong += 1
         else:
             total += high - low

@@ -10,11 +10,11 @@ import numpy as np
 from aot.ir.op import Operand
 from aot.ir.types import Array, Dim, differs
 from codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
-from codegen.script.script import LANES, Script, Scripted, array, lanes, loops, var
+from codegen.script.script import MAX_LANES, Script, Scripted, array, lanes, loops, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-LOW = (1 << 32) - 1  # mask of the half of an item that holds the index
+INDEX_MASK = (1 << 32) - 1  # mask of the half of an item that holds the index
 Corners = tuple[Expr, Expr, Expr, Expr]  # low y, low x, high y, high x
 
 
@@ -42,8 +42,8 @@ def check_pairs(what: str, boxes: Operand, scores: Operand, rank: int = 3, numbe
 def check_limits(what: str, *limits: Operand | None) -> None:
     """Raise ShapeError unless limits of overlap and of scores are floats."""
     if any(o is not None and not o.dtype.is_float for o in limits):
-        given = ", ".join("nothing" if o is None else str(o.type) for o in limits)
-        raise ShapeError(f"{what}: limits of overlap and of scores must be floats, got {given}")
+        types = ", ".join("nothing" if o is None else str(o.type) for o in limits)
+        raise ShapeError(f"{what}: limits of overlap and of scores must be floats, got {types}")
 
 
 @dataclass(frozen=True)
@@ -60,27 +60,27 @@ class Ranking:
     key: tuple[Expr, ...]
 
     @property
-    def packed(self) -> bool:
+    def is_packed(self) -> bool:
         return self.scores.dtype.compute is DType.F32
 
     def at(self, place: Scripted) -> tuple[Scripted, ...]:
         return (*self.row, place)
 
     def item(self, index: Expr) -> Expr:
-        if not self.packed:
+        if not self.is_packed:
             return index
         score = self.scores[(*self.key, index)]
         bits = prim("bits", select(prim("eq", score, 0.0), 0.0, score), dtype=DType.I32)
         ordered = prim("xor", bits, prim("and", prim("shr", bits, 31), 0x7FFFFFFF))
         high = select(prim("eq", score, score), cast(ordered, DType.I64), -(1 << 31))
-        return prim("or", prim("shl", high, 32), LOW - index)
+        return prim("or", prim("shl", high, 32), INDEX_MASK - index)
 
     def index(self, item: Expr) -> Expr:
-        return LOW - prim("and", item, LOW) if self.packed else item
+        return INDEX_MASK - prim("and", item, INDEX_MASK) if self.is_packed else item
 
     def worse(self, a: Expr, b: Expr) -> Expr:
         """True if item `a` ranks behind item `b`."""
-        if self.packed:
+        if self.is_packed:
             return prim("lt", a, b)
         mine, other = (self.scores[(*self.key, i)] for i in (a, b))
         behind = prim("or", prim("lt", mine, other), prim("and", prim("ne", mine, mine), prim("eq", other, other)))
@@ -164,7 +164,9 @@ class Measure:
 
 def room_for(numbers: int, most: Dim, *rows: Dim, dtype: DType = DType.F32) -> Buffer:
     """Return a buffer for `Measure.held` of `most` boxes for each row, rounded up to whole vectors."""
-    return dense("held", *rows, numbers, (most + (LANES - 1)) // LANES * LANES, space=Space.ARENA, dtype=dtype)
+    return dense(
+        "held", *rows, numbers, (most + (MAX_LANES - 1)) // MAX_LANES * MAX_LANES, space=Space.ARENA, dtype=dtype
+    )
 
 
 @loops
@@ -208,9 +210,9 @@ def keep_apart(
 @loops
 def clear_vectors(held: Scripted, row: Scripted, place: Scripted) -> None:
     """If `place` begins a vector, zero that vector of each number, since vectors are read whole."""
-    if place % LANES == 0:
+    if place % MAX_LANES == 0:
         for k in range(held.shape[-2]):
-            for v in lanes(LANES):
+            for v in lanes(MAX_LANES):
                 held[(*row, k, place + v)] = 0.0
 
 
@@ -232,8 +234,8 @@ def _is_apart(measure: Measure, place: Scripted, mine: Scripted, limit: Scripted
                 free = 0
             j += 1
         else:  # an expression can be vectorised
-            near = array(LANES, dtype=DType.BOOL)
-            for v in lanes(LANES):
+            near = array(MAX_LANES, dtype=DType.BOOL)
+            for v in lanes(MAX_LANES):
                 near[v] = measure.overlap(box, [held[(*row, k, j + v)] for k in tuple(range(count))]) > limit
                 near[v] = prim("and", near[v], j + v < total)
             for half in (8, 4, 2, 1):
@@ -241,7 +243,7 @@ def _is_apart(measure: Measure, place: Scripted, mine: Scripted, limit: Scripted
                     near[v] = prim("or", near[v], near[v + half])
             if near[0]:
                 free = 0
-            j += LANES
+            j += MAX_LANES
     return free
 
 

@@ -23,14 +23,14 @@ from aot.opset.detection.boxes import (
 )
 from aot.opset.detection.selection import Candidates, Selecting, Selection, SelectionWithin, at_most
 from codegen.ir.loops import Buffer, Expr, prim
-from codegen.script.script import LANES, Scripted, array, lanes, loops, parallel, select, var
+from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, select, var
 from runtime.abi import DType
 
 NEAR_ZERO = 1e-10  # added to divisors that may be 0
 
 
 class Decay(StrEnum):
-    """Law by which a score decays with the overlap."""
+    """Formula by which a score decays with the overlap."""
 
     GAUSSIAN = "gaussian"
     LINEAR = "linear"
@@ -121,18 +121,18 @@ def _decay(
 def _decayed(held: Scripted, row: Scripted, i: Scripted, op: Scripted) -> Scripted:
     """Return the greatest overlap of box i with a better one, and the least factor."""
     own = array(4, dtype=held.dtype)
-    common = array(LANES, dtype=held.dtype)
-    most = array(LANES, dtype=held.dtype)
-    factor = array(LANES, dtype=held.dtype)
+    common = array(MAX_LANES, dtype=held.dtype)
+    most = array(MAX_LANES, dtype=held.dtype)
+    factor = array(MAX_LANES, dtype=held.dtype)
     for k in (0, 1, 2, 3):
         own[k] = held[(*row, k, i)]
     box = [own[k] for k in (0, 1, 2, 3)]
-    for v in lanes(LANES):
+    for v in lanes(MAX_LANES):
         most[v] = 0.0
         factor[v] = 1.0
-    for part in range((i + (LANES - 1)) // LANES):
-        for v in lanes(LANES):
-            j = part * LANES + v
+    for part in range((i + (MAX_LANES - 1)) // MAX_LANES):
+        for v in lanes(MAX_LANES):
+            j = part * MAX_LANES + v
             common[v] = overlap(box, [held[(*row, k, j)] for k in (0, 1, 2, 3)], op.offset)
             factor[v] = min(factor[v], select(j < i, op.factor(common[v], held[(*row, 4, j)]), 1.0))
             most[v] = max(most[v], select(j < i, common[v], 0.0))
@@ -161,7 +161,8 @@ class _Adaptive(Selection):
 class MulticlassNms(_Adaptive, Selecting):
     """The best boxes of each class without those that overlap a better one; then the best of each image.
 
-    Alternatively each class has its own boxes [C, B, 4] and scores [C, B]; the third input is the number per image.
+    Alternatively each class has its own boxes [C, B, 4] and scores [C, B]; the third input is the number of boxes per
+    image.
     """
 
     @property

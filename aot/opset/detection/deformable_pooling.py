@@ -44,18 +44,18 @@ class DeformablePSROIPooling(LoopOp):
         return TensorType(x.dtype, (rois.shape[0], self.output_dim, self.group_size, self.group_size))
 
     def conditions(self, x: Operand, rois: Operand, offsets: Operand | None = None) -> Sequence[Condition]:
-        found = [
+        fits = [
             (x.shape[1], self.output_dim * self.group_size**2, "channels must be those of all cells"),
             (rois.shape[1], 5, "a box is 5 numbers"),
         ]
         if offsets is not None:
             parts = (rois.shape[0], self.part_size, self.part_size)
-            found += alike("offsets must fit boxes and parts", (offsets.shape[0], *offsets.shape[2:]), parts)
+            fits += alike("offsets must fit boxes and parts", (offsets.shape[0], *offsets.shape[2:]), parts)
             count = offsets.shape[1]
             classes = prim("max", as_expr(count, DType.I64) // 2, 1)
             rule = "offsets are two for each class, and classes have equally many channels"
-            found += [(simplify(classes * 2), count, rule), (simplify(self.output_dim % classes), 0, rule)]
-        return found
+            fits += [(simplify(classes * 2), count, rule), (simplify(self.output_dim % classes), 0, rule)]
+        return fits
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input, offsets: Input | None = None) -> tuple[Work, ...]:
         moved = None if offsets is None else offsets.buffer
@@ -79,13 +79,13 @@ class DeformablePSROIPooling(LoopOp):
         return out.astype(x.dtype)
 
     def _mean(self, image: Array, begin: Array, size: Array) -> float:
-        found: list[float] = []
+        samples: list[float] = []
         for k, m in np.ndindex(self.spatial_bins_y, self.spatial_bins_x):
             y, z = begin + size * np.array([k / self.spatial_bins_y, m / self.spatial_bins_x])
             if -0.5 <= y <= image.shape[0] - 0.5 and -0.5 <= z <= image.shape[1] - 0.5:
                 y, z = (min(max(v, 0.0), n - 1.0) for v, n in zip((y, z), image.shape, strict=True))
-                found.append(between(image, y, z))
-        return float(np.mean(found)) if found else 0.0
+                samples.append(between(image, y, z))
+        return float(np.mean(samples)) if samples else 0.0
 
 
 @loops

@@ -71,8 +71,8 @@ class Detection(LoopOp):
         first_locations: Operand | None = None,
     ) -> TensorType:
         if (locations.rank, confidences.rank, priors.rank) != (2, 2, 3):
-            found = f"{locations.type}, {confidences.type}, {priors.type}"
-            raise ShapeError(f"DetectionOutput: inputs of rank 2, 2, 3, got {found}")
+            types = f"{locations.type}, {confidences.type}, {priors.type}"
+            raise ShapeError(f"DetectionOutput: inputs of rank 2, 2, 3, got {types}")
         count, classes = self.sizes(confidences.shape, priors.shape)
         if not self.keep_top_k:
             raise ModelError("DetectionOutput: keep_top_k must be given, got nothing")
@@ -92,11 +92,11 @@ class Detection(LoopOp):
         wanted = [(locations, count * places * 4, "locations"), (confidences, count * classes, "scores")]
         wanted += [] if first_locations is None else [(first_locations, count * places * 4, "first locations")]
         wanted += [] if first_confidences is None else [(first_confidences, count * 2, "first scores")]
-        found = [c for x, n, what in wanted for c in alike(f"{what} must fit the priors", x.shape, (images, n))]
-        found.append(at_least("rows of priors and variances", rows, 1 if self.variance_encoded_in_target else 2))
+        fits = [c for x, n, what in wanted for c in alike(f"{what} must fit the priors", x.shape, (images, n))]
+        fits.append(at_least("rows of priors and variances", rows, 1 if self.variance_encoded_in_target else 2))
         if priors.shape[0] != 1:
-            found.append((priors.shape[0], images, "priors are of one image or of each"))
-        return found
+            fits.append((priors.shape[0], images, "priors are of one image or of each"))
+        return fits
 
     def nest(
         self,
@@ -165,12 +165,12 @@ class Detection(LoopOp):
 
     def _decoded(self, start: Array, moved: Array) -> Array:
         if self.code_type is Code.CORNER:
-            found = start + moved
+            corners = start + moved
         else:
             size, middle = start[..., 2:] - start[..., :2], (start[..., 2:] + start[..., :2]) / 2
             middle, half = moved[..., :2] * size + middle, np.exp(moved[..., 2:]) * size / 2
-            found = np.concatenate([middle - half, middle + half], -1)
-        return np.clip(found, 0, 1) if self.clip_before_nms else found
+            corners = np.concatenate([middle - half, middle + half], -1)
+        return np.clip(corners, 0, 1) if self.clip_before_nms else corners
 
     def _chosen(self, boxes: Array, scores: Array) -> list[tuple[int, int]]:
         """Return pairs (label, prior) in the order of the output."""
@@ -179,18 +179,18 @@ class Detection(LoopOp):
         if self.decrease_label_id:
             allowed = [c for c in range(1, scores.shape[1]) if c != self.background_label_id]
             best = [max(allowed, key=lambda c, p=p: (scores[p, c], -c)) for p in range(len(scores))]
-            found = [p for p in range(len(scores)) if scores[p, best[p]] >= self.confidence_threshold]
-            found = sorted(found, key=lambda p: (-scores[p, best[p]], p))[:most]
-            groups = {c: [p for p in found if best[p] == c] for c in allowed}
+            candidates = [p for p in range(len(scores)) if scores[p, best[p]] >= self.confidence_threshold]
+            candidates = sorted(candidates, key=lambda p: (-scores[p, best[p]], p))[:most]
+            groups = {c: [p for p in candidates if best[p] == c] for c in allowed}
         else:
             groups = {}
             for c in range(scores.shape[1]):
                 if c != self.background_label_id:
-                    found = [p for p in range(len(scores)) if scores[p, c] > self.confidence_threshold]
-                    groups[c] = sorted(found, key=lambda p, c=c: (-scores[p, c], p))[:most]
-        for c, found in groups.items():
+                    candidates = [p for p in range(len(scores)) if scores[p, c] > self.confidence_threshold]
+                    groups[c] = sorted(candidates, key=lambda p, c=c: (-scores[p, c], p))[:most]
+        for c, candidates in groups.items():
             mine = boxes[:, 0 if self.share_location else c][:, [1, 0, 3, 2]]
-            kept[c] = greedy(mine, np.array(found, np.int64), self.nms_threshold)
+            kept[c] = greedy(mine, np.array(candidates, np.int64), self.nms_threshold)
         flat = [(c, p) for c, ps in kept.items() for p in ps]
         if -1 < self.keep < len(flat):
             flat = sorted(flat, key=lambda e: (-scores[e[1], e[0]], e[1]))[: self.keep]

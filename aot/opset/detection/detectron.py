@@ -18,7 +18,7 @@ from codegen.script.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-CANONICAL = 224.0  # size of the boxes that belong to level 2
+CANONICAL_SIZE = 224.0  # size of the boxes that belong to level 2
 
 
 @op("opset6")
@@ -109,7 +109,7 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
     def _level(self, rois: Input, count: int, r: Expr) -> Expr:
         """Return the level of a box; `count` if it has no area."""
         area = (rois(r, 2) - rois(r, 0)) * (rois(r, 3) - rois(r, 1))
-        size = prim("sqrt", prim("max", area, 0.0)) / CANONICAL
+        size = prim("sqrt", prim("max", area, 0.0)) / CANONICAL_SIZE
         level = prim("floor", prim("log", size + 1e-6) / float(np.log(2)) + 2.0)
         level = prim("max", prim("min", cast(level, DType.I64), count - 1), 0)
         return select(prim("gt", area, 0.0), level, count)
@@ -119,7 +119,7 @@ class ExperimentalDetectronROIFeatureExtractor(LoopOp):
         for r, (x0, y0, x1, y1) in enumerate(rois.astype(np.float64)):
             area = (x1 - x0) * (y1 - y0)
             if area > 0:
-                level = int(np.clip(np.floor(2 + np.log2(np.sqrt(area) / CANONICAL + 1e-6)), 0, len(levels) - 1))
+                level = int(np.clip(np.floor(2 + np.log2(np.sqrt(area) / CANONICAL_SIZE + 1e-6)), 0, len(levels) - 1))
                 out[r] = sampled(levels[level], rois[r : r + 1], np.zeros(1, np.int64), self._sampling(level))[0]
         return out, rois
 
@@ -147,9 +147,9 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
     def infer(
         self, rois: Operand, deltas: Operand, scores: Operand, picture: Operand
     ) -> tuple[TensorType, TensorType, TensorType]:
-        given = (rois, deltas, scores, picture)
-        if any(x.rank != 2 for x in given):
-            shapes = ", ".join(str(x.type) for x in given)
+        inputs = (rois, deltas, scores, picture)
+        if any(x.rank != 2 for x in inputs):
+            shapes = ", ".join(str(x.type) for x in inputs)
             raise ShapeError(f"{self.type}: [R, 4], [R, 4 C], [R, C], [1, 3] with C = {self.num_classes}, got {shapes}")
         if len(self.deltas_weights) != 4:
             raise ShapeError(f"{self.type}: there are 4 deltas_weights, got {len(self.deltas_weights)}")
@@ -179,18 +179,18 @@ class ExperimentalDetectronDetectionOutput(LoopOp):
 
     def reference(self, rois: Array, deltas: Array, scores: Array, picture: Array) -> tuple[Array, Array, Array]:
         start, moved = rois.astype(np.float64), deltas.astype(np.float64).reshape(len(rois), -1, 4)
-        found: list[tuple[float, int, Array]] = []
+        detections: list[tuple[float, int, Array]] = []
         for c in range(1, self.num_classes):
             boxes = self._refined(start, moved[:, c])
             valid = (start[:, 2:] > start[:, :2]).all(1)
             own = np.where(valid, scores[:, c].astype(np.float64), 0)
             order = np.argsort(-own, kind="stable")
             kept = greedy(boxes, order[own[order] > self.score_threshold], self.nms_threshold, self.post_nms_count, 1.0)
-            found += [(float(own[r]), c, boxes[r]) for r in kept]
-        if len(found) > self.max_detections_per_image:
-            found = sorted(found, key=lambda f: -f[0])[: self.max_detections_per_image]
+            detections += [(float(own[r]), c, boxes[r]) for r in kept]
+        if len(detections) > self.max_detections_per_image:
+            detections = sorted(detections, key=lambda f: -f[0])[: self.max_detections_per_image]
         out = np.zeros((self.max_detections_per_image, 6))
-        for m, (score, c, box) in enumerate(found):
+        for m, (score, c, box) in enumerate(detections):
             out[m] = (*box, c, score)
         return out[:, :4].astype(rois.dtype), out[:, 4].astype(np.int32), out[:, 5].astype(rois.dtype)
 

@@ -52,7 +52,7 @@ class GridOfPriors(ComputeOp, ABC):
 
     @abstractmethod
     def distances(self, grid: Array, image: Array) -> tuple[tuple[float, float], float]:
-        """Return the same as numbers, for the reference."""
+        """Return `steps` as numbers, for references."""
 
     def infer(self, grid: Operand, image: Operand) -> TensorType:
         for x in (grid, image):
@@ -135,19 +135,19 @@ class Priors(GridOfPriors):
     @property
     def ratios(self) -> list[float]:
         """Aspect ratios other than 1, without repetitions, each with its inverse if `flip`."""
-        found = [1.0]
+        ratios = [1.0]
         for r in self.aspect_ratio:
-            if all(abs(r - f) >= 1e-6 for f in found):
-                found += [r, 1 / r] if self.flip else [r]
-        return [r for r in found[1:] if abs(r - 1) >= 1e-6]
+            if all(abs(r - f) >= 1e-6 for f in ratios):
+                ratios += [r, 1 / r] if self.flip else [r]
+        return [r for r in ratios[1:] if abs(r - 1) >= 1e-6]
 
     def priors(self) -> tuple[Prior, ...]:
         if self.fixed_size and len(self.density) not in (0, len(self.fixed_size)):
             raise ModelError(f"{self.type}: a density for each fixed size, got {len(self.density)}")
-        found = [p for s, size in enumerate(self.fixed_size) for p in self._dense(size, s)]
+        boxes = [p for s, size in enumerate(self.fixed_size) for p in self._dense(size, s)]
         for k, size in enumerate(self.min_size):
-            found += self._around(k, size)
-        return tuple(found)
+            boxes += self._around(k, size)
+        return tuple(boxes)
 
     def _dense(self, size: float, s: int) -> list[Prior]:
         """Return boxes of a fixed size on a grid inside of the cell."""
@@ -221,8 +221,8 @@ class PriorBoxClustered(GridOfPriors):
 
     @property
     def given(self) -> tuple[float, float] | None:
-        found = self.step_h or self.step, self.step_w or self.step
-        return found if any(found) else None
+        steps = self.step_h or self.step, self.step_w or self.step
+        return steps if any(steps) else None
 
     def steps(self, grid: tuple[Expr, Expr], image: tuple[Expr, Expr]) -> tuple[tuple[Expr, Expr], float]:
         if self.given is None:
@@ -255,8 +255,8 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
 
     def infer(self, priors: Operand, features: Operand, image: Operand) -> TensorType:
         if priors.rank != 2 or differs(priors.shape[1], 4) or features.rank != 4 or image.rank != 4:
-            found = f"{priors.type}, {features.type}"
-            raise ShapeError(f"{self.type}: anchors [P, 4], a feature map and an image, got {found}")
+            types = f"{priors.type}, {features.type}"
+            raise ShapeError(f"{self.type}: anchors [P, 4], a feature map and an image, got {types}")
         h, w = self._grid(features)
         count = priors.shape[0]
         return TensorType(priors.dtype, (h * w * count, 4) if self.flatten else (h, w, count, 4))
@@ -267,8 +267,8 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
     def compute(self, out: TensorType, priors: Input, features: Input, image: Input) -> Element:
         (h, w), count = self._grid(features.operand()), priors.shape[0]
         strides = [
-            as_expr(given, DType.F32) if given else _number(image.shape[k]) / _number(n)
-            for given, k, n in ((self.stride_y, 2, h), (self.stride_x, 3, w))
+            as_expr(stride, DType.F32) if stride else _number(image.shape[k]) / _number(n)
+            for stride, k, n in ((self.stride_y, 2, h), (self.stride_x, 3, w))
         ]
 
         def element(*index: Expr) -> Expr:
@@ -288,5 +288,5 @@ class ExperimentalDetectronPriorGridGenerator(ComputeOp):
         y = (np.arange(h) + 0.5) * (self.stride_y or image.shape[2] / h)
         x = (np.arange(w) + 0.5) * (self.stride_x or image.shape[3] / w)
         middles = np.stack(np.broadcast_arrays(x[None], y[:, None], x[None], y[:, None]), -1)
-        made = priors.astype(np.float64) + middles[:, :, None]
-        return (made.reshape(-1, 4) if self.flatten else made).astype(priors.dtype)
+        boxes = priors.astype(np.float64) + middles[:, :, None]
+        return (boxes.reshape(-1, 4) if self.flatten else boxes).astype(priors.dtype)

@@ -115,26 +115,26 @@ class Proposals(LoopOp):
     framework: str = ""
 
     @property
-    def tensorflow(self) -> bool:
+    def is_tensorflow(self) -> bool:
         return self.framework == "tensorflow"
 
     @property
     def offset(self) -> float:
         """Added to differences of corners: 1 if a box of whole pixels includes both corners."""
-        return 0.0 if self.tensorflow else 1.0
+        return 0.0 if self.is_tensorflow else 1.0
 
     def anchors(self) -> Array:
         """Return the corners (x0, y0, x1, y1) of the anchors of the first cell."""
-        found: list[list[float]] = []
-        middle = 0.5 * (self.base_size - self.offset) - (0.5 * self.base_size if self.tensorflow else 0.0)
+        anchors: list[list[float]] = []
+        middle = 0.5 * (self.base_size - self.offset) - (0.5 * self.base_size if self.is_tensorflow else 0.0)
         for ratio in self.ratio:
             width = float(np.sqrt(self.base_size * self.base_size / ratio))
-            width = width if self.tensorflow else float(np.floor(width + 0.5))
-            height = width * ratio if self.tensorflow else float(np.floor(width * ratio + 0.5))
+            width = width if self.is_tensorflow else float(np.floor(width + 0.5))
+            height = width * ratio if self.is_tensorflow else float(np.floor(width * ratio + 0.5))
             for scale in self.scale:
                 half = [0.5 * (n * scale - self.offset) for n in (width, height)]
-                found.append([middle - half[0], middle - half[1], middle + half[0], middle + half[1]])
-        return np.array(found)
+                anchors.append([middle - half[0], middle - half[1], middle + half[0], middle + half[1]])
+        return np.array(anchors)
 
     def results(self, x: Operand, deltas: Operand, image: Operand) -> tuple[TensorType, TensorType]:
         if (x.rank, deltas.rank) != (4, 4) or image.rank not in (1, 2):
@@ -162,7 +162,7 @@ class Proposals(LoopOp):
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
         numbers = image.shape[-1]
         last = prim("min", numbers - 1, 3) if isinstance(numbers, Expr) else 3 if numbers == 4 else 2
-        size = Image(image.buffer, last, self.tensorflow)
+        size = Image(image.buffer, last, self.is_tensorflow)
         chosen, *rest = outs
         results = (chosen, rest[0] if rest else None)
         return (
@@ -175,12 +175,12 @@ class Proposals(LoopOp):
         s = self.search(Operand(TensorType(DType.F32, x.shape)))
         anchors, h, w = self.anchors(), int(x.shape[2]), int(x.shape[3])
         numbers = image.reshape(-1).astype(np.float64)
-        limits = np.array([numbers[0], numbers[1]] * 2 if self.tensorflow else [numbers[1], numbers[0]] * 2)
+        limits = np.array([numbers[0], numbers[1]] * 2 if self.is_tensorflow else [numbers[1], numbers[0]] * 2)
         least = self.min_size * np.array([numbers[3] if len(numbers) > 3 else numbers[2], numbers[2]])
         i, j = np.meshgrid(np.arange(h), np.arange(w), indexing="ij")
-        places = np.stack([i, j] if self.tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
+        places = np.stack([i, j] if self.is_tensorflow else [j, i], -1).reshape(-1, 1, 2) * self.feat_stride
         start = (anchors[None] + np.tile(places, 2)).reshape(-1, 4)
-        start = np.clip(start, 0, limits) if self.tensorflow else start
+        start = np.clip(start, 0, limits) if self.is_tensorflow else start
         out = np.zeros((x.shape[0], self.post_nms_topn, 5))
         probabilities = np.zeros((x.shape[0], self.post_nms_topn))
         for n in range(x.shape[0]):
@@ -191,8 +191,8 @@ class Proposals(LoopOp):
             scores = x[n, len(anchors) :].reshape(len(anchors), -1).T.reshape(-1).astype(np.float64)
             scores = scores * (boxes[:, 2:] - boxes[:, :2] + self.offset >= least).all(1)
             chosen = _searched(boxes, scores, s)
-            found = np.clip(boxes[chosen], 0, limits) if self.clip_after_nms else boxes[chosen]
-            out[n, : len(chosen), 0], out[n, : len(chosen), 1:] = n, found / limits if self.normalize else found
+            clipped = np.clip(boxes[chosen], 0, limits) if self.clip_after_nms else boxes[chosen]
+            out[n, : len(chosen), 0], out[n, : len(chosen), 1:] = n, clipped / limits if self.normalize else clipped
             probabilities[n, : len(chosen)] = scores[chosen]
             if len(chosen) < self.post_nms_topn:
                 out[n, len(chosen), 0] = -1
@@ -235,9 +235,9 @@ def _enumerate(
         i = item % height
         for j in range(width):
             for a in range(count):
-                cell = (i, j) if op.tensorflow else (j, i)
+                cell = (i, j) if op.is_tensorflow else (j, i)
                 start = [anchors[a, k] + cast(cell[k % 2], DType.F32) * float(op.feat_stride) for k in range(4)]
-                start = [within(v, image.limit(k % 2)) for k, v in enumerate(start)] if op.tensorflow else start
+                start = [within(v, image.limit(k % 2)) for k, v in enumerate(start)] if op.is_tensorflow else start
                 scale = [op.box_coordinate_scale] * 2 + [op.box_size_scale] * 2
                 delta = [deltas[n, a * 4 + k, i, j] / scale[k] for k in range(4)]
                 found = moved_corners(start, delta, op.offset, 0.0)
@@ -325,8 +325,8 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
         self, image: Operand, anchors: Operand, deltas: Operand, scores: Operand
     ) -> tuple[TensorType, TensorType]:
         if (image.rank, anchors.rank, deltas.rank, scores.rank) != (1, 2, 3, 3):
-            given = f"{image.type}, {anchors.type}, {deltas.type}, {scores.type}"
-            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {given}")
+            types = f"{image.type}, {anchors.type}, {deltas.type}, {scores.type}"
+            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {types}")
         count = self.post_nms_count
         return TensorType(deltas.dtype, (count, 4)), TensorType(deltas.dtype, (count,))
 
@@ -361,9 +361,9 @@ class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
         marks = scores.reshape(count, -1).T.reshape(-1).astype(np.float64)
         marks = marks * (boxes[:, 2:] - boxes[:, :2] + 1 >= self.min_size).all(1)
         chosen = _searched(boxes, marks, self._search(len(boxes)))
-        out, found = np.zeros((self.post_nms_count, 4)), np.zeros(self.post_nms_count)
-        out[: len(chosen)], found[: len(chosen)] = boxes[chosen], marks[chosen]
-        return out.astype(deltas.dtype), found.astype(deltas.dtype)
+        out, out_scores = np.zeros((self.post_nms_count, 4)), np.zeros(self.post_nms_count)
+        out[: len(chosen)], out_scores[: len(chosen)] = boxes[chosen], marks[chosen]
+        return out.astype(deltas.dtype), out_scores.astype(deltas.dtype)
 
 
 @loops

@@ -57,20 +57,20 @@ class RegionYolo(DecomposedOp):
         axis = build.const(1, DType.I64)
         split = build.VariadicSplit(x, axis, build.const(used, DType.I64), outputs=len(used)).node
         ports = iter(split.out_ports().values())
-        made: list[OutPort] = []
+        regions: list[OutPort] = []
         for place, n in enumerate(parts):
             if n:
                 port, kind = next(ports), place % 4
                 plain, soft = kind == 1, kind == 3 and self.do_softmax
-                made.append(port if plain else build.Softmax(port, axis=1) if soft else build.Sigmoid(port))
-        joined = build.Concat(*made, axis=1)
+                regions.append(port if plain else build.Softmax(port, axis=1) if soft else build.Sigmoid(port))
+        joined = build.Concat(*regions, axis=1)
         if not self.do_softmax or self.axis % 4 == self.end_axis % 4:
             return joined
         first, last = self.axis % 4, self.end_axis % 4
         target = numbers(build, [*([0] * first), -1])
         if last < 3:
-            kept = build.Gather(build.ShapeOf(x), numbers(build, range(last + 1, 4)), numbers(build, [0]))
-            target = build.Concat(target, kept, axis=0)
+            rest = build.Gather(build.ShapeOf(x), numbers(build, range(last + 1, 4)), numbers(build, [0]))
+            target = build.Concat(target, rest, axis=0)
         return build.Reshape(joined, target, special_zero=True)
 
     def reference(self, x: Array) -> Array:

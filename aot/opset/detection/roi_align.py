@@ -18,12 +18,12 @@ from aot.opset.products.pool_windows import channels_last
 from aot.opset.reduction.bucketing import unravel
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
-from codegen.script.script import LANES, Scripted, lanes, loops, parallel, var
+from codegen.script.script import MAX_LANES, Scripted, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-MOST = 4 * LANES  # channels whose vectors are unrolled
-PICTURES = 4  # samples of a cell along an axis are at most this many times the picture's extent
+MAX_UNROLLED_CHANNELS = 4 * MAX_LANES  # channels whose vectors are unrolled
+MAX_SAMPLES_PER_PIXEL = 4  # samples of a cell along an axis are at most this many times the picture's extent
 
 
 class Pooling(StrEnum):
@@ -88,7 +88,7 @@ def _between(at: Scripted, extent: Scripted) -> Scripted:
 @loops
 def _samples(size: Scripted, extent: Scripted, ratio: int) -> Scripted:
     whole: Scripted = cast(prim("ceil", size), DType.I64)
-    return ratio if ratio else min(max(whole, 0), extent * PICTURES)
+    return ratio if ratio else min(max(whole, 0), extent * MAX_SAMPLES_PER_PIXEL)
 
 
 @loops
@@ -123,7 +123,7 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
         box_w = max(box_w, s.least)
     bin_h = box_h / float(s.cells[0])
     bin_w = box_w / float(s.cells[1])
-    count_h: Scripted = select(known, _samples(bin_h, height, s.ratio), 0)  # a box without an image has no samples
+    count_h: Scripted = select(known, _samples(bin_h, height, s.ratio), 0)  # no samples if the image does not exist
     count_w = _samples(bin_w, width, s.ratio)
     step_h = bin_h / cast(count_h, DType.F32)
     step_w = bin_w / cast(count_w, DType.F32)
@@ -152,7 +152,7 @@ def _cell(acc: Scripted, x: Scripted, cell: Scripted, roi: Scripted, batch: Scri
 def _blend(acc: Scripted, x: Scripted, cell: Scripted, picture: Scripted, near: Scripted, how: Pooling) -> None:
     """Combine one sample of all channels, from four pixels (row, column, weight), with `acc`."""
     channels = x.shape[3]
-    size = max(min(channels, MOST), 1) if isinstance(channels, int) else LANES
+    size = max(min(channels, MAX_UNROLLED_CHANNELS), 1) if isinstance(channels, int) else MAX_LANES
     for part in range(channels // size):
         for v in lanes(size):
             c = part * size + v
@@ -189,7 +189,7 @@ def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
         y0, x0, full_h, full_w = s.box(lambda k, roi=roi: roi[k])
         size = [n if s.least is None else max(n, s.least) for n in (full_h, full_w)]
         bins = [n / c for n, c in zip(size, s.cells, strict=True)]
-        most = [n * PICTURES for n in (height, width)]
+        most = [n * MAX_SAMPLES_PER_PIXEL for n in (height, width)]
         counts = [s.ratio or int(np.clip(np.nan_to_num(np.ceil(b)), 0, m)) for b, m in zip(bins, most, strict=True)]
         angle = (-1 if s.clockwise else 1) * (roi[4] if s.rotated else 0.0)
         for ph, pw in np.ndindex(*s.cells) if 0 <= batches[r] < len(x) else ():
@@ -202,8 +202,8 @@ def sampled(x: Array, rois: Array, batches: Array, s: Sampling) -> Array:
                     y, z = y + roi[1] * s.scale - 0.5, z + roi[0] * s.scale - 0.5
                 values.append(_sample(x[int(batches[r])], y, z, height, width))
             if values:
-                found = np.stack(values)
-                out[r, :, ph, pw] = np.maximum(found.max(0), 0) if s.pooling is Pooling.MAX else found.mean(0)
+                samples = np.stack(values)
+                out[r, :, ph, pw] = np.maximum(samples.max(0), 0) if s.pooling is Pooling.MAX else samples.mean(0)
     return out.astype(x.dtype)
 
 
@@ -249,8 +249,8 @@ class BoxAlign(LoopOp):
     def infer(self, x: Operand, rois: Operand, batches: Operand) -> TensorType:
         numbers = 5 if self.sampling.rotated else 4
         if (x.rank, rois.rank, batches.rank) != (4, 2, 1):
-            found = f"{x.type}, {rois.type}"
-            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {found}")
+            types = f"{x.type}, {rois.type}"
+            raise ShapeError(f"{self.type}: an image of rank 4, boxes [R, {numbers}], indices [R], got {types}")
         if self.pooled_h < 1 or self.pooled_w < 1 or self.sampling_ratio < 0:
             raise ShapeError(f"{self.type}: cells must be positive, got {self.pooled_h} x {self.pooled_w}")
         return TensorType(x.dtype, (rois.shape[0], x.shape[1], self.pooled_h, self.pooled_w))
@@ -273,7 +273,7 @@ class BoxAlign(LoopOp):
 
 @op("opset3", type="ROIAlign")
 class ROIAlign_3(BoxAlign):
-    """ROIAlign of boxes of at least one pixel; pixels lie at whole numbers."""
+    """ROIAlign of boxes of at least one pixel; pixels are at whole numbers."""
 
     mode: Pooling = Pooling.AVG
 

@@ -19,7 +19,7 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-MOST = 64  # channels per iteration
+MAX_CHANNELS = 64  # channels per iteration
 
 
 class Method(StrEnum):
@@ -51,8 +51,8 @@ def whole_number(x: Expr) -> Scripted:
 
 def image_of(number: float, images: int) -> int:
     """Return the image that a box names, for references; -1 if there is none, and nothing is pooled."""
-    found = int(np.clip(np.nan_to_num(number), -1, images))
-    return found if found < images else -1
+    image = int(np.clip(np.nan_to_num(number), -1, images))
+    return image if image < images else -1
 
 
 @loops
@@ -109,8 +109,8 @@ class ROIPooling(LoopOp):
 
     @property
     def cells(self) -> tuple[int, int]:
-        given = self.output_roi or self.output_size
-        return (self.pooled_h, self.pooled_w) if self.pooled_h else (given[0], given[1]) if len(given) == 2 else (0, 0)
+        cells = self.output_roi or self.output_size
+        return (self.pooled_h, self.pooled_w) if self.pooled_h else (cells[0], cells[1]) if len(cells) == 2 else (0, 0)
 
     def infer(self, x: Operand, rois: Operand) -> TensorType:
         check_boxes("ROIPooling", x, rois)
@@ -122,11 +122,11 @@ class ROIPooling(LoopOp):
         return [(rois.shape[1], 5, "a box is 5 numbers")]
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, rois: Input) -> tuple[Work, ...]:
-        given = (rois.buffer, (*x.shape, rois.shape[0]), self.cells, self.spatial_scale)
+        settings = (rois.buffer, (*x.shape, rois.shape[0]), self.cells, self.spatial_scale)
         if self.method is not Method.MAX:
-            return (_sample_pooled(outs[0], x.buffer, *given),)
+            return (_sample_pooled(outs[0], x.buffer, *settings),)
         pixels, copied = channels_last(x, "pixels", x.dtype)
-        return copied, _max_pooled(outs[0], pixels, *given)
+        return copied, _max_pooled(outs[0], pixels, *settings)
 
     def reference(self, x: Array, rois: Array) -> Array:
         wide, boxes = x.astype(np.float64), rois.astype(np.float64)
@@ -146,8 +146,8 @@ class ROIPooling(LoopOp):
             step = max(last - first + 1, 1) / self.cells[axis]
             ends = [int(np.floor(at * step)) + first, int(np.ceil((at + 1) * step)) + first]
             parts.append(slice(*(min(max(e, 0), x.shape[axis]) for e in ends)))
-        found = x[parts[0], parts[1]]
-        return float(found.max()) if found.size else 0.0
+        pixels = x[parts[0], parts[1]]
+        return float(pixels.max()) if pixels.size else 0.0
 
     def _sample(self, x: Array, box: Array, cell: tuple[int, int]) -> float:
         y = _place(cell[0], self.cells[0], box[1], box[3] - box[1], x.shape[0])
@@ -178,7 +178,7 @@ def _max_pooled(out: Scripted, x: Scripted, rois: Scripted, shape: Scripted, cel
         some = var(0, DType.I64)
         if batch >= 0 and batch < x.shape[0] and rows[0] < rows[1] and columns[0] < columns[1]:
             some = 1
-        size = min(channels, MOST) if isinstance(channels, int) else 1
+        size = min(channels, MAX_CHANNELS) if isinstance(channels, int) else 1
         for part in range(channels // size):
             _largest(out, x, ((r, i, j), batch, rows, columns), some, (part * size, size))
         if size > 1 and channels % size:
@@ -271,8 +271,8 @@ class PSROIPooling(LoopOp):
             first = int(np.floor(begin + cell[axis] * step))
             last = int(np.ceil(begin + (cell[axis] + 1) * step))
             parts.append(slice(min(max(first, 0), n), min(max(last, 0), n)))
-        found = x[channel, parts[0], parts[1]]
-        return float(found.mean()) if found.size else 0.0
+        pixels = x[channel, parts[0], parts[1]]
+        return float(pixels.mean()) if pixels.size else 0.0
 
     def _bins(self, x: Array, box: Array, at: tuple[int, int, int]) -> float:
         c, i, j = at

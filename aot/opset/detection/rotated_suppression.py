@@ -17,7 +17,7 @@ from codegen.script.script import Scripted, array, loops, select, var
 from runtime.abi import DType
 
 CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
-POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19
+MAX_POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19
 
 
 @op("opset13")
@@ -60,8 +60,8 @@ class NMSRotatedWithin(LoopOp):
         single = TensorType(self.output_type, (1,))
         return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
 
-    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(*given, numbers=5)
+    def conditions(self, *operands: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*operands, numbers=5)
 
     def nest(
         self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input, overlap: Input, least: Input
@@ -85,20 +85,20 @@ class NMSRotatedWithin(LoopOp):
     def reference(self, boxes: Array, scores: Array, most: Array, overlap: Array, least: Array) -> tuple[Array, ...]:
         keep = min(max(int(most.reshape(-1)[0]), 0), scores.shape[2])
         limits = [float(v.reshape(-1)[0]) for v in (overlap, least)]
-        found: list[tuple[float, int, int, int]] = []
+        selected: list[tuple[float, int, int, int]] = []
         for n, c in np.ndindex(*scores.shape[:2]):
             mine, kept = scores[n, c].astype(np.float64), list[int]()
             for i in (int(i) for i in np.argsort(-mine, kind="stable") if mine[i] > limits[1]):
                 held = boxes[n].astype(np.float64)
                 if len(kept) < keep and all(_iou(held[i], held[j], self.clockwise) <= limits[0] for j in kept):
                     kept.append(i)
-            found += [(-mine[i], n, c, i) for i in kept]
-        ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
+            selected += [(-mine[i], n, c, i) for i in kept]
+        ordered = sorted(selected, key=lambda f: f[0]) if self.sort_result_descending else selected
         rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
         scored = np.full(rows.shape, -1, np.float32)
         for r, (score, n, c, i) in enumerate(ordered):
             rows[r], scored[r] = (n, c, i), (n, c, -score)
-        return rows, scored, np.array([len(found)], rows.dtype)
+        return rows, scored, np.array([len(selected)], rows.dtype)
 
 
 def _turned(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:
@@ -119,8 +119,8 @@ def _overlapping(a: Scripted, b: Scripted) -> Scripted:
     middle = [a[k] - b[k] for k in (0, 1)]
     width, height = a[2], a[3]
     size = [b[2], b[3]]
-    points = array(POINTS, 2)
-    cut = array(POINTS, 2)
+    points = array(MAX_POINTS, 2)
+    cut = array(MAX_POINTS, 2)
     for k, (right, up) in enumerate(CORNERS):
         corner = _turned(width * right, height * up, (a[4], a[5]))
         seen = _turned(corner[0] + middle[0], corner[1] + middle[1], (b[4], 0.0 - b[5]))

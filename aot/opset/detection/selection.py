@@ -61,7 +61,7 @@ class Selection(Op, ABC):
         """Return output types sized for the most results, and the type of their number."""
         check_pairs(self.type, boxes, scores, rank=3 if numbers is None else 2)
         if numbers is not None and numbers.rank != 1:
-            raise ShapeError(f"{self.type}: how many boxes each image has must have rank 1, got {numbers.type}")
+            raise ShapeError(f"{self.type}: the numbers of boxes must have rank 1, got {numbers.type}")
         x, index = Candidates(boxes, scores, numbers), self.output_type
         rows = self.most(x)
         return (
@@ -83,7 +83,7 @@ class Selection(Op, ABC):
         """Return score, image, class and box of the results in order, for references."""
         classes = scores.shape[-2]
         ends = None if numbers is None else np.cumsum(numbers.reshape(-1))
-        found: list[tuple[float, int, int, int]] = []
+        rows: list[tuple[float, int, int, int]] = []
         for n in range(len(scores) if ends is None else len(ends)):
             mine: list[tuple[float, int, int, int]] = []
             for c in (c for c in range(classes) if c != self.background_class):
@@ -92,23 +92,23 @@ class Selection(Op, ABC):
                 found_here = self.chosen(*(a.astype(np.float64) for a in held))
                 mine += [(score, n, c, start + i) for i, score in found_here]
             mine.sort(key=lambda f: -f[0])
-            found += mine if self.keep_top_k < 0 else mine[: self.keep_top_k]
+            rows += mine if self.keep_top_k < 0 else mine[: self.keep_top_k]
         across = self.sort_result_across_batch
         if self.sort_result_type is Sorting.SCORE and across:
-            found.sort(key=lambda f: -f[0])
+            rows.sort(key=lambda f: -f[0])
         if self.sort_result_type is Sorting.CLASS:
-            found.sort(key=lambda f: (f[2], f[1]) if across else (f[1], f[2]))
-        return found
+            rows.sort(key=lambda f: (f[2], f[1]) if across else (f[1], f[2]))
+        return rows
 
     def selected(self, boxes: Array, scores: Array, numbers: Array | None) -> tuple[Array, Array, Array]:
         """Compute the outputs, for references."""
-        found = self.rows_of(boxes, scores, numbers)
+        rows = self.rows_of(boxes, scores, numbers)
         shared, images = numbers is None, len(scores) if numbers is None else numbers.size
-        out, index = np.zeros((len(found), 6), boxes.dtype), np.zeros((len(found), 1), numpy_dtype(self.output_type))
-        for r, (score, n, c, i) in enumerate(found):
+        out, index = np.zeros((len(rows), 6), boxes.dtype), np.zeros((len(rows), 1), numpy_dtype(self.output_type))
+        for r, (score, n, c, i) in enumerate(rows):
             out[r] = (c, score, *boxes[n if shared else c, i])
             index[r] = n * boxes.shape[1] + i if shared else i * len(boxes) + c
-        counts = np.bincount([f[1] for f in found], minlength=images)
+        counts = np.bincount([f[1] for f in rows], minlength=images)
         return out, index, counts.astype(numpy_dtype(self.output_type))
 
 

@@ -76,8 +76,8 @@ class FixedSuppression(LoopOp):
         keep = 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
         return TensorType(self.result, (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep), 3))
 
-    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(*given)
+    def conditions(self, *operands: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*operands)
 
     def nest(
         self,
@@ -96,11 +96,11 @@ class FixedSuppression(LoopOp):
         flat = dense("flat", images * classes * max(keep, 1), space=Space.ARENA, dtype=DType.I64)
         marks = dense("marks", images * classes * max(keep, 1), space=Space.ARENA)
         limits = [None if i is None else i.buffer for i in (overlap, least)]
-        found = (boxes.buffer, scores.buffer, kept, counts)
+        buffers = (boxes.buffer, scores.buffer, kept, counts)
         shape = (images, classes, count, keep)
         held = room_for(4, max(keep, 1), images, classes, dtype=boxes.dtype.compute)
         return (
-            suppress(*found, order, limits, shape, (partial(_corners, self.box_encoding), overlap_of, held)),
+            suppress(*buffers, order, limits, shape, (partial(_corners, self.box_encoding), overlap_of, held)),
             list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
         )
 
@@ -115,16 +115,16 @@ class FixedSuppression(LoopOp):
         keep = 0 if most is None else int(most.reshape(-1)[0])
         limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least)]
         corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
-        found: list[tuple[float, int, int, int]] = []
+        selected: list[tuple[float, int, int, int]] = []
         for n, c in np.ndindex(*scores.shape[:2]):
             mine = scores[n, c].astype(np.float64)
             order = [i for i in np.lexsort((np.arange(len(mine)), -mine)) if mine[i] > limits[1]]
             chosen = greedy(corners[n], np.array(order, np.int64), limits[0], keep)
-            found += [(-mine[i], n, c, i) for i in chosen]
+            selected += [(-mine[i], n, c, i) for i in chosen]
         rows = self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep)
         assert isinstance(rows, int)
         out = np.full((rows, 3), -1, numpy_dtype(self.result))
-        ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
+        ordered = sorted(selected, key=lambda f: f[0]) if self.sort_result_descending else selected
         for row, (_, n, c, i) in zip(out, ordered, strict=False):
             row[:] = n, c, i
         return out
@@ -300,8 +300,8 @@ class SuppressionWithin(LoopOp):
         single = TensorType(self.output_type, (1,))
         return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
 
-    def conditions(self, *given: Operand) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(*given)
+    def conditions(self, *operands: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*operands)
 
     def nest(
         self,
@@ -325,16 +325,16 @@ class SuppressionWithin(LoopOp):
         shape = (images, classes, count, each)
         listed = (kept, counts, flat, marks, shape, self.sort_result_descending)
         if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
-            found = (boxes.buffer, scores.buffer, kept, counts)
+            buffers = (boxes.buffer, scores.buffer, kept, counts)
             held = room_for(4, room, images, classes, dtype=boxes.dtype.compute)
             measure = (partial(_corners, self.box_encoding), overlap_of, held)
-            kept_boxes = suppress(*found, order, limits[:2], shape, measure)
+            kept_boxes = suppress(*buffers, order, limits[:2], shape, measure)
             return kept_boxes, list_kept(outs, scores.buffer, *listed)
         lower = dense("lower", images, classes, count, space=Space.ARENA)
         seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
-        found = (boxes.buffer, scores.buffer, kept, counts)
+        buffers = (boxes.buffer, scores.buffer, kept, counts)
         return (
-            _suppress_softly(*found, (lower, seen), limits, shape, self.box_encoding),
+            _suppress_softly(*buffers, (lower, seen), limits, shape, self.box_encoding),
             list_kept(outs, lower, *listed),
         )
 
@@ -351,16 +351,16 @@ class SuppressionWithin(LoopOp):
         keep = 0 if most is None else min(max(int(most.reshape(-1)[0]), 0), count)
         limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least, sigma)]
         corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
-        found: list[tuple[float, int, int, int]] = []
+        selected: list[tuple[float, int, int, int]] = []
         for n, c in np.ndindex(*scores.shape[:2]):
             chosen = _soft(corners[n], scores[n, c].astype(np.float64), keep, *limits)
-            found += [(-score, n, c, i) for i, score in chosen]
-        ordered = sorted(found, key=lambda f: f[0]) if self.sort_result_descending else found
+            selected += [(-score, n, c, i) for i, score in chosen]
+        ordered = sorted(selected, key=lambda f: f[0]) if self.sort_result_descending else selected
         rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
         scored = np.full(rows.shape, -1, np.float32)
         for r, (score, n, c, i) in enumerate(ordered):
             rows[r], scored[r] = (n, c, i), (n, c, -score)
-        return rows, scored, np.array([len(found)], rows.dtype)
+        return rows, scored, np.array([len(selected)], rows.dtype)
 
 
 def kept_at_most(count: Dim, most: Operand | None) -> Dim:

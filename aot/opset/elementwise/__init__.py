@@ -1,1 +1,1 @@
-"""One element of each input makes one element of the output."""
+"""Elementwise operations: an output element is computed from one element of each input."""

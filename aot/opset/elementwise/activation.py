@@ -234,12 +234,12 @@ class Mish(Unary):
 
 @op("opset1", xml="PReLU")
 class PRelu(Elementwise):
-    """x where x >= 0, else slope x; a slope with as many numbers as there are channels goes by channel."""
+    """x where x >= 0, else slope x; a slope with as many numbers as channels is per channel."""
 
     elements = Elements.NUMBER
 
     def infer(self, x: Operand, slope: Operand) -> TensorType:
-        if len(slope.shape) != 1 or not self._by_channel(x.shape, slope.shape[0]):
+        if len(slope.shape) != 1 or not self._is_by_channel(x.shape, slope.shape[0]):
             wide = super().infer(x, slope)
             pairs = zip_longest(x.shape, wide.shape)
             if wide.rank > x.rank or any(isinstance(m, int) and differs(n, m) for n, m in pairs):
@@ -248,7 +248,7 @@ class PRelu(Elementwise):
 
     def conditions(self, x: Operand, slope: Operand) -> list[Condition]:
         """Return the conditions that the slope broadcasts to the data, or is 1-D with one entry per channel."""
-        if slope.rank != 1 or not self._by_channel(x.shape, slope.shape[0]):
+        if slope.rank != 1 or not self._is_by_channel(x.shape, slope.shape[0]):
             pairs = zip(reversed(slope.shape), reversed(x.shape), strict=False)
             rule = "each size of the slope must be 1 or that of the data"
             return [((n - m) * (n - 1), 0, rule) for n, m in pairs if n not in (1, m)]
@@ -258,12 +258,12 @@ class PRelu(Elementwise):
         return [(fitting, 0, "slopes must be one, one for each channel, or one for each element of the last dimension")]
 
     @staticmethod
-    def _by_channel(data: Shape, count: Dim) -> bool:
+    def _is_by_channel(data: Shape, count: Dim) -> bool:
         """True if `count` may be the number of channels."""
         return len(data) > 1 and (count == data[1] or isinstance(count, Expr) or isinstance(data[1], Expr))
 
     def compute(self, out: TensorType, x: Input, slope: Input) -> Element:
-        if slope.rank != 1 or not self._by_channel(x.shape, slope.shape[0]):
+        if slope.rank != 1 or not self._is_by_channel(x.shape, slope.shape[0]):
             return super().compute(out, x, slope)
         count, channels = slope.shape[0], x.shape[1]
 
@@ -280,7 +280,7 @@ class PRelu(Elementwise):
         return select(prim("lt", x, 0), x * slope, x)
 
     def reference(self, x: Array, slope: Array) -> Array:
-        if slope.ndim == 1 and self._by_channel(x.shape, slope.size):
+        if slope.ndim == 1 and self._is_by_channel(x.shape, slope.size):
             slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
         if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
             raise ShapeError(f"PRelu: the slope must broadcast to {list(x.shape)}, got {list(slope.shape)}")

@@ -54,14 +54,14 @@ class AutoBroadcast(StrEnum):
 
 
 def read_aligned(x: Input, shape: Shape, index: tuple[Expr, ...]) -> Expr:
-    """Return the element at `index` of `x` seen as `shape`, which has the same dimensions with ones between."""
+    """Return the element at `index` of `x` read as `shape`, which has the dimensions of `x` and further ones."""
     own = iter(index[len(index) - len(shape) :])
-    kept = [i for i, n in zip(own, shape, strict=True) if n != 1]
-    values = iter(kept)
+    dims = [i for i, n in zip(own, shape, strict=True) if n != 1]
+    values = iter(dims)
     return x(*(0 if n == 1 else stretched(next(values), n) for n in x.shape))
 
 
-PDPD_ALIGNED = ("auto_broadcast", AutoBroadcast.PDPD)  # files hold an axis beside it alone
+PDPD_ALIGNED = ("auto_broadcast", AutoBroadcast.PDPD)  # other rules of broadcasting have no axis in files
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.op import Operand, Piece, ViewOp, at_least, attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.base.families import broadcast, pdpd_shape
@@ -56,7 +56,7 @@ class Broadcast(ViewOp):
         unknown = [(n, m) for n, m in pairs if n not in (1, m) and not (isinstance(n, int) and isinstance(m, int))]
         either = self.mode is BroadcastMode.BIDIRECTIONAL
         rule = "sizes must be equal, or 1 to be stretched"
-        signs = [at_least("sizes must not be negative", m, 0) for m in wanted if may_be_negative(m)]
+        signs = [at_least("sizes must not be negative", m, 0) for m in wanted if can_be_negative(m)]
         return [*signs, *(((n - m) * (n - 1) * ((m - 1) if either else 1), 0, rule) for n, m in unknown)]
 
     def _aligned(self, shape: Shape, wanted: Shape, mapping: Operand | None) -> Shape:
@@ -107,8 +107,8 @@ class Broadcast(ViewOp):
         wanted = tuple(int(n) for n in target.reshape(-1))
         if self.mode is BroadcastMode.BIDIRECTIONAL:
             return np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, wanted)))
-        given = None if mapping is None else Operand(TensorType(dtype_of(mapping), mapping.shape), mapping)
-        aligned = TensorType(dtype_of(x), self._aligned(x.shape, wanted, given)).static_shape
+        axes = None if mapping is None else Operand(TensorType(dtype_of(mapping), mapping.shape), mapping)
+        aligned = TensorType(dtype_of(x), self._aligned(x.shape, wanted, axes)).static_shape
         return np.array(np.broadcast_to(x.reshape(aligned), wanted))
 
 

@@ -206,7 +206,7 @@ class Test(Elementwise):
 
 @op("opset10")
 class IsFinite(Test):
-    """Neither infinite nor NaN."""
+    """True unless infinite or NaN."""
 
     def scalar(self, x: Expr) -> Expr:
         return prim("lt", prim("abs", x), float("inf"))
@@ -217,7 +217,7 @@ class IsFinite(Test):
 
 @op("opset10")
 class IsInf(Test):
-    """-inf, where `detect_negative`; inf, where `detect_positive`."""
+    """True for -inf if `detect_negative`, and for inf if `detect_positive`."""
 
     detect_negative: bool = True
     detect_positive: bool = True

@@ -23,7 +23,7 @@ NF4 = (
 )  # fmt: skip
 
 # integers whose dtype NumPy does not treat as an integer
-_SHORT = tuple(numpy_dtype(t) for t in (DType.I4, DType.I2, DType.U4, DType.U2))
+_SHORT_INTEGERS = tuple(numpy_dtype(t) for t in (DType.I4, DType.I2, DType.U4, DType.U2))
 
 
 def converted(x: Array, dtype: DType) -> Array:
@@ -31,7 +31,7 @@ def converted(x: Array, dtype: DType) -> Array:
     to = numpy_dtype(dtype)
     if x.dtype == object:
         return x
-    if x.dtype in _SHORT:
+    if x.dtype in _SHORT_INTEGERS:
         x = x.astype(np.int8)
     if dtype is DType.BOOL:
         return x.astype(np.float32) != 0 if x.dtype.kind == "V" else x != 0
@@ -59,8 +59,8 @@ def convert(x: Expr, dtype: DType) -> Expr:
     """Return `x` as a number of the compute type of `dtype`."""
     if dtype is DType.BOOL and x.dtype is not DType.BOOL:
         return prim("ne", x, 0)
-    if dtype in SMALL:
-        return rounded(cast(x, DType.F32), SMALL[dtype])
+    if dtype in SMALL_FLOATS:
+        return rounded(cast(x, DType.F32), SMALL_FLOATS[dtype])
     return cast(x, dtype) if dtype.bits >= 8 or not dtype.is_integer else _packed(x, dtype)
 
 
@@ -74,8 +74,8 @@ def _packed(x: Expr, dtype: DType) -> Expr:
 
 
 @dataclass(frozen=True)
-class Small:
-    """Float of few bits: bits of its mantissa, least normal and greatest number, and the result beyond the greatest."""
+class SmallFloat:
+    """A float type: bits of its mantissa, its least normal and greatest number, and the result for larger numbers."""
 
     mantissa: int
     least: float
@@ -83,17 +83,17 @@ class Small:
     beyond: float
 
 
-SMALL = {
-    DType.F8E4M3: Small(3, 2.0**-6, 448.0, np.nan),
-    DType.F8E5M2: Small(2, 2.0**-14, 57344.0, np.inf),
-    DType.F8E4M3FNUZ: Small(3, 2.0**-7, 240.0, np.nan),
-    DType.F8E5M2FNUZ: Small(2, 2.0**-15, 57344.0, np.nan),
-    DType.F4E2M1: Small(1, 1.0, 6.0, 6.0),
+SMALL_FLOATS = {
+    DType.F8E4M3: SmallFloat(3, 2.0**-6, 448.0, np.nan),
+    DType.F8E5M2: SmallFloat(2, 2.0**-14, 57344.0, np.inf),
+    DType.F8E4M3FNUZ: SmallFloat(3, 2.0**-7, 240.0, np.nan),
+    DType.F8E5M2FNUZ: SmallFloat(2, 2.0**-15, 57344.0, np.nan),
+    DType.F4E2M1: SmallFloat(1, 1.0, 6.0, 6.0),
 }
-HALF = Small(10, 2.0**-14, 65504.0, np.inf)
+HALF = SmallFloat(10, 2.0**-14, 65504.0, np.inf)
 
 
-def rounded(x: Expr, form: Small) -> Expr:
+def rounded(x: Expr, form: SmallFloat) -> Expr:
     """Round to the nearest number of a small type, half to even; a type without NaN has 0 for it."""
     size = prim("abs", x)
     size = prim("select", prim("eq", size, np.inf), 2 * form.greatest, size)
@@ -236,11 +236,11 @@ class ConvertPromoteTypes(DecomposedOp):
             return self._checked(self.u64_integer_promotion_target, True, a, b)
         return self._checked(common, common not in (a, b), a, b)
 
-    def _checked(self, found: DType, loses: bool, a: DType, b: DType) -> DType:
+    def _checked(self, common: DType, loses: bool, a: DType, b: DType) -> DType:
         if loses and not self.promote_unsafe:
             kinds = f"{a.value} and {b.value}"
-            raise ShapeError(f"ConvertPromoteTypes: promote_unsafe is needed for {found.value}, got {kinds}")
-        return found
+            raise ShapeError(f"ConvertPromoteTypes: promote_unsafe is needed for {common.value}, got {kinds}")
+        return common
 
     def decompose(self, build: Builder, a: OutPort, b: OutPort) -> tuple[OutPort, OutPort]:
         dtype = self.promoted(a.type.dtype, a.shape, b.type.dtype, b.shape)

@@ -74,10 +74,10 @@ class Float8(StrEnum):
     F8E5M2 = "f8e5m2"
 
 
-_LARGEST = {Float8.F8E4M3: 448.0, Float8.F8E5M2: 57344.0}
-_MANTISSA = {Float8.F8E4M3: 3, Float8.F8E5M2: 2}
-_SMALLEST = {Float8.F8E4M3: 2.0**-6, Float8.F8E5M2: 2.0**-14}  # least normal number
-_NUMPY = {Float8.F8E4M3: ml_dtypes.float8_e4m3fn, Float8.F8E5M2: ml_dtypes.float8_e5m2}
+_MAX_FINITE = {Float8.F8E4M3: 448.0, Float8.F8E5M2: 57344.0}
+_MANTISSA_BITS = {Float8.F8E4M3: 3, Float8.F8E5M2: 2}
+_MIN_NORMAL = {Float8.F8E4M3: 2.0**-6, Float8.F8E5M2: 2.0**-14}  # least normal number
+_NUMPY_TYPES = {Float8.F8E4M3: ml_dtypes.float8_e4m3fn, Float8.F8E5M2: ml_dtypes.float8_e5m2}
 
 
 @op("opset13")
@@ -91,8 +91,8 @@ class FakeConvert(Elementwise):
     def infer(self, x: Operand, scale: Operand, shift: Operand | None = None) -> TensorType:
         if x.dtype is DType.F64:
             raise UnsupportedError("FakeConvert: elements must be f32, f16 or bf16, got f64")
-        found = super().infer(x, scale, *([] if shift is None else [shift]))
-        if found.rank != x.rank:
+        result = super().infer(x, scale, *([] if shift is None else [shift]))
+        if result.rank != x.rank:
             raise ShapeError(f"FakeConvert: scale must broadcast to {x.type}, got {scale.type}")
         return x.type
 
@@ -105,10 +105,10 @@ class FakeConvert(Elementwise):
         return (self._rounded(x * scale - shift) + shift) / scale
 
     def _rounded(self, x: Expr) -> Expr:
-        size = prim("min", prim("abs", x), _LARGEST[self.destination_type])
+        size = prim("min", prim("abs", x), _MAX_FINITE[self.destination_type])
         exponent = prim("and", prim("bits", size, dtype=DType.I32), 0x7F800000)
-        power = prim("max", prim("bits", exponent, dtype=DType.F32), _SMALLEST[self.destination_type])
-        step = power * 2.0 ** -_MANTISSA[self.destination_type]
+        power = prim("max", prim("bits", exponent, dtype=DType.F32), _MIN_NORMAL[self.destination_type])
+        step = power * 2.0 ** -_MANTISSA_BITS[self.destination_type]
         rounded = prim("round_even", size / step) * step
         return select(prim("lt", x, 0.0), -rounded, rounded)
 
@@ -116,6 +116,6 @@ class FakeConvert(Elementwise):
         return rounded_once(self._through, x, scale, *([] if shift is None else [shift]))
 
     def _through(self, x: Array, scale: Array, shift: Array | float = 0.0) -> Array:
-        largest = np.float32(_LARGEST[self.destination_type])
+        largest = np.float32(_MAX_FINITE[self.destination_type])
         moved = np.clip(x * scale - np.float32(shift), -largest, largest)
-        return (moved.astype(_NUMPY[self.destination_type]).astype(np.float32) + np.float32(shift)) / scale
+        return (moved.astype(_NUMPY_TYPES[self.destination_type]).astype(np.float32) + np.float32(shift)) / scale

@@ -11,8 +11,8 @@ from codegen.script.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-STEPS = 100  # maximum number of iterations
-CLOSE = 0.005  # divided by the number of classes: largest error at which the search ends
+MAX_ITERATIONS = 100  # maximum number of iterations
+MAX_ERROR = 0.005  # divided by the number of classes: largest error at which the search ends
 
 
 @op()
@@ -43,10 +43,10 @@ class PairwiseCoupling(LoopOp):
 
 
 def _descend(q: Array, p: Array) -> None:
-    for _ in range(STEPS):
+    for _ in range(MAX_ITERATIONS):
         qp = q @ p
         total = p @ qp
-        if np.abs(qp - total).max() < CLOSE / len(p):
+        if np.abs(qp - total).max() < MAX_ERROR / len(p):
             return
         for i in range(len(p)):
             step = (total - qp[i]) / q[i, i]
@@ -68,7 +68,7 @@ def _couple(out: Scripted, r: Scripted, q: Scripted, qp: Scripted, rows: Scripte
                     own += r[row, j, i] * r[row, j, i]
             q[row, i, i] = own
         step = var(0, DType.I64)
-        while step < STEPS:
+        while step < MAX_ITERATIONS:
             total = var(0.0)
             for i in range(classes):
                 product = var(0.0)
@@ -80,8 +80,8 @@ def _couple(out: Scripted, r: Scripted, q: Scripted, qp: Scripted, rows: Scripte
             for i in range(classes):
                 worst = max(worst, abs(qp[row, i] - total))
             step += 1
-            if worst < CLOSE / classes:
-                step = STEPS
+            if worst < MAX_ERROR / classes:
+                step = MAX_ITERATIONS
             else:
                 _improve(out, q, qp, total, row, classes)
 

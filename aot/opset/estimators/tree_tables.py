@@ -16,9 +16,9 @@ import numpy as np
 from aot.ir.types import Array
 from runtime.errors import ModelError, ShapeError
 
-MASK_LEAVES = 32
-SPARSE = 4  # complete trees may take this many times the memory of linked ones
-DEEPEST = 12  # most levels of complete trees
+MAX_MASK_LEAVES = 32
+MAX_COMPLETE_RATIO = 4  # complete trees may take this many times the memory of linked ones
+MAX_COMPLETE_LEVELS = 12  # most levels of complete trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +46,29 @@ class Forest:
             "nan_first": (self.nan_first.shape, (nodes,)),
             "columns": (self.columns.shape, self.roots.shape),
         }
-        for table, (found, wanted) in shapes.items():
-            if found != wanted:
-                raise ShapeError(f"{name}: {table} must have shape {list(wanted)}, got {list(found)}")
+        for table, (shape, wanted) in shapes.items():
+            if shape != wanted:
+                raise ShapeError(f"{name}: {table} must have shape {list(wanted)}, got {list(shape)}")
         if self.roots.ndim != 1 or not self.roots.size or self.weights.ndim != 2 or not self.weights.size:
             raise ShapeError(f"{name}: there must be at least one tree and one leaf, got {self.roots.shape}")
         _inside(name, "features", self.features, 0, features)
         _inside(name, "columns", self.columns, 0, targets - self.weights.shape[1] + 1)
-        for table, found in (("children", self.children), ("roots", self.roots)):
-            _inside(name, table, found, -leaves, nodes)
+        for table, indices in (("children", self.children), ("roots", self.roots)):
+            _inside(name, table, indices, -leaves, nodes)
         early = np.nonzero((self.children >= 0) & (self.children <= np.arange(nodes)[:, None]))
         if len(early[0]):
             node = int(early[0][0])
-            raise ModelError(f"{name}: a child must lie behind its parent, got {self.children[node]} of node {node}")
+            raise ModelError(f"{name}: a child must follow its parent, got {self.children[node]} of node {node}")
 
     @property
     def depths(self) -> Array:
         """Most comparisons that a row needs, for each tree."""
-        found = [0] * (len(self.features) + 1)  # the last entry is for all leaves
+        depths = [0] * (len(self.features) + 1)  # the last entry is for all leaves
         children: list[list[int]] = np.maximum(self.children, -1).tolist()
         for node in range(len(children) - 1, -1, -1):
             low, high = children[node]
-            found[node] = 1 + max(found[low], found[high])
-        return np.array(found)[np.maximum(self.roots, -1)]
+            depths[node] = 1 + max(depths[low], depths[high])
+        return np.array(depths)[np.maximum(self.roots, -1)]
 
 
 def _inside(name: str, table: str, values: Array, low: int, high: int) -> None:
@@ -81,10 +81,10 @@ def ordered(x: Array, nan_first: bool | Array) -> Array:
     """Return integers in the order of floats: 0 equals -0; NaN is before or after all others."""
     wide = np.int32 if x.dtype.itemsize == 4 else np.int64
     limits = np.iinfo(wide)
-    found = np.ascontiguousarray(x).view(wide)
-    found = np.where(found < 0, found ^ limits.max, found)
-    found = np.where(found == -1, 0, found)
-    return np.where(np.isnan(x), np.where(nan_first, limits.min, limits.max), found).astype(wide)
+    bits = np.ascontiguousarray(x).view(wide)
+    bits = np.where(bits < 0, bits ^ limits.max, bits)
+    bits = np.where(bits == -1, 0, bits)
+    return np.where(np.isnan(x), np.where(nan_first, limits.min, limits.max), bits).astype(wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ def pack(forest: Forest, features: int, group: int, zero: float) -> tuple[Packed
     forest = _padded(forest, -len(forest.roots) % group, zero)
     depths = forest.depths.reshape(-1, group).max(1).astype(np.int32)
     depth, trees = int(depths.max()), len(forest.roots)
-    slots, real = trees << min(depth, DEEPEST + 1), len(forest.features) + len(forest.weights)
-    if 0 < depth <= DEEPEST and slots <= SPARSE * real:
+    slots, real = trees << min(depth, MAX_COMPLETE_LEVELS + 1), len(forest.features) + len(forest.weights)
+    if 0 < depth <= MAX_COMPLETE_LEVELS and slots <= MAX_COMPLETE_RATIO * real:
         return _complete(forest, columns, limits, depths, firsts), masks
     return _linked(forest, columns, limits, depths, firsts), masks
 
@@ -172,7 +172,7 @@ def _complete(forest: Forest, columns: Array, limits: Array, depths: Array, firs
 def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
     """Link slots: 2i and 2i + 1 are the children of node i, the roots follow; no key exceeds a leaf's threshold.
 
-    The link of a leaf is its own slot; its weights lie at the same index.
+    The link of a leaf is its own slot; its weights are at the same index.
     """
     slots = np.concatenate([forest.children.reshape(-1), forest.roots])
     inner, node = slots >= 0, np.maximum(slots, 0)
@@ -203,7 +203,7 @@ def _masks(forest: Forest, columns: Array, limits: Array) -> Masks | None:
     children, starts = forest.children.tolist(), [0]
     order: list[int] = []
     bits: list[int] = []
-    weights = np.zeros((len(forest.roots), MASK_LEAVES, forest.weights.shape[1]), forest.weights.dtype)
+    weights = np.zeros((len(forest.roots), MAX_MASK_LEAVES, forest.weights.shape[1]), forest.weights.dtype)
     for tree, root in enumerate(forest.roots.tolist()):
         leaves, first = _leaves(children, root)
         if leaves is None:
@@ -229,18 +229,18 @@ def _leaves(children: list[list[int]], root: int) -> tuple[list[int] | None, dic
     """
     leaves: list[int] = []
     low: dict[int, int] = {}
-    found: dict[int, tuple[int, int]] = {}
+    positions: dict[int, tuple[int, int]] = {}
     stack: list[tuple[int, bool]] = [(root, False)]
     while stack:
         at, middle = stack.pop()
         if at < 0:
             leaves.append(~at)
-            if len(leaves) > MASK_LEAVES:
-                return None, found
+            if len(leaves) > MAX_MASK_LEAVES:
+                return None, positions
         elif middle:
-            found[at] = low[at], len(leaves)
+            positions[at] = low[at], len(leaves)
             stack.append((children[at][1], False))
         else:
             low[at] = len(leaves)
             stack += [(at, True), (children[at][0], False)]
-    return leaves, found
+    return leaves, positions

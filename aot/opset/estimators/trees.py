@@ -2,8 +2,8 @@
 
 Rows are compared as integers that are ordered as floats are. Two algorithms, which add leaves in the same order:
 
-    walks    GROUP trees of a row at a time: their chains of loads hide each other's latency; for any number of rows
-    masks    all nodes of a small tree, ROWS rows in vectors: no chains and no branches; for blocks of several rows
+    walks    GROUP_TREES trees of a row at a time, to hide the latency of their loads; for any number of rows
+    masks    all nodes of a small tree, BLOCK_ROWS rows in vectors: no chains, no branches; for blocks of several rows
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, op
 from aot.ir.types import Array, TensorType
-from aot.opset.estimators.tree_tables import MASK_LEAVES, Forest, ordered, pack
+from aot.opset.estimators.tree_tables import MAX_MASK_LEAVES, Forest, ordered, pack
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
 from codegen.script.script import Scripted, array, lanes, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-GROUP = 8  # trees whose walks are interleaved
-ROWS = 32  # rows of a block
-FEW = 4  # rows of a block from which on masks are faster than walks
-WIDE = 256  # columns up to which the transposed block stays in L1
-UNROLLED = 8  # weights of a leaf up to which their additions are unrolled
+GROUP_TREES = 8  # trees of a row that are walked together, to hide the latency of their loads
+BLOCK_ROWS = 32  # rows of a block
+MIN_MASK_ROWS = 4  # rows of a block from which on masks are faster than walks
+MAX_TRANSPOSED_COLUMNS = 256  # columns up to which the transposed block stays in L1
+MAX_UNROLLED_WEIGHTS = 8  # weights of a leaf up to which their additions are unrolled
 
 
 class Aggregate(StrEnum):
@@ -83,16 +83,16 @@ class TreeEnsemble(DecomposedOp):
     def decompose(self, build: Builder, x: OutPort, *tables: OutPort) -> OutPort:
         forest = Forest(*(Operand(t.type, t.value).known("TreeEnsemble: tables") for t in tables))
         features = _features(x.type)
-        packed, masks = pack(forest, features, GROUP, self.aggregate.identity)
+        packed, masks = pack(forest, features, GROUP_TREES, self.aggregate.identity)
         nodes = [packed.thresholds, packed.links, packed.roots, packed.weights, packed.columns, packed.depths]
-        if masks is not None and features * len(packed.nan_first) <= WIDE:
+        if masks is not None and features * len(packed.nan_first) <= MAX_TRANSPOSED_COLUMNS:
             nodes += [masks.starts, masks.features, masks.thresholds, masks.bits, masks.weights]
-        made = PackedTrees(self.targets, self.aggregate, packed.complete, packed.depth, packed.nan_first)
-        return build(made, x, *(build.const(n, _dtype(n)) for n in nodes))
+        trees = PackedTrees(self.targets, self.aggregate, packed.complete, packed.depth, packed.nan_first)
+        return build(trees, x, *(build.const(n, _dtype(n)) for n in nodes))
 
     def reference(self, x: Array, *tables: Array) -> Array:
         forest, rows = Forest(*tables), np.arange(len(x))
-        found = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
+        totals = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
         merge = {"sum": np.add, "min": np.minimum, "max": np.maximum}[self.aggregate.value]
         for root, column in zip(forest.roots.tolist(), forest.columns.tolist(), strict=True):
             at = np.full(len(x), root)
@@ -101,9 +101,9 @@ class TreeEnsemble(DecomposedOp):
                 value = x[inner, forest.features[node]]
                 first = (value <= forest.thresholds[node]) | (np.isnan(value) & forest.nan_first[node])
                 at[inner] = forest.children[node, np.where(first, 0, 1)]
-            part = found[:, column : column + forest.weights.shape[1]]
+            part = totals[:, column : column + forest.weights.shape[1]]
             part[:] = merge(part, forest.weights[~at])
-        return found
+        return totals
 
 
 def _dtype(table: Array) -> DType:
@@ -138,7 +138,7 @@ class PackedTrees(LoopOp):
         wide = DType.I32 if x.dtype is DType.F32 else DType.I64
         keys = dense("keys", rows, len(self.nan_first) * features, space=Space.ARENA, dtype=wide)
         axes = n, f = Var("n", rows), Var("f", features)
-        made = [
+        works = [
             Definition(keys, axes, _ordered(x(n, f), wide, first), (n, f + k * features))
             for k, first in enumerate(self.nan_first)
         ]
@@ -146,15 +146,15 @@ class PackedTrees(LoopOp):
         thresholds, links, roots, weights, columns, depths, *masks = buffers
         walks = _Walks(self, keys, thresholds, links, roots, depths, _Leaves(self, columns, weights))
         if not masks:
-            return (*made, _evaluate(outs[0], walks, None, rows, self.aggregate.identity))
+            return (*works, _evaluate(outs[0], walks, None, rows, self.aggregate.identity))
         starts, features_of, limits, bits, weights = masks
         masked = _Masks(self, keys, starts, features_of, limits, bits, _Leaves(self, columns, weights))
-        return (*made, _evaluate(outs[0], walks, masked, rows, self.aggregate.identity))
+        return (*works, _evaluate(outs[0], walks, masked, rows, self.aggregate.identity))
 
     def reference(self, x: Array, *tables: Array) -> Array:
         thresholds, links, roots, weights, columns = tables[:5]
         keys = np.concatenate([ordered(x, first) for first in self.nan_first], 1)
-        found = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
+        totals = np.full((len(x), self.targets), self.aggregate.identity, x.dtype)
         merge = {"sum": np.add, "min": np.minimum, "max": np.maximum}[self.aggregate.value]
         for tree, (root, column) in enumerate(zip(roots.tolist(), columns.tolist(), strict=True)):
             at = np.full(len(x), 1 if self.complete else root)
@@ -163,9 +163,9 @@ class PackedTrees(LoopOp):
                 limit = thresholds[tree, at] if self.complete else thresholds[at]
                 more = keys[np.arange(len(x)), feature] > limit
                 at = (2 * at if self.complete else links[at, 1]) + more
-            part = found[:, column : column + weights.shape[1]]
+            part = totals[:, column : column + weights.shape[1]]
             part[:] = merge(part, weights[at + ((tree - 1) << self.depth) if self.complete else at])
-        return found
+        return totals
 
 
 def _ordered(x: Expr, wide: DType, nan_first: bool) -> Expr:
@@ -237,14 +237,14 @@ class _Masks:
 
 @loops
 def _evaluate(out: Scripted, walks: Scripted, masks: Scripted, rows: Scripted, start: float) -> None:
-    for block in parallel((rows + (ROWS - 1)) // ROWS):
-        first = block * ROWS
-        end = min(first + ROWS, rows)
+    for block in parallel((rows + (BLOCK_ROWS - 1)) // BLOCK_ROWS):
+        first = block * BLOCK_ROWS
+        end = min(first + BLOCK_ROWS, rows)
         for r in range(first, end):
             for k in range(out.shape[1]):
                 out[r, k] = start
         if masks is not None:
-            if end - first >= FEW:
+            if end - first >= MIN_MASK_ROWS:
                 _mask(out, masks, first, end)
             else:
                 _walk(out, walks, first, end)
@@ -255,16 +255,16 @@ def _evaluate(out: Scripted, walks: Scripted, masks: Scripted, rows: Scripted, s
 @loops
 def _walk(out: Scripted, walks: Scripted, first: Scripted, end: Scripted) -> None:
     """Walk all trees, group by group: a group stays in L1 for all rows of a block."""
-    for group in range(walks.roots.shape[0] // GROUP):
+    for group in range(walks.roots.shape[0] // GROUP_TREES):
         for r in range(first, end):
-            at = array(GROUP, dtype=DType.I64)
-            for u in tuple(range(GROUP)):
-                at[u] = walks.start(group * GROUP + u)
+            at = array(GROUP_TREES, dtype=DType.I64)
+            for u in tuple(range(GROUP_TREES)):
+                at[u] = walks.start(group * GROUP_TREES + u)
             for _ in range(walks.depth(group)):
-                for t in tuple(range(GROUP)):
-                    at[t] = walks.next(r, group * GROUP + t, at[t])
-            for u in tuple(range(GROUP)):
-                tree = group * GROUP + u
+                for t in tuple(range(GROUP_TREES)):
+                    at[t] = walks.next(r, group * GROUP_TREES + t, at[t])
+            for u in tuple(range(GROUP_TREES)):
+                tree = group * GROUP_TREES + u
                 _add(out, walks.leaves, r, walks.leaf(tree, at[u]), tree)
 
 
@@ -273,7 +273,7 @@ def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: S
     """Add the weights of a leaf to the results of a row; the fixed order of trees keeps sums equal to the bit."""
     width = leaves.weights.shape[1]
     column = 0 if width == out.shape[1] else leaves.columns[tree]
-    if width <= UNROLLED:
+    if width <= MAX_UNROLLED_WEIGHTS:
         for k in tuple(range(width)):
             out[row, column + k] = leaves.one(out, row, column + k, leaves.weights[leaf, k])
     else:
@@ -285,25 +285,25 @@ def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: S
 def _mask(out: Scripted, masks: Scripted, first: Scripted, end: Scripted) -> None:
     """Test all nodes of each tree on the rows of a block, in vectors: a local copy holds the features transposed."""
     wide = masks.keys.dtype
-    block = array(masks.keys.shape[1], ROWS, dtype=wide)
+    block = array(masks.keys.shape[1], BLOCK_ROWS, dtype=wide)
     for r in range(first, end):
         for f in range(masks.keys.shape[1]):
             block[f, r - first] = masks.keys[r, f]
-    leaf = array(ROWS, dtype=DType.I32)
+    leaf = array(BLOCK_ROWS, dtype=DType.I32)
     for tree in range(masks.starts.shape[0] - 1):
-        left = array(ROWS, dtype=DType.I32)
-        for v in lanes(ROWS):
+        left = array(BLOCK_ROWS, dtype=DType.I32)
+        for v in lanes(BLOCK_ROWS):
             left[v] = -1
         start: Scripted = cast(masks.starts[tree], DType.I64)
         end_of: Scripted = cast(masks.starts[tree + 1], DType.I64)
         for node in range(start, end_of):
             feature = cast(masks.features[node], DType.I64)
-            for v in lanes(ROWS):
+            for v in lanes(BLOCK_ROWS):
                 left[v] = _excluded(block[feature, v], masks.thresholds[node], left[v], masks.bits[node])
-        for v in lanes(ROWS):
+        for v in lanes(BLOCK_ROWS):
             leaf[v] = _lowest_bit(left[v])
         for r in range(first, end):
-            place = tree * MASK_LEAVES + cast(leaf[r - first], DType.I64)
+            place = tree * MAX_MASK_LEAVES + cast(leaf[r - first], DType.I64)
             _add(out, masks.leaves, r, place, tree)
 
 

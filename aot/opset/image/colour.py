@@ -44,23 +44,23 @@ class FromPlanes(ComputeOp):
     planes = 2  # number of planes, unless one tensor holds all
 
     def infer(self, y: Operand, u: Operand | None = None, v: Operand | None = None) -> TensorType:
-        given = [p for p in (y, u, v) if p is not None]
-        if len(given) not in (1, self.planes):
-            raise ShapeError(f"{self.type}: 1 or {self.planes} planes, got {len(given)}")
-        if any(p.rank != 4 or p.dtype is not y.dtype for p in given):
-            types = ", ".join(str(p.type) for p in given)
+        inputs = [p for p in (y, u, v) if p is not None]
+        if len(inputs) not in (1, self.planes):
+            raise ShapeError(f"{self.type}: 1 or {self.planes} planes, got {len(inputs)}")
+        if any(p.rank != 4 or p.dtype is not y.dtype for p in inputs):
+            types = ", ".join(str(p.type) for p in inputs)
             raise ShapeError(f"{self.type}: planes have rank 4 and one type, got {types}")
-        height = y.shape[1] if len(given) > 1 else simplify(y.shape[1] * 2 // 3)
+        height = y.shape[1] if len(inputs) > 1 else simplify(y.shape[1] * 2 // 3)
         return TensorType(y.dtype, (y.shape[0], height, y.shape[2], 3))
 
     def conditions(self, y: Operand, u: Operand | None = None, v: Operand | None = None) -> Sequence[Condition]:
         n, height, width, channels = y.shape
-        found = [(channels, 1, "the first plane has one channel"), (simplify(width % 2), 0, "the width must be even")]
+        rules = [(channels, 1, "the first plane has one channel"), (simplify(width % 2), 0, "the width must be even")]
         if u is None:
-            return [*found, (simplify(height % 3), 0, "the height must be a multiple of 3")]
+            return [*rules, (simplify(height % 3), 0, "the height must be a multiple of 3")]
         wanted = (n, simplify(height // 2), simplify(width // 2), 2 if self.planes == 2 else 1)
         pairs = [c for p in (u, v) if p is not None for c in alike("planes must fit each other", p.shape, wanted)]
-        return [*found, (simplify(height % 2), 0, "the height must be even"), *pairs]
+        return [*rules, (simplify(height % 2), 0, "the height must be even"), *pairs]
 
     def compute(self, out: TensorType, y: Input, u: Input | None = None, v: Input | None = None) -> Element:
         height, width = out.shape[1:3]

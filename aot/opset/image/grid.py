@@ -1,4 +1,4 @@
-"""GridSample: an image read at places that are data."""
+"""GridSample: an image sampled at data-dependent coordinates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from codegen.ir.loops import Buffer, Expr, Var, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-CUBIC = -0.75  # the `a` of Keys' cubic convolution
-MANY = 8  # least number of channels that fill vectors
-FAR = 1e9  # limit of places: beyond any image, and sums with it stay exact integers
+CUBIC_COEFFICIENT = -0.75  # the `a` of Keys' cubic convolution
+MIN_VECTOR_CHANNELS = 8  # least number of channels that fill vectors
+MAX_POSITION = 1e9  # limit of places: beyond any image, and sums with it stay exact integers
 
 Pixel = Callable[[Expr, Expr], Expr]
 
@@ -86,14 +86,14 @@ class GridSample(LoopOp):
         taps = {SampleMode.NEAREST: 1, SampleMode.BILINEAR: 4, SampleMode.BICUBIC: 16}[self.mode]
         size, places = height * width, grid[1] * grid[2] * taps
         small = not (isinstance(size, int) and isinstance(places, int)) or size <= places
-        return isinstance(channels, int) and channels >= MANY and small
+        return isinstance(channels, int) and channels >= MIN_VECTOR_CHANNELS and small
 
     def _place(self, coordinate: Expr, extent: Dim) -> Expr:
-        """Map a coordinate from -1..1 to pixels, within `FAR`."""
+        """Map a coordinate from -1..1 to pixels, within `MAX_POSITION`."""
         size = cast(as_expr(extent, DType.I64), coordinate.dtype)
         corner = (coordinate + 1.0) * (size - 1.0) if self.align_corners else (coordinate + 1.0) * size - 1.0
-        found = corner / 2.0
-        return prim("min", prim("max", found, -FAR), FAR)
+        position = corner / 2.0
+        return prim("min", prim("max", position, -MAX_POSITION), MAX_POSITION)
 
     def _pixel(self, read: Pixel, extents: Shape, row: Expr, column: Expr) -> Expr:
         height, width = extents
@@ -153,12 +153,12 @@ class GridSample(LoopOp):
             valid &= (i >= 0) & (i < n)
             places.append(np.clip(i, 0, n - 1))
         batch = np.expand_dims(np.arange(image.shape[0], dtype=np.int64), (1, 2))
-        found = np.moveaxis(image[batch, :, places[0], places[1]], -1, 1)
-        return np.where(valid[:, None], found, np.zeros((), image.dtype))
+        pixels = np.moveaxis(image[batch, :, places[0], places[1]], -1, 1)
+        return np.where(valid[:, None], pixels, np.zeros((), image.dtype))
 
 
 def _index(place: Expr) -> Expr:
-    """Convert a whole number within `FAR` by way of 32 bits, for which every target has vector instructions."""
+    """Convert a whole number within `MAX_POSITION` by way of 32 bits, which every target can convert in vectors."""
     return cast(cast(place, DType.I32), DType.I64)
 
 
@@ -183,7 +183,7 @@ def _weighted(y: Expr, x: Expr, cubic: bool, pixel: Pixel) -> Expr:
 
 def _cubic(s: Expr) -> list[Expr]:
     """Return the weights of the pixels at -1, 0, 1, 2 for a place at distance s after pixel 0."""
-    a = CUBIC
+    a = CUBIC_COEFFICIENT
 
     def near(d: Expr) -> Expr:
         return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
@@ -199,7 +199,7 @@ def _linear(s: Array) -> tuple[Array, ...]:
 
 
 def _keys(s: Array) -> tuple[Array, ...]:
-    a, t = CUBIC, 1 - s
+    a, t = CUBIC_COEFFICIENT, 1 - s
     outer = [a * d * (1 - d) ** 2 for d in (s, t)]
     inner = [1 + d * d * ((a + 2) * d - (a + 3)) for d in (s, t)]
     return outer[0], inner[0], inner[1], outer[1]

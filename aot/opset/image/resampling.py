@@ -76,14 +76,14 @@ def place_of(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -
     if isinstance(p, int) and isinstance(q, int) and isinstance(r, int):
         g = math.gcd(p, q, r) or 1
         p, q, r = p // g, q // g, r // g
-    if _may_stay(kind, n, m, ratio):
-        kept = prim("eq", as_expr(n, DType.I64), m)
-        p, q, r = (simplify(select(kept, own, v)) for own, v in ((1, p), (0, q), (1, r)))
+    if _can_stay(kind, n, m, ratio):
+        unchanged = prim("eq", as_expr(n, DType.I64), m)
+        p, q, r = (simplify(select(unchanged, own, v)) for own, v in ((1, p), (0, q), (1, r)))
     return Place(p, q, r, n, m)
 
 
-def _may_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> bool:
-    """True if a dynamic size may turn out unchanged while the formula would move its elements."""
+def _can_stay(kind: Coordinates, n: Dim, m: Dim, ratio: tuple[int, int] | None) -> bool:
+    """True if a dynamic size may equal the input's while the formula would move its elements."""
     if isinstance(n, int) and isinstance(m, int):
         return False
     if ratio is None:
@@ -126,7 +126,7 @@ class Resampling:
 
     def matrices(self, x: Array, sizes: Array | None, weights: Callable[[Array, int, bool], Array]) -> list[Array]:
         """Return `weights(coordinates, n, smaller)` for each axis, for references."""
-        found: list[Array] = []
+        matrices: list[Array] = []
         for k, a in enumerate(self.axes):
             n = x.shape[a]
             m = int(sizes[k]) if sizes is not None and not self.scales else 0
@@ -134,8 +134,8 @@ class Resampling:
             m = m or n * up // down
             stays = np.arange(n, dtype=np.float64)
             at = stays if m == n else coordinates(self.coordinate_transformation_mode, n, m, up, down)
-            found.append(weights(at, n, up < down))
-        return found
+            matrices.append(weights(at, n, up < down))
+        return matrices
 
 
 @op()

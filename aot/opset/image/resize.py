@@ -38,10 +38,10 @@ from aot.opset.movement.shape import volume
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-CUBIC = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
-PILLOW = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
-BYTES = (DType.U8, DType.I8)
-LARGEST = (1 << 31) - 1  # elements of an axis
+CUBIC_MODES = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
+PILLOW_MODES = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
+BYTE_TYPES = (DType.U8, DType.I8)
+MAX_AXIS_SIZE = (1 << 31) - 1  # elements of an axis
 
 
 class ShapeFrom(StrEnum):
@@ -53,22 +53,22 @@ class ShapeFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An Interpolate with sizes, or exact fractions for scales; sizes from `late` (dynamic) scales are symbols."""
+    """An Interpolate with sizes, or exact fractions for scales; sizes from dynamic scales are symbols."""
 
     axes: tuple[int, ...]
     sizes: Shape
     scales: tuple[tuple[int, int], ...]
     begins: tuple[int, ...]
     ends: tuple[int, ...]
-    late: bool = False
+    is_dynamic: bool = False
 
-    def shape(self, given: Sequence[Dim]) -> Shape:
+    def shape(self, shape: Sequence[Dim]) -> Shape:
         """Return the output's shape."""
-        found = [simplify(n + b + e) for n, b, e in zip(given, self.begins, self.ends, strict=True)]
+        padded = [simplify(n + b + e) for n, b, e in zip(shape, self.begins, self.ends, strict=True)]
         for k, a in enumerate(self.axes):
             up, down = self.scales[k] if self.scales else (1, 1)
-            found[a] = simplify(found[a] * up // down) if self.scales else self.sizes[k]
-        return tuple(found)
+            padded[a] = simplify(padded[a] * up // down) if self.scales else self.sizes[k]
+        return tuple(padded)
 
     @property
     def flat_scales(self) -> tuple[int, ...]:
@@ -87,7 +87,7 @@ class Interpolation(DecomposedOp, ABC):
     pads_end: tuple[int, ...] = ()
 
     @property
-    def antialiased(self) -> bool:
+    def is_antialiased(self) -> bool:
         return self.antialias
 
     @abstractmethod
@@ -102,8 +102,8 @@ class Interpolation(DecomposedOp, ABC):
         chosen = tuple(axis_of(a, x.rank, "Interpolate") for a in axes)
         wanted = sizes.dims("Interpolate: sizes") if sizes is not None else ()
         fractions: tuple[tuple[int, int], ...] = ()
-        late = scales is not None and scales.value is None
-        if scales is not None and late:  # `decompose` computes the sizes
+        is_dynamic = scales is not None and scales.value is None
+        if scales is not None and is_dynamic:  # `decompose` computes the sizes
             count = volume(scales.shape)
             wanted = tuple(fresh(self, f"d{k}", None, x, scales) for k in range(count if isinstance(count, int) else 0))
         elif scales is not None:
@@ -114,7 +114,7 @@ class Interpolation(DecomposedOp, ABC):
         if any(up <= 0 for up, _ in fractions):
             raise ShapeError(f"Interpolate: scales must be positive, got {[u / d for u, d in fractions]}")
         begins, ends = (tuple(p[: x.rank]) + (0,) * (x.rank - len(p)) for p in (self.pads_begin, self.pads_end))
-        return Plan(chosen, wanted, fractions, begins, ends, late)
+        return Plan(chosen, wanted, fractions, begins, ends, is_dynamic)
 
     def infer(self, x: Operand, *inputs: Operand | None) -> TensorType:
         return TensorType(x.dtype, self.plan(x, *inputs).shape(x.shape))
@@ -124,26 +124,26 @@ class Interpolation(DecomposedOp, ABC):
         plan = self.plan(*operands)  # type: ignore[arg-type]
         if any(plan.begins) or any(plan.ends):
             x = build.Pad(x, numbers(build, plan.begins), numbers(build, plan.ends), 0)
-        if plan.late or (self._tabular and not self._by_constants(plan, x.shape)):
-            wanted = inputs[0] if plan.sizes and not plan.late else self.scales(*inputs)
+        if plan.is_dynamic or (self._has_many_taps and not self._has_constant_weights(plan, x.shape)):
+            wanted = inputs[0] if plan.sizes and not plan.is_dynamic else self.scales(*inputs)
             assert wanted is not None
             return self._at_run_time(build, x, plan, wanted)
-        if self._by_tables(plan, x.type):
+        if self._needs_tables(plan, x.type):
             return self._tables(build, x, plan)
-        made, sizes = self._resampling(plan), None
+        resampling, sizes = self._resampling(plan), None
         if not plan.scales:
             sizes = inputs[0]
             if all(isinstance(n, int) for n in plan.sizes):
                 sizes = numbers(build, (n for n in plan.sizes if isinstance(n, int)))
-        return build(made, x, sizes) if sizes is not None else build(made, x)
+        return build(resampling, x, sizes) if sizes is not None else build(resampling, x)
 
     @property
-    def _tabular(self) -> bool:
+    def _has_many_taps(self) -> bool:
         """True for modes that may weight many neighbours."""
-        return self.mode in PILLOW or (self.mode is Mode.LINEAR and self.antialiased)
+        return self.mode in PILLOW_MODES or (self.mode is Mode.LINEAR and self.is_antialiased)
 
     @staticmethod
-    def _by_constants(plan: Plan, shape: Shape) -> bool:
+    def _has_constant_weights(plan: Plan, shape: Shape) -> bool:
         """True if the weights of all axes are known at compile time."""
         return all(isinstance(n, int) for n in (*plan.sizes, *(shape[a] for a in plan.axes)))
 
@@ -153,24 +153,28 @@ class Interpolation(DecomposedOp, ABC):
 
     def _at_run_time(self, build: Builder, x: OutPort, plan: Plan, wanted: OutPort) -> OutPort:
         """Build weights that the inference computes, in f64."""
-        dtype, sized = x.type.dtype, not plan.late and not plan.scales
-        if plan.late:
+        dtype, sized = x.type.dtype, not plan.is_dynamic and not plan.scales
+        if plan.is_dynamic:
             wanted = self._checked(build, wanted)
         elif sized and wanted.value is None:
             demand = Within(operation="Interpolate", rule="sizes must be positive")
-            wanted = build(demand, wanted, build.const(1, wanted.type.dtype), build.const(LARGEST, wanted.type.dtype))
+            wanted = build(
+                demand, wanted, build.const(1, wanted.type.dtype), build.const(MAX_AXIS_SIZE, wanted.type.dtype)
+            )
         axes = axes_of(build, x, plan.axes, wanted, sized, None, single=True)
         kind, rounding, coefficient = self.kind()
-        place, mode, steep = kind.value, "cubic" if self.mode in CUBIC else "linear", None
-        if self.mode in PILLOW:
+        place, mode, steep = kind.value, "cubic" if self.mode in CUBIC_MODES else "linear", None
+        if self.mode in PILLOW_MODES:
             place = Coordinates.HALF_PIXEL.value
             axes = [replace(a, scale=build.Divide(a.made, a.extent)) for a in axes]
-        elif self._tabular:
+        elif self._has_many_taps:
             smaller = reduce(build.LogicalOr, (build.Less(a.scale, 1.0) for a in axes))
             steep = partial(_steepness, build, smaller)
         mode = "nearest" if self.mode is Mode.NEAREST else mode
-        how = Sampling(mode, place, rounding.value, coefficient, self._tabular, False, 0.0, inside=True, steep=steep)
-        rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW and dtype in BYTES else [axes]
+        how = Sampling(
+            mode, place, rounding.value, coefficient, self._has_many_taps, False, 0.0, inside=True, steep=steep
+        )
+        rounds = [[a] for a in reversed(axes)] if self.mode in PILLOW_MODES and dtype in BYTE_TYPES else [axes]
         total = x
         for some in rounds:
             total = resampled(build, total, some, how)
@@ -193,11 +197,11 @@ class Interpolation(DecomposedOp, ABC):
         mode = Mode.CUBIC if self.mode is Mode.CUBIC else Mode.LINEAR
         return WeightedResize(plan.axes, kind, plan.flat_scales, mode, coefficient)
 
-    def _by_tables(self, plan: Plan, x: TensorType) -> bool:
+    def _needs_tables(self, plan: Plan, x: TensorType) -> bool:
         """True if elements may depend on many neighbours."""
-        if self.mode in PILLOW:
+        if self.mode in PILLOW_MODES:
             return True
-        return self.mode is Mode.LINEAR and self.antialiased and self._shrinks(plan, x.shape)
+        return self.mode is Mode.LINEAR and self.is_antialiased and self._shrinks(plan, x.shape)
 
     def _shrinks(self, plan: Plan, shape: Shape) -> bool:
         if plan.scales:
@@ -208,19 +212,19 @@ class Interpolation(DecomposedOp, ABC):
     def _matrices(self, plan: Plan, shape: tuple[int, ...]) -> list[Weights]:
         """Return weights for the axes of a padded input, for modes with many neighbours."""
         kind, _, coefficient = self.kind()
-        found: list[Weights] = []
+        matrices: list[Weights] = []
         for k, a in enumerate(plan.axes):
             n = shape[a]
             size = plan.sizes[k] if plan.sizes else n * plan.scales[k][0] // plan.scales[k][1]
             assert isinstance(size, int), "sizes are numbers here"
             up, down = plan.scales[k] if plan.scales else (size, n)
-            if self.mode in PILLOW:
-                found.append(pillow(self.mode, n, size, coefficient))
+            if self.mode in PILLOW_MODES:
+                matrices.append(pillow(self.mode, n, size, coefficient))
             elif size == n:
-                found.append(np.eye(n))
+                matrices.append(np.eye(n))
             else:
-                found.append(linear(coordinates(kind, n, size, up, down), n, up / down))
-        return found
+                matrices.append(linear(coordinates(kind, n, size, up, down), n, up / down))
+        return matrices
 
     def _tables(self, build: Builder, x: OutPort, plan: Plan) -> OutPort:
         dtype = x.type.dtype
@@ -236,7 +240,7 @@ class Interpolation(DecomposedOp, ABC):
             near = build.Gather(total, build.const(places, DType.I64), numbers(build, [a]))
             weights = build.const(shares.reshape(*shares.shape, *[1] * (len(shape) - a - 1)), wide)
             total = build.ReduceSum(build.Multiply(near, weights), numbers(build, [a + 1]))
-            if self.mode in PILLOW and dtype in BYTES:
+            if self.mode in PILLOW_MODES and dtype in BYTE_TYPES:
                 total = _rounded(build, total, dtype)
         return narrowed(build, total if dtype.is_float else _rounded(build, total, dtype), dtype)
 
@@ -244,11 +248,11 @@ class Interpolation(DecomposedOp, ABC):
         operands = [None if a is None else Operand(TensorType(DType.I64, a.shape), a) for a in (x, *inputs)]
         plan = self.plan(*operands)  # type: ignore[arg-type]
         padded = np.pad(x, list(zip(plan.begins, plan.ends, strict=True)))
-        if self._by_tables(plan, TensorType(DType.I64, padded.shape)):
-            found = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
-            if self.mode not in PILLOW or x.dtype.itemsize > 1:
-                return applied(padded, plan.axes, [m for _, m in found])
-            for a, matrix in sorted(found, key=lambda pair: -pair[0]):  # bytes are rounded after each axis
+        if self._needs_tables(plan, TensorType(DType.I64, padded.shape)):
+            matrices = list(zip(plan.axes, self._matrices(plan, padded.shape), strict=True))
+            if self.mode not in PILLOW_MODES or x.dtype.itemsize > 1:
+                return applied(padded, plan.axes, [m for _, m in matrices])
+            for a, matrix in sorted(matrices, key=lambda pair: -pair[0]):  # bytes are rounded after each axis
                 padded = applied(padded, [a], [matrix])
             return padded
         return self._resampling(plan).reference(padded, np.array(plan.sizes) if plan.sizes else None)
@@ -311,7 +315,7 @@ class Interpolate_4(ModernInterpolation):
 
 @op("opset1", type="Interpolate")
 class Interpolate_1(Interpolation):
-    """Interpolate with inputs data and sizes along `axes`. Without `align_corners`, element i lies at i / scale.
+    """Interpolate with inputs data and sizes along `axes`. Without `align_corners`, element i is at i / scale.
 
     `antialias` has no formula in this version, and no effect.
     """
@@ -322,7 +326,7 @@ class Interpolate_1(Interpolation):
     align_corners: bool = True
 
     @property
-    def antialiased(self) -> bool:
+    def is_antialiased(self) -> bool:
         return False
 
     def kind(self) -> tuple[Coordinates, Rounding, float]:

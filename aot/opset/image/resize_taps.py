@@ -66,25 +66,25 @@ def axes_of(
     scaling; otherwise a scale is a size divided by its extent.
     `single`: sizes are rounded down from products that are only as exact as f32, so that 10 times 0.7 is 7.
     """
-    found = list[Axis]()
+    result = list[Axis]()
     for i, a in enumerate(axes):
         extent, value = (_scalar(build, p, k) for p, k in ((_dims(build, x, [a]), 0), (wanted, i)))
         start, end = (build.const(v, DType.F64) for v in (0.0, 1.0))
         if roi is not None:
             start, end = _scalar(build, roi, i), _scalar(build, roi, i + len(axes))
         if by_size:
-            made, scale = value, build.Divide(value, extent) if common is None else _scalar(build, common, 0)
+            target, scale = value, build.Divide(value, extent) if common is None else _scalar(build, common, 0)
         else:
             part = build.Multiply(build.Multiply(value, extent), build.Subtract(end, start))
-            made = build.Floor(build.Multiply(part, 1 + 2.0**-23) if single else build.Add(part, 1e-9))
+            target = build.Floor(build.Multiply(part, 1 + 2.0**-23) if single else build.Add(part, 1e-9))
             scale = value
-        if roi is None and _is(made, extent) and _is(scale, 1.0):
+        if roi is None and _is_equal(target, extent) and _is_equal(scale, 1.0):
             continue
-        found.append(Axis(a, extent, made, scale, start, end))
-    return found
+        result.append(Axis(a, extent, target, scale, start, end))
+    return result
 
 
-def _is(p: OutPort, other: OutPort | float) -> bool:
+def _is_equal(p: OutPort, other: OutPort | float) -> bool:
     value = other.value if isinstance(other, OutPort) else other
     return p.value is not None and value is not None and float(p.value) == float(value)
 
@@ -125,8 +125,8 @@ def resampled(build: Builder, x: OutPort, axes: Sequence[Axis], how: Sampling) -
 def _where(build: Builder, a: Axis, how: Sampling) -> OutPort:
     """Return the position of each output element in the input."""
     at = narrowed(build, _indices(build, narrowed(build, a.made, DType.I64)), DType.F64)
-    found = _moved(build, a, at, how)
-    return build.Select(build.Equal(a.made, a.extent), at, found) if how.inside else found
+    positions = _moved(build, a, at, how)
+    return build.Select(build.Equal(a.made, a.extent), at, positions) if how.inside else positions
 
 
 def _moved(build: Builder, a: Axis, at: OutPort, how: Sampling) -> OutPort:
@@ -170,7 +170,7 @@ def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tu
         scale = min(float(a.scale.value), 1.0)
     floor = build.Floor(where)
     rest = build.Subtract(where, floor)
-    found: list[tuple[OutPort, OutPort]] = []
+    neighbours: list[tuple[OutPort, OutPort]] = []
     first = int(np.floor(-reach / scale)) + 1
     for step in range(first, 2 - first):
         distance = build.Multiply(build.Abs(build.Subtract(rest, float(step))), scale)
@@ -179,11 +179,11 @@ def _taps(build: Builder, a: Axis, where: OutPort, how: Sampling) -> Iterator[tu
         if how.exclude_outside:
             held = build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, last))
             weight = build.Select(held, weight, _like(build, 0, weight))
-        found.append((place, weight))
-    total = found[0][1]
-    for _, weight in found[1:]:
+        neighbours.append((place, weight))
+    total = neighbours[0][1]
+    for _, weight in neighbours[1:]:
         total = build.Add(total, weight)
-    for place, weight in found:
+    for place, weight in neighbours:
         yield inside(place), build.Divide(weight, total)
 
 
@@ -224,8 +224,8 @@ def _product(build: Builder, x: OutPort, a: Axis, weight: OutPort) -> OutPort:
     rank = x.type.rank
     order = [*(i for i in range(rank) if i != a.axis), a.axis]
     rows = build.Transpose(x, numbers(build, order))
-    found = build.MatMul(rows, narrowed(build, weight, x.type.dtype), transpose_b=True)
-    return build.Transpose(found, numbers(build, np.argsort(order).tolist()))
+    product = build.MatMul(rows, narrowed(build, weight, x.type.dtype), transpose_b=True)
+    return build.Transpose(product, numbers(build, np.argsort(order).tolist()))
 
 
 def _indices(build: Builder, count: OutPort) -> OutPort:

@@ -69,16 +69,16 @@ def nearest(x: Weights, rounding: Rounding, n: int, smaller: bool) -> NDArray[np
     """Return the indices of the nearest elements."""
     match rounding:
         case Rounding.ROUND_PREFER_FLOOR:
-            found = np.ceil(x - 0.5)
+            indices = np.ceil(x - 0.5)
         case Rounding.ROUND_PREFER_CEIL:
-            found = np.floor(x + 0.5)
+            indices = np.floor(x + 0.5)
         case Rounding.FLOOR:
-            found = np.floor(x)
+            indices = np.floor(x)
         case Rounding.CEIL:
-            found = np.ceil(x)
+            indices = np.ceil(x)
         case Rounding.SIMPLE:
-            found = np.ceil(x) if smaller else np.trunc(x)
-    return np.clip(found, 0, n - 1).astype(np.int64)
+            indices = np.ceil(x) if smaller else np.trunc(x)
+    return np.clip(indices, 0, n - 1).astype(np.int64)
 
 
 def linear(x: Weights, n: int, steepness: float = 1.0) -> Weights:
@@ -92,11 +92,11 @@ def linear(x: Weights, n: int, steepness: float = 1.0) -> Weights:
 def cubic(x: Weights, n: int, a: float) -> Weights:
     """Return weights of four elements; those outside of the input take the value of the border."""
     first = np.floor(x)
-    found = np.zeros((len(x), n))
+    weights = np.zeros((len(x), n))
     for k in range(-1, 3):
         place = np.clip(first + k, 0, n - 1).astype(np.int64)
-        np.add.at(found, (np.arange(len(x)), place), _cubic_kernel(x - first - k, a))
-    return found
+        np.add.at(weights, (np.arange(len(x)), place), _cubic_kernel(x - first - k, a))
+    return weights
 
 
 def _cubic_kernel(x: Weights, a: float) -> Weights:
@@ -111,14 +111,14 @@ def pillow(mode: Mode, n: int, m: int, a: float) -> Weights:
     ratio = n / m
     wide = max(ratio, 1.0)
     reach = wide * (1.0 if mode is Mode.BILINEAR_PILLOW else 2.0)
-    found = np.zeros((m, n))
+    weights = np.zeros((m, n))
     for i in range(m):
         center = (i + 0.5) * ratio
         low, high = max(int(center - reach + 0.5), 0), min(int(center + reach + 0.5), n)
         x = (np.arange(low, high, dtype=np.float64) - center + 0.5) / wide
         shares = np.maximum(0.0, 1 - np.abs(x)) if mode is Mode.BILINEAR_PILLOW else _cubic_kernel(x, a)
-        found[i, low:high] = shares / shares.sum()
-    return found
+        weights[i, low:high] = shares / shares.sum()
+    return weights
 
 
 def taps(matrix: Weights) -> tuple[NDArray[np.int64], Weights]:

@@ -205,23 +205,23 @@ def _given(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) 
     for name, values in zip(names, (sizes, low, high), strict=True):
         known = [v for v in values if isinstance(v, int)]
         if len(values) != x.rank or differs(values[0], name == "block_shape") or min(known, default=0) < 0:
-            found = [dim_text(v) for v in values]
-            raise ShapeError(f"{what}: {name} has one entry a dimension and none for the batch, got {found}")
+            texts = [dim_text(v) for v in values]
+            raise ShapeError(f"{what}: {name} has one entry a dimension and none for the batch, got {texts}")
     return sizes, low, high
 
 
 def _whole_blocks(x: Operand, block: Operand, begin: Operand, end: Operand, what: str) -> list[Condition]:
     """Return conditions on dynamic entries: blocks are not empty, nothing negative is added or cut off."""
-    found: list[Condition] = []
+    rules: list[Condition] = []
     for name, values in zip(("block_shape", "begin", "end"), _given(x, block, begin, end, what), strict=True):
         least = int(name == "block_shape")
-        found += [(v, least, f"{name} must be {least} for the batch") for v in values[:1] if not isinstance(v, int)]
-        found += [at_least(f"{name} must be at least {least}", v, least) for v in values[1:] if not isinstance(v, int)]
-    return found
+        rules += [(v, least, f"{name} must be {least} for the batch") for v in values[:1] if not isinstance(v, int)]
+        rules += [at_least(f"{name} must be at least {least}", v, least) for v in values[1:] if not isinstance(v, int)]
+    return rules
 
 
 class PatchPad(StrEnum):
-    """Padding: none, or enough for ceil(extent / stride) patches, with an odd remainder at the end or the beginning."""
+    """Padding: none, or enough for ceil(extent / stride) patches, with an odd remainder at the end or at the start."""
 
     VALID = "valid"
     SAME_UPPER = "same_upper"

@@ -20,7 +20,7 @@ from runtime.errors import ShapeError
 class Col2Im(ComputeOp):
     """out[n, c, y, x] = sum of columns[n, (c, kh, kw), (i, j)] over the patches (i, j) whose element (kh, kw) is there.
 
-    Element k of patch i lies at i stride + k dilation - pad.
+    Element k of patch i is at i stride + k dilation - pad.
     """
 
     elements = Elements.NUMBER
@@ -51,15 +51,15 @@ class Col2Im(ComputeOp):
 
     def _counts(self, sizes: tuple[Dim, ...], taps: tuple[int, ...]) -> list[Dim]:
         """Return the number of patches along each axis."""
-        found: list[Dim] = []
+        counts: list[Dim] = []
         for n, k, s, d, low, high in zip(
             sizes, taps, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True
         ):
             room = n + (low + high - (k - 1) * d - 1)
             if isinstance(room, int) and room < 0:
                 raise ShapeError(f"Col2Im: a patch does not fit into {dim_text(n)} elements and its padding")
-            found.append(room // s + 1)
-        return found
+            counts.append(room // s + 1)
+        return counts
 
     def compute(self, out: TensorType, x: Input, size: Input, kernel: Input) -> Element:
         taps = kernel.operand().ints("Col2Im: kernel size")
@@ -99,5 +99,5 @@ class Col2Im(ComputeOp):
                 slice(z, z + (columns - 1) * self.strides[1] + 1, self.strides[1]),
             )
             image[(..., *places)] += parts[:, :, h, w]
-        found = image[:, :, top : top + height, left : left + width].astype(x.dtype)
-        return found if x.ndim == 3 else found[0]
+        cropped = image[:, :, top : top + height, left : left + width].astype(x.dtype)
+        return cropped if x.ndim == 3 else cropped[0]

@@ -19,7 +19,7 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-ROW = 128  # elements of a row that are summed at once
+COLUMNS_AT_ONCE = 128  # elements of a row that are summed at once
 
 
 class Bag(StrEnum):
@@ -44,8 +44,8 @@ def _rows(table: Array, indices: Array) -> Array:
 
 def _paired(indices: Operand, *others: Operand | None) -> list[Condition]:
     """Return the conditions that weights and segments have one entry for each index."""
-    given = [o.shape for o in others if o is not None]
-    return [c for shape in given for c in alike("there is one for each index", shape, indices.shape)]
+    shapes = [o.shape for o in others if o is not None]
+    return [c for shape in shapes for c in alike("there is one for each index", shape, indices.shape)]
 
 
 def _check_bags(what: str, table: Operand, indices: Operand, weights: Operand | None, rank: int) -> None:
@@ -64,12 +64,12 @@ class PackedBags(ComputeOp):
     elements = Elements.NUMBER
 
     @property
-    def mean(self) -> bool:
+    def is_mean(self) -> bool:
         return getattr(self, "reduction", Bag.SUM) is Bag.MEAN
 
     def infer(self, table: Operand, indices: Operand, weights: Operand | None = None) -> TensorType:
         _check_bags(self.type, table, indices, weights, 2)
-        if weights is not None and self.mean:
+        if weights is not None and self.is_mean:
             raise ShapeError(f"{self.type}: the mean has no weights, got {weights.type}")
         return TensorType(table.dtype, (indices.shape[0], *table.shape[1:]))
 
@@ -82,7 +82,9 @@ class PackedBags(ComputeOp):
             row = cast(indices(b, j), DType.I64)
             value = guarded(table(row, *rest), [(row, table.shape[0])])
             total = Reduce("add", (j,), value if weights is None else value * weights(b, j))
-            return prim("div", total, cast(as_expr(indices.shape[1], DType.I64), total.dtype)) if self.mean else total
+            return (
+                prim("div", total, cast(as_expr(indices.shape[1], DType.I64), total.dtype)) if self.is_mean else total
+            )
 
         return element
 
@@ -90,7 +92,7 @@ class PackedBags(ComputeOp):
         rows = _rows(table, indices)
         if weights is not None:
             rows = rows * weights.reshape(weights.shape + (1,) * (table.ndim - 1))
-        return (rows.mean(1) if self.mean else rows.sum(1)).astype(table.dtype)
+        return (rows.mean(1) if self.is_mean else rows.sum(1)).astype(table.dtype)
 
 
 @op("opset3")
@@ -118,7 +120,7 @@ def _one_bag(
 ) -> None:
     """Compute `bag`: number, first entry, last + 1. An empty one is row `default`, or zeros if that is negative."""
     size = volume(row)
-    width = min(size, ROW) if isinstance(size, int) else 1
+    width = min(size, COLUMNS_AT_ONCE) if isinstance(size, int) else 1
     for part in range(size // max(width, 1)):
         _columns(out, table, indices, weights, bag, default, (row, part * width, width), mean)
     if width > 1 and size % width:
@@ -191,7 +193,7 @@ class OffsetBags(LoopOp):
     elements = Elements.NUMBER
 
     @property
-    def mean(self) -> bool:
+    def is_mean(self) -> bool:
         return getattr(self, "reduction", Bag.SUM) is Bag.MEAN
 
     def infer(
@@ -205,7 +207,7 @@ class OffsetBags(LoopOp):
         _check_bags(self.type, table, indices, weights, 1)
         if offsets.rank != 1:
             raise ShapeError(f"{self.type}: offsets must have rank 1, got {offsets.type}")
-        if weights is not None and self.mean:
+        if weights is not None and self.is_mean:
             raise ShapeError(f"{self.type}: the mean has no weights, got {weights.type}")
         return TensorType(table.dtype, (offsets.shape[0], *table.shape[1:]))
 
@@ -230,14 +232,14 @@ class OffsetBags(LoopOp):
     ) -> tuple[Work, ...]:
         buffers = [None if i is None else i.buffer for i in (default, weights)]
         sizes = (offsets.shape[0], indices.shape[0], table.shape[1:])
-        return (_offset_bags(outs[0], table.buffer, indices.buffer, offsets.buffer, *buffers, sizes, self.mean),)
+        return (_offset_bags(outs[0], table.buffer, indices.buffer, offsets.buffer, *buffers, sizes, self.is_mean),)
 
     def reference(
         self, table: Array, indices: Array, offsets: Array, default: Array | None = None, weights: Array | None = None
     ) -> Array:
         starts = [max(0, min(int(o), len(indices))) for o in offsets]
         segments = [np.arange(a, b) for a, b in pairwise([*starts, len(indices)])]
-        return _summed(table, indices, segments, default, weights, self.mean)
+        return _summed(table, indices, segments, default, weights, self.is_mean)
 
 
 def _summed(

@@ -39,14 +39,14 @@ def wrapped(index: Expr, extent: Dim) -> Expr:
 
 
 def guarded(value: Expr, places: list[tuple[Expr, Dim]]) -> Expr:
-    """Return `value`, or 0 if a place lies outside of its extent; then nothing of `value` is read."""
+    """Return `value`, or 0 if a place is outside of its extent; then `value` is not evaluated."""
     for place, extent in places:
         value = prim("within", place, as_expr(extent, DType.I64), value, 0)
     return value
 
 
-def all_inside(indices: Input, extent: Dim) -> bool:
-    """True if the indices are constants that lie inside, none of them negative."""
+def is_inside(indices: Input, extent: Dim) -> bool:
+    """True if the indices are constants in range, none of them negative."""
     known = indices.value
     if known is None or known.dtype == object or not isinstance(extent, int):
         return False
@@ -66,11 +66,11 @@ def _picked(data: Array, indices: Array, along: int) -> Array:
     places, valid = inside(indices, data.shape[along])
     if not data.shape[along]:
         return np.zeros((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
-    found = np.take(data, places, along)
+    values = np.take(data, places, along)
     if valid.all():
-        return found
+        return values
     keep = valid.reshape(*[1] * along, *valid.shape, *[1] * (data.ndim - along - 1))
-    return np.where(keep, found, np.zeros((), data.dtype))
+    return np.where(keep, values, np.zeros((), data.dtype))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Gathering(ComputeOp):
         def element(*index: Expr) -> Expr:
             raw = indices(*index[:shared], *index[along : along + width])
             before, after = index[:along], index[along + width :]
-            if all_inside(indices, extent):
+            if is_inside(indices, extent):
                 return data(*before, cast(raw, DType.I64), *after)
             place = wrapped(raw, extent)
             return guarded(data(*before, place, *after), [(place, extent)])
@@ -131,7 +131,7 @@ class Gathering(ComputeOp):
 
 @op("opset8")
 class Gather(Gathering):
-    """Slices of data along an axis; negative indices count from the end; `batch_dims` dimensions go together."""
+    """Slices along an axis; negative indices count from the end; the first `batch_dims` dimensions are common."""
 
     batch_dims: int = 0
 
@@ -258,8 +258,8 @@ class GatherND_5(GatheringND):
         return lambda *index: self.picked(data, indices, (*unravel(index[0], batch), *index[1:]))
 
     def reference(self, data: Array, indices: Array) -> Array:
-        found, shared = self.gathered(data, indices), self.batch_dims
-        return found.reshape(-1, *found.shape[shared:]) if shared > 1 else found
+        values, shared = self.gathered(data, indices), self.batch_dims
+        return values.reshape(-1, *values.shape[shared:]) if shared > 1 else values
 
 
 @op("opset1")
@@ -272,8 +272,8 @@ class GatherTree(LoopOp):
         if steps.rank != 3 or parents.rank != 3:
             raise ShapeError(f"GatherTree: inputs must have rank 3, got {steps.rank} and {parents.rank}")
         if any(o.dtype is not steps.dtype for o in (parents, lengths, end)):
-            given = ", ".join(o.dtype.value for o in (steps, parents, lengths, end))
-            raise ShapeError(f"GatherTree: element types differ: {given}")
+            types = ", ".join(o.dtype.value for o in (steps, parents, lengths, end))
+            raise ShapeError(f"GatherTree: element types differ: {types}")
         return steps.type
 
     def conditions(self, steps: Operand, parents: Operand, lengths: Operand, end: Operand) -> Sequence[Condition]:
@@ -336,7 +336,7 @@ def _trace(
 
 
 class NegativeIndices(StrEnum):
-    """Meaning of an index below 0: no place, or one counted from the end."""
+    """Meaning of a negative index: out of range, or counted from the end."""
 
     IGNORE_NEGATIVE = "ignore_negative"
     NORMALIZE = "normalize"

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.build import Builder
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.graph import OutPort
 from aot.ir.op import (
     ComputeOp,
@@ -34,12 +34,12 @@ from runtime.abi import DType
 from runtime.errors import ShapeError
 
 
-def _is(k: Dim, place: int) -> Expr:
+def _equals(k: Dim, place: int) -> Expr:
     """Return 1 if k is `place`, else 0."""
     return select(prim("eq", as_expr(k, DType.I64), place), 1, 0)
 
 
-def _may_be_below_zero(n: Dim) -> bool:
+def _can_be_negative(n: Dim) -> bool:
     return n < 0 if isinstance(n, int) else bounds(normal(n, {}))[0] < 0
 
 
@@ -47,10 +47,10 @@ def _chosen(shape: Shape, k: Dim) -> Dim:
     """Return shape[k]; k may be dynamic."""
     if isinstance(k, int):
         return shape[k]
-    found = as_expr(shape[0], DType.I64)
+    size = as_expr(shape[0], DType.I64)
     for d, n in enumerate(shape[1:], 1):
-        found = select(prim("eq", k, d), n, found)
-    return simplify(found)
+        size = select(prim("eq", k, d), n, size)
+    return simplify(size)
 
 
 @op("opset1")
@@ -62,19 +62,19 @@ class Transpose(ViewOp):
 
     @staticmethod
     def _order(x: Operand, order: Operand) -> tuple[Dim, ...]:
-        found = order.dims("Transpose: order") or tuple(reversed(range(x.rank)))
-        known = [k for k in found if isinstance(k, int)]
-        if len(found) != x.rank or len({*known}.intersection(range(x.rank))) != len(known):
-            got = [dim_text(k) for k in found]
+        dims = order.dims("Transpose: order") or tuple(reversed(range(x.rank)))
+        known = [k for k in dims if isinstance(k, int)]
+        if len(dims) != x.rank or len({*known}.intersection(range(x.rank))) != len(known):
+            got = [dim_text(k) for k in dims]
             raise ShapeError(f"Transpose: order is a permutation of {x.rank} dimensions, got {got}")
-        return found
+        return dims
 
     def conditions(self, x: Operand, order: Operand) -> Sequence[Condition]:
         """Return the conditions that a data-dependent order is a permutation, which keeps the number of elements."""
         places = self._order(x, order)
         if all(isinstance(k, int) for k in places):
             return ()
-        named = [sum((_is(k, d) for k in places), start=Const(0)) for d in range(x.rank)]
+        named = [sum((_equals(k, d) for k in places), start=Const(0)) for d in range(x.rank)]
         rule = f"order must be a permutation of {x.rank} dimensions"
         return [*((n, 1, rule) for n in named), (volume(self.infer(x, order).shape), volume(x.shape), rule)]
 
@@ -86,7 +86,7 @@ class Transpose(ViewOp):
 
         def index(*at: Expr) -> tuple[Expr, ...]:
             turns = range(x.rank)
-            return tuple(sum((_is(places[k], d) * at[k] for k in turns), start=Const(0)) for d in turns)
+            return tuple(sum((_equals(places[k], d) * at[k] for k in turns), start=Const(0)) for d in turns)
 
         return (whole(outs[0], index),)
 
@@ -123,14 +123,14 @@ class Concat(ViewOp):
 
     def pieces(self, outs: tuple[TensorType, ...], *xs: Operand) -> tuple[Piece, ...]:
         axis = axis_of(self.axis, xs[0].rank, "Concat")
-        made: list[Piece] = []
+        pieces: list[Piece] = []
         place: Dim = 0
         for n, x in enumerate(xs):
             start: list[Dim] = [0] * x.rank
             start[axis] = place
-            made.append(Piece(n, tuple(start), x.shape, same))
+            pieces.append(Piece(n, tuple(start), x.shape, same))
             place = place + x.shape[axis]
-        return tuple(made)
+        return tuple(pieces)
 
     def reference(self, *xs: Array) -> Array:
         return np.concatenate(xs, self.axis)
@@ -151,14 +151,14 @@ class _Parts(ViewOp, ABC):
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, axis: Operand, *rest: Operand) -> tuple[Piece, ...]:
         k = self._axis(x, axis)
-        made: list[Piece] = []
+        pieces: list[Piece] = []
         at: Dim = 0
         for n, out in enumerate(outs):
             offsets: list[Dim] = [0] * x.rank
             offsets[k] = at
-            made.append(whole(out, shifted(offsets), output=n))
+            pieces.append(whole(out, shifted(offsets), output=n))
             at = at + out.shape[k]
-        return tuple(made)
+        return tuple(pieces)
 
 
 @op("opset1")
@@ -189,7 +189,7 @@ class VariadicSplit(_Parts):
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
         size = x.shape[axis]
         wanted = self._lengths(size, rest[0])
-        return [prim("min", as_expr(n, DType.I64), size) if may_be_negative(n) else n for n in wanted]
+        return [prim("min", as_expr(n, DType.I64), size) if can_be_negative(n) else n for n in wanted]
 
     @staticmethod
     def _lengths(size: Dim, lengths: Operand) -> list[Dim]:
@@ -202,14 +202,14 @@ class VariadicSplit(_Parts):
         if open_:
             wanted[open_[0]] = simplify(size - total)
             return wanted
-        return [select(prim("eq", n, -1), size - total + n, n) if may_be_negative(n) else n for n in wanted]
+        return [select(prim("eq", n, -1), size - total + n, n) if can_be_negative(n) else n for n in wanted]
 
     def conditions(self, x: Operand, axis: Operand, lengths: Operand) -> Sequence[Condition]:
         size = x.shape[self._axis(x, axis)]
         wanted = self._lengths(size, lengths)
         total: Dim = simplify(sum(wanted, start=0))
         parts = f"lengths of the {len(wanted)} parts must"
-        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if _may_be_below_zero(n)]
+        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if _can_be_negative(n)]
         return [*signs, (total, size, f"{parts} add up to the dimension")]
 
     def reference(self, x: Array, axis: Array, lengths: Array) -> tuple[Array, ...]:
@@ -237,12 +237,12 @@ class Reverse(ViewOp):
         self._axes(x.rank, axes.ints("Reverse: axes"))
         return x.type
 
-    def _axes(self, rank: int, given: tuple[int, ...]) -> set[int]:
+    def _axes(self, rank: int, axes: tuple[int, ...]) -> set[int]:
         if self.mode is ReverseMode.MASK:
-            if len(given) != rank:
-                raise ShapeError(f"Reverse: the mask has one entry a dimension, got {len(given)} for rank {rank}")
-            return {k for k, on in enumerate(given) if on}
-        return {axis_of(a, rank, "Reverse") for a in given}
+            if len(axes) != rank:
+                raise ShapeError(f"Reverse: the mask has one entry a dimension, got {len(axes)} for rank {rank}")
+            return {k for k, on in enumerate(axes) if on}
+        return {axis_of(a, rank, "Reverse") for a in axes}
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand, axes: Operand) -> tuple[Piece, ...]:
         turned = self._axes(x.rank, axes.ints("Reverse: axes"))
@@ -372,11 +372,11 @@ class RolledAt(ComputeOp):
         step: Dim = min(size - 1, 1) if isinstance(size, int) else prim("min", size - 1, 1)  # 0: one shift for all axes
 
         def element(*at: Expr) -> Expr:
-            found = list(at)
+            index = list(at)
             for n, k in enumerate(self.axes):
                 by = shift(*([] if shift.rank == 0 else [as_expr(step * n, DType.I64)]))
-                found[k] = (found[k] - cast(by, DType.I64)) % x.shape[k]
-            return x(*found)
+                index[k] = (index[k] - cast(by, DType.I64)) % x.shape[k]
+            return x(*index)
 
         return element
 

@@ -48,10 +48,10 @@ class Combination(StrEnum):
     MEAN = "mean"
 
 
-NUMBERS = {"sum": "add", "sub": "sub", "prod": "mul", "min": "min", "max": "max", "mean": "add"}
-BOOLEANS = {"sum": "or", "sub": "xor", "prod": "and", "min": "and", "max": "or"}
+NUMBER_REDUCTIONS = {"sum": "add", "sub": "sub", "prod": "mul", "min": "min", "max": "max", "mean": "add"}
+BOOLEAN_REDUCTIONS = {"sum": "or", "sub": "xor", "prod": "and", "min": "and", "max": "or"}
 UFUNCS = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "mean": np.add}
-LOGICAL = {
+LOGICAL_UFUNCS = {
     "sum": np.logical_or,
     "sub": np.logical_xor,
     "prod": np.logical_and,
@@ -63,7 +63,7 @@ LOGICAL = {
 def combined(how: Combination, old: Expr, new: Expr) -> Expr:
     if how is Combination.NONE:
         return new
-    return prim((BOOLEANS if old.dtype is DType.BOOL else NUMBERS)[how], old, new)
+    return prim((BOOLEAN_REDUCTIONS if old.dtype is DType.BOOL else NUMBER_REDUCTIONS)[how], old, new)
 
 
 def copied(out: Buffer, x: Input) -> Definition:
@@ -81,7 +81,7 @@ def put(out: Array, at: tuple[int | slice, ...], update: Array, how: str) -> Non
     if how == "none":
         out[at] = update
     else:
-        out[at] = (LOGICAL if out.dtype == np.bool_ else UFUNCS)[how](out[at], update)
+        out[at] = (LOGICAL_UFUNCS if out.dtype == np.bool_ else UFUNCS)[how](out[at], update)
 
 
 @op("opset3")
@@ -170,7 +170,9 @@ class ScatterElementsUpdate(LoopOp):
         count = dense("count", *data.shape, space=Space.ARENA, dtype=DType.I32)
         works: list[Work] = [copied(out, data)]
         if fresh:
-            works.append(_filled(out, *places, *shapes, identity(NUMBERS[self.reduction], data.dtype.compute)))
+            works.append(
+                _filled(out, *places, *shapes, identity(NUMBER_REDUCTIONS[self.reduction], data.dtype.compute))
+            )
         if self.reduction is Combination.MEAN:
             works.append(_filled(count, *places, *shapes, int(self.use_init_val)))
         works.append(_elements(out, count, *places, updates.buffer, *shapes, self.reduction))
@@ -366,12 +368,12 @@ class SliceScatter(ComputeOp):
         where = axes.ints("SliceScatter: axes") if axes is not None else tuple(range(len(low)))
         if not len(low) == len(high) == len(by) == len(where):
             counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
-            raise ShapeError(f"SliceScatter: starts, stops, steps and axes must be as many, got {counts}")
-        found: dict[int, tuple[Dim, Dim, int]] = {}
+            raise ShapeError(f"SliceScatter: starts, stops, steps and axes must have equal lengths, got {counts}")
+        parts: dict[int, tuple[Dim, Dim, int]] = {}
         for a, start, stop, step in zip(where, low, high, by, strict=True):
             k = axis_of(a, data.rank, "SliceScatter")
-            found[k] = *range_of(data.shape[k], start, stop, step, "SliceScatter"), step
-        return found
+            parts[k] = *range_of(data.shape[k], start, stop, step, "SliceScatter"), step
+        return parts
 
     def compute(self, out: TensorType, data: Input, updates: Input, *bounds: Input | None) -> Element:
         parts = self._parts(data.operand(), *(None if b is None else b.operand() for b in bounds))

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, axis_of, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.opset.base.index_maps import reshaped, whole
@@ -47,7 +47,7 @@ class Reshape(Renaming):
                     raise ShapeError(f"Reshape: 0 copies an input dimension, got position {k} of rank {x.rank}")
                 wanted[k] = x.shape[k]
                 copied.add(k)
-            elif may_be_negative(n) and self.special_zero and k < x.rank:
+            elif can_be_negative(n) and self.special_zero and k < x.rank:
                 wanted[k] = select(prim("eq", n, 0), x.shape[k], n)
         return TensorType(x.dtype, self._completed(x.shape, wanted, copied))
 
@@ -64,7 +64,7 @@ class Reshape(Renaming):
             raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
         total = volume(n for k, n in enumerate(shape) if k not in copied)
         rest = volume(n for k, n in enumerate(wanted) if k not in open_ and k not in copied)
-        unknown = [k for k, n in enumerate(wanted) if may_be_negative(n)] if not open_ else []
+        unknown = [k for k, n in enumerate(wanted) if can_be_negative(n)] if not open_ else []
         if unknown:  # any one of them may be -1, and then none of the others is
             others = {k: volume(n for i, n in enumerate(wanted) if i != k and i not in copied) for k in unknown}
             for k, other in others.items():
@@ -78,9 +78,9 @@ class Reshape(Renaming):
         return tuple(wanted)
 
     def reference(self, x: Array, target: Array) -> Array:
-        given = [int(n) for n in target.reshape(-1)]
-        copied = {k for k, n in enumerate(given) if n == 0 and self.special_zero}
-        wanted = [x.shape[k] if k in copied else n for k, n in enumerate(given)]
+        sizes = [int(n) for n in target.reshape(-1)]
+        copied = {k for k, n in enumerate(sizes) if n == 0 and self.special_zero}
+        wanted = [x.shape[k] if k in copied else n for k, n in enumerate(sizes)]
         if -1 in wanted:
             left = math.prod(n for k, n in enumerate(x.shape) if k not in copied)
             rest = math.prod(n for k, n in enumerate(wanted) if k not in copied and n != -1)
@@ -173,10 +173,10 @@ class ShapeOf(ComputeOp):
 
     def compute(self, out: TensorType, x: Input) -> Element:
         def element(i: Expr) -> Expr:
-            found: Expr = Const(0)
+            size: Expr = Const(0)
             for k, n in enumerate(x.shape):
-                found = select(prim("eq", i, k), n, found)
-            return cast(found, self.output_type)
+                size = select(prim("eq", i, k), n, size)
+            return cast(size, self.output_type)
 
         return element
 

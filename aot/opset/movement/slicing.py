@@ -1,4 +1,4 @@
-"""Slice and StridedSlice."""
+"""Slice and StridedSlice: parts of a tensor by bounds and steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.op import Condition, Op, Operand, Piece, ViewOp, axis_of, in_range, op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.index_maps import same, whole
@@ -17,8 +17,8 @@ from codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-LONGEST = 1 << 48  # upper bound of any dimension
-FAR = 1 << 31  # bounds this far from 0 are open ends
+MAX_SIZE = 1 << 48  # upper bound of any dimension
+OPEN_BOUND = 1 << 31  # bounds this far from 0 are open ends
 
 
 def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
@@ -28,14 +28,14 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
     A dynamic step must not be 0, which the condition `not_zero` checks.
     """
     if not isinstance(step, int):
-        step = prim("max", prim("min", step, LONGEST), -LONGEST)
+        step = prim("max", prim("min", step, MAX_SIZE), -MAX_SIZE)
         up, down = (_any_range(n, start, stop, step, forward) for forward in (True, False))
         first, count = (select(prim("gt", step, 0), a, b) for a, b in zip(up, down, strict=True))
         return first, count
     if step == 0:
         raise ShapeError(f"{what}: steps are not 0, got 0")
-    step = max(-LONGEST, min(step, LONGEST))
-    if any(b is not None and not isinstance(b, int) and may_be_negative(b) for b in (start, stop)):
+    step = max(-MAX_SIZE, min(step, MAX_SIZE))
+    if any(b is not None and not isinstance(b, int) and can_be_negative(b) for b in (start, stop)):
         return _any_range(n, start, stop, step, step > 0)
     if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
         first, last, by = slice(start, stop, step).indices(n)
@@ -44,8 +44,8 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
     if step < 0:
         if (start is None or _is_far(start)) and (stop is None or _is_far(stop)):
             return n - 1, (n + (-step - 1)) // -step
-        first = _bound_of_backward(n, FAR if start is None else start, 0)
-        last = _bound_of_backward(n, -FAR if stop is None else stop, -1)
+        first = _bound_of_backward(n, OPEN_BOUND if start is None else start, 0)
+        last = _bound_of_backward(n, -OPEN_BOUND if stop is None else stop, -1)
         return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
     low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
     count = (high - low + (step - 1)) // step
@@ -75,24 +75,24 @@ def _held(n: Dim, bound: Dim, low: Dim, high: Dim) -> Expr:
 
 
 def _is_far(bound: Dim) -> bool:
-    return isinstance(bound, int) and not -FAR < bound < FAR
+    return isinstance(bound, int) and not -OPEN_BOUND < bound < OPEN_BOUND
 
 
 def _bound(n: Dim, bound: Dim) -> Dim:
     """Clamp a bound of a positive step to 0..n."""
     if isinstance(bound, int):
-        if bound >= FAR:
+        if bound >= OPEN_BOUND:
             return n
         if bound < 0:
-            return 0 if bound <= -FAR else prim("max", n + bound, 0)
+            return 0 if bound <= -OPEN_BOUND else prim("max", n + bound, 0)
         return bound if bound == 0 else prim("min", n, bound)
-    return prim("min", n, bound) if _may_exceed(bound, n) else bound
+    return prim("min", n, bound) if _can_exceed(bound, n) else bound
 
 
-def _may_exceed(bound: Expr, n: Dim) -> bool:
-    """True if a bound that depends on the size `n` alone is not known to lie within it.
+def _can_exceed(bound: Expr, n: Dim) -> bool:
+    """True if a bound that depends on the size `n` alone is not known to be within it.
 
-    A bound that depends on other sizes is assumed to lie within, which is checked at run time; this keeps sizes simple.
+    A bound that depends on other sizes is assumed to be within, which is checked at run time; this keeps sizes simple.
     """
     if isinstance(n, int) or not variables(bound) <= variables(n) or bounds(normal(n - bound, {}))[0] >= 0:
         return False
@@ -108,11 +108,11 @@ def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
     last = as_expr(n - 1, DType.I64)
     if not isinstance(bound, int):
         return prim("min", bound, last)
-    if bound >= FAR:
+    if bound >= OPEN_BOUND:
         return last
     if bound >= 0:
         return prim("min", last, bound)
-    if bound <= -FAR:
+    if bound <= -OPEN_BOUND:
         return least if least < 0 else prim("min", last, least)
     held = prim("max", as_expr(n + bound, DType.I64), least)
     return held if least < 0 else prim("min", last, held)
@@ -139,7 +139,7 @@ class Slice(ViewOp):
         where = axes.dims("Slice: axes") if axes is not None else tuple(range(len(low)))
         if not len(low) == len(high) == len(by) == len(where):
             counts = f"{len(low)}, {len(high)}, {len(by)} and {len(where)}"
-            raise ShapeError(f"Slice: starts, stops, steps and axes must be as many, got {counts}")
+            raise ShapeError(f"Slice: starts, stops, steps and axes must have equal lengths, got {counts}")
         firsts: list[Dim] = [0] * x.rank
         strides: list[Dim] = [1] * x.rank
         counts = list(x.shape)
@@ -160,8 +160,8 @@ class Slice(ViewOp):
         if axes is None:
             return steps
         rule = f"axes are {-x.rank} to {x.rank - 1}"
-        late = [a for a in axes.dims("Slice: axes") if isinstance(a, Expr)]
-        return [*steps, *(in_range(rule, a, -x.rank, x.rank - 1) for a in late)]
+        dynamic = [a for a in axes.dims("Slice: axes") if isinstance(a, Expr)]
+        return [*steps, *(in_range(rule, a, -x.rank, x.rank - 1) for a in dynamic)]
 
     def infer(self, x: Operand, *bounds: Operand | None) -> TensorType:
         return TensorType(x.dtype, tuple(self._parts(x, *bounds)[1]))
@@ -192,15 +192,15 @@ class StridedSlice(ViewOp):
     shrink_axis_mask: tuple[int, ...] = ()
     ellipsis_mask: tuple[int, ...] = ()
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         masks: dict[str, tuple[int, ...]] = dict(vars(self))
         size = max(map(len, masks.values()))
         return replace(self, **{name: mask + (0,) * (size - len(mask)) for name, mask in masks.items()})
 
     def _entries(self, rank: int, count: int) -> list[tuple[int, int]]:
         """Return (entry, dimension) for each dimension that an entry slices; new axes and the ellipsis have none."""
-        new = [self._on(self.new_axis_mask, k) and not self._on(self.ellipsis_mask, k) for k in range(count)]
-        dots = next((k for k in range(count) if self._on(self.ellipsis_mask, k)), count)
+        new = [self._is_set(self.new_axis_mask, k) and not self._is_set(self.ellipsis_mask, k) for k in range(count)]
+        dots = next((k for k in range(count) if self._is_set(self.ellipsis_mask, k)), count)
         left = [k for k in range(dots) if not new[k]]
         right = [k for k in range(dots + 1, count) if not new[k]]
         if len(left) + len(right) > rank:
@@ -208,7 +208,7 @@ class StridedSlice(ViewOp):
         return [*((k, d) for d, k in enumerate(left)), *((k, rank - len(right) + d) for d, k in enumerate(right))]
 
     @staticmethod
-    def _on(mask: tuple[int, ...], k: int) -> bool:
+    def _is_set(mask: tuple[int, ...], k: int) -> bool:
         return k < len(mask) and bool(mask[k])
 
     def _plan(
@@ -223,14 +223,14 @@ class StridedSlice(ViewOp):
         gone: set[int] = set()
         entries = self._entries(x.rank, len(low))
         for k, d in entries:
-            if self._on(self.shrink_axis_mask, k):
+            if self._is_set(self.shrink_axis_mask, k):
                 first, _ = range_of(x.shape[d], low[k], None, 1, "StridedSlice")
-                inside = isinstance(low[k], int) or not may_be_negative(low[k])
+                inside = isinstance(low[k], int) or not can_be_negative(low[k])
                 firsts[d] = first if inside else prim("min", as_expr(first, DType.I64), x.shape[d] - 1)
                 gone.add(d)
                 continue
-            start = None if self._on(self.begin_mask, k) else low[k]
-            stop = None if self._on(self.end_mask, k) else high[k]
+            start = None if self._is_set(self.begin_mask, k) else low[k]
+            stop = None if self._is_set(self.end_mask, k) else high[k]
             firsts[d], counts[d] = range_of(x.shape[d], start, stop, by[k], "StridedSlice")
             steps[d] = by[k]
         axes = self._axes(x.rank, len(low), entries, gone)
@@ -242,7 +242,7 @@ class StridedSlice(ViewOp):
         axes: list[int | None] = []
         following = 0
         for k in range(count):
-            if self._on(self.ellipsis_mask, k):
+            if self._is_set(self.ellipsis_mask, k):
                 until = min((d for e, d in entries if e > k), default=rank)
                 axes += list(range(following, until))
                 following = until
@@ -259,14 +259,14 @@ class StridedSlice(ViewOp):
         """Require indices in range if index or dimension is dynamic, and dynamic steps other than 0."""
         low = begin.dims("StridedSlice: begin")
         by = strides.dims("StridedSlice: strides") if strides is not None else ()
-        found: list[Condition] = []
+        rules: list[Condition] = []
         for k, d in self._entries(x.rank, len(low)):
-            if not self._on(self.shrink_axis_mask, k):
-                found += not_zero(by[k]) if k < len(by) else []
+            if not self._is_set(self.shrink_axis_mask, k):
+                rules += not_zero(by[k]) if k < len(by) else []
             elif not isinstance(low[k], int) or not isinstance(x.shape[d], int):
                 n = x.shape[d]
-                found.append(in_range(f"an index of dimension {d} is one of {dim_text(n)}", low[k], -n, n - 1))
-        return found
+                rules.append(in_range(f"an index of dimension {d} is one of {dim_text(n)}", low[k], -n, n - 1))
+        return rules
 
     def infer(self, x: Operand, begin: Operand, end: Operand, strides: Operand | None = None) -> TensorType:
         return TensorType(x.dtype, tuple(self._plan(x, begin, end, strides)[2]))
@@ -288,15 +288,15 @@ class StridedSlice(ViewOp):
         index: list[object] = []
         dims = dict(self._entries(x.ndim, begin.size))
         for k, (low, high, step) in enumerate(zip(begin.reshape(-1), end.reshape(-1), by, strict=True)):
-            if self._on(self.ellipsis_mask, k):
+            if self._is_set(self.ellipsis_mask, k):
                 index.append(Ellipsis)
-            elif self._on(self.new_axis_mask, k):
+            elif self._is_set(self.new_axis_mask, k):
                 index.append(None)
-            elif self._on(self.shrink_axis_mask, k):
+            elif self._is_set(self.shrink_axis_mask, k):
                 index.append(int(low))
             else:
-                start = None if self._on(self.begin_mask, k) else int(low)
-                stop = None if self._on(self.end_mask, k) else int(high)
+                start = None if self._is_set(self.begin_mask, k) else int(low)
+                stop = None if self._is_set(self.end_mask, k) else int(high)
                 index.append(python_slice(x.shape[dims[k]], start, stop, int(step)))
         return np.asarray(x[tuple(index)])  # type: ignore[index]
 

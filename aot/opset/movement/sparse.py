@@ -34,8 +34,8 @@ class SparseFillEmptyRows(DecomposedOp):
     def decompose(
         self, build: Builder, values: OutPort, shape: OutPort, indices: OutPort, default: OutPort
     ) -> tuple[OutPort, ...]:
-        made = build.node(SparseFillWithin(), values, shape, indices, default, outputs=4)
-        places, filled, empty, count = made.out_ports().values()
+        within = build.node(SparseFillWithin(), values, shape, indices, default, outputs=4)
+        places, filled, empty, count = within.out_ports().values()
         return build(Prefix(0), places, count), build(Prefix(0), filled, count), empty
 
     def reference(self, values: Array, shape: Array, indices: Array, default: Array) -> tuple[Array, ...]:
@@ -52,8 +52,8 @@ class SparseFillWithin(LoopOp):
 
     def infer(self, values: Operand, shape: Operand, indices: Operand, default: Operand) -> tuple[TensorType, ...]:
         if values.rank != 1 or indices.rank != 2:
-            found = f"{values.type} and {indices.type}"
-            raise ShapeError(f"SparseFillEmptyRows: values [M] and indices [M, 2], got {found}")
+            types = f"{values.type} and {indices.type}"
+            raise ShapeError(f"SparseFillEmptyRows: values [M] and indices [M, 2], got {types}")
         rows = shape.dims("SparseFillEmptyRows: shape")[0]
         most = values.shape[0] + rows
         single = TensorType(DType.I64, ())

@@ -73,8 +73,8 @@ class ScaledDotProductAttention(DecomposedOp):
     @staticmethod
     def _scale(build: Builder, q: OutPort, scale: OutPort | None) -> OutPort:
         if scale is not None:
-            given = widened(build, scale)
-            return given if given.type.rank == 0 else reshaped(build, given, ())
+            factor = widened(build, scale)
+            return factor if factor.type.rank == 0 else reshaped(build, factor, ())
         depth = q.shape[-1]
         if isinstance(depth, int):
             return build.const(1 / np.sqrt(depth), q.type.dtype)

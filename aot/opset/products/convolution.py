@@ -30,7 +30,7 @@ from codegen.ir.loops import Expr
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-CHANNELS = "channels of data and weights must be equal"
+CHANNELS_RULE = "channels of data and weights must be equal"
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,15 @@ class Convolution(Windowed, ComputeOp):
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
 
     def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
-        return [(x.shape[1], w.shape[1], CHANNELS), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
+        return [(x.shape[1], w.shape[1], CHANNELS_RULE), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
 
     def compute(self, out: TensorType, x: Input, w: Input) -> Element:
-        found = self.windows(x.shape[2:], w.shape[2:])
+        geometry = self.windows(x.shape[2:], w.shape[2:])
         ic, ks = reduction_axis("ic", w.shape[1]), kernel_axes(w.shape[2:])
 
         def element(n: Expr, o: Expr, *at: Expr) -> Expr:
-            places = [found.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-            return reduce_over("add", (ic, *ks), found.read(x, (n, ic), places) * w(o, ic, *ks))
+            places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+            return reduce_over("add", (ic, *ks), geometry.read(x, (n, ic), places) * w(o, ic, *ks))
 
         return element
 
@@ -85,18 +85,18 @@ class GroupConvolution(Windowed, ComputeOp):
         return TensorType(x.dtype, (x.shape[0], w.shape[0] * w.shape[1], *counts))
 
     def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
-        found = self.windows(x.shape[2:], w.shape[3:])
-        return [(x.shape[1], simplify(w.shape[0] * w.shape[2]), CHANNELS), *found.fitting()]
+        geometry = self.windows(x.shape[2:], w.shape[3:])
+        return [(x.shape[1], simplify(w.shape[0] * w.shape[2]), CHANNELS_RULE), *geometry.fitting()]
 
     def compute(self, out: TensorType, x: Input, w: Input) -> Element:
-        found = self.windows(x.shape[2:], w.shape[3:])
+        geometry = self.windows(x.shape[2:], w.shape[3:])
         oc, icg = w.shape[1:3]
         ic, ks = reduction_axis("ic", icg), kernel_axes(w.shape[3:])
 
         def element(n: Expr, c: Expr, *at: Expr) -> Expr:
             group = c // oc
-            places = [found.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-            value = found.read(x, (n, group * icg + ic), places)
+            places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+            value = geometry.read(x, (n, group * icg + ic), places)
             return reduce_over("add", (ic, *ks), value * w(group, c % oc, ic, *ks))
 
         return element
@@ -127,26 +127,26 @@ class BinaryConvolution(Windowed, DecomposedOp):
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
 
     def conditions(self, x: Operand, w: Operand) -> Sequence[Condition]:
-        return [(x.shape[1], w.shape[1], CHANNELS), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
+        return [(x.shape[1], w.shape[1], CHANNELS_RULE), *self.windows(x.shape[2:], w.shape[2:]).fitting()]
 
     def decompose(self, build: Builder, x: OutPort, w: OutPort) -> OutPort:
         wide = x.type.dtype.compute if x.type.dtype.is_float else DType.F32
         one, minus = build.const(1.0, wide), build.const(-1.0, wide)
         signs = build.Select(build.Greater(x, build.const(0, x.type.dtype)), one, minus)
         weights = build.Select(build.Greater(build.Convert(w, destination_type=wide), build.const(0, wide)), one, minus)
-        found = self.windows(x.shape[2:], w.shape[2:])
+        geometry = self.windows(x.shape[2:], w.shape[2:])
         plain = Convolution(self.strides, self.pads_begin, self.pads_end, self.dilations, self.auto_pad)
-        if self.pad_value and found.padded:
-            begin, end = ([_known(self.type, n) for n in pads] for pads in (found.before, found.after))
+        if self.pad_value and geometry.is_padded:
+            begin, end = ([_known(self.type, n) for n in pads] for pads in (geometry.before, geometry.after))
             pads = (build.const([0, 0, *p], DType.I64) for p in (begin, end))
             signs = build.Pad(signs, *pads, build.const(self.pad_value, wide))
             plain = Convolution(self.strides, dilations=self.dilations, auto_pad=AutoPad.VALID)
         return build.Convert(build(plain, signs, weights), destination_type=x.type.dtype)
 
     def reference(self, x: Array, w: Array) -> Array:
-        found = self.windows(x.shape[2:], w.shape[2:])
-        signs = pad_spatial(np.where(x > 0, 1.0, -1.0), found.padding(found.sizes), self.pad_value)
-        within = Windows(signs.shape[2:], found.kernel, found.strides, found.dilations, (0, 0), (0, 0))
+        geometry = self.windows(x.shape[2:], w.shape[2:])
+        signs = pad_spatial(np.where(x > 0, 1.0, -1.0), geometry.padding(geometry.sizes), self.pad_value)
+        within = Windows(signs.shape[2:], geometry.kernel, geometry.strides, geometry.dilations, (0, 0), (0, 0))
         return converted(convolve(within, signs, np.where(w != 0, 1.0, -1.0)[None]), dtype_of(x))
 
 
@@ -166,16 +166,16 @@ def check_data(what: str, x: Operand, w: Operand, weight_rank: int) -> None:
         raise ShapeError(f"{what}: the weights' rank must be {weight_rank}, got {w.rank}")
 
 
-def convolve(found: Windows, x: Array, w: Array) -> Array:
+def convolve(geometry: Windows, x: Array, w: Array) -> Array:
     """Convolve data [N, G * IC, ...] by weights [G, OC, IC, kernel...], for references, in f64 or wrapping i64."""
     groups, oc, ic = w.shape[:3]
-    counts = found.sizes
+    counts = geometry.sizes
     wide = accumulator(x.dtype)
-    padded = pad_spatial(x, found.padding(counts), 0).astype(wide)
+    padded = pad_spatial(x, geometry.padding(counts), 0).astype(wide)
     padded = padded.reshape(x.shape[0], groups, ic, *padded.shape[2:])
     total = np.zeros((x.shape[0], groups, oc, *counts), wide)
     for k in np.ndindex(*w.shape[3:]):
-        window, weights = padded[(..., *found.slices(counts, k))], w[(slice(None),) * 3 + k].astype(wide)
+        window, weights = padded[(..., *geometry.slices(counts, k))], w[(slice(None),) * 3 + k].astype(wide)
         total += np.einsum("ngi...,goi->ngo...", window, weights)
     return total.reshape(x.shape[0], groups * oc, *counts).astype(x.dtype)
 

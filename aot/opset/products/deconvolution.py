@@ -16,8 +16,8 @@ import numpy as np
 
 from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
-from aot.opset.products.convolution import CHANNELS, Windowed, accumulator, check_data
-from aot.opset.products.pool_windows import SPATIAL, AutoPad, entries, larger, reduce_over, reduction_axis
+from aot.opset.products.convolution import CHANNELS_RULE, Windowed, accumulator, check_data
+from aot.opset.products.pool_windows import AXIS_NAMES, AutoPad, entries, larger, reduce_over, reduction_axis
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Expr, Var, as_expr, prim, select
 from runtime.abi import DType
@@ -90,7 +90,7 @@ class Transposed(Windowed):
         explicit = self.auto_pad in (AutoPad.EXPLICIT, AutoPad.NOTSET)
         begin = entries(self.type, "pads_begin", self.pads_begin if explicit else (), rank, 0)
         end = entries(self.type, "pads_end", self.pads_end if explicit else (), rank, 0)
-        found: list[Spread] = []
+        spreads: list[Spread] = []
         for a, (n, k, s, d) in enumerate(zip(extents, kernel, strides, dilations, strict=True)):
             full = (n - 1) * s + (k - 1) * d + 1 + extra[a]
             before: Dim = begin[a]
@@ -99,16 +99,16 @@ class Transposed(Windowed):
                 count = wanted[a]
                 total = larger(simplify(full - count), 0)
                 before = total - total // 2 if self.auto_pad is AutoPad.SAME_UPPER else total // 2
-            found.append(Spread(n, k, s, d, simplify(before), simplify(count)))
-        return tuple(found)
+            spreads.append(Spread(n, k, s, d, simplify(before), simplify(count)))
+        return tuple(spreads)
 
     def result(self, x: Operand, channels: Dim, kernel: Shape, output_shape: Operand | None) -> TensorType:
         wanted = None if output_shape is None else output_shape.dims(f"{self.type}: output_shape")
-        found = self.spreads(x.shape[2:], kernel, wanted)
-        for s in found:
+        spreads = self.spreads(x.shape[2:], kernel, wanted)
+        for s in spreads:
             if isinstance(s.count, int) and s.count < 1:
                 raise ShapeError(f"{self.type}: output must not be empty, got {s.count}")
-        return TensorType(x.dtype, (x.shape[0], channels, *(s.count for s in found)))
+        return TensorType(x.dtype, (x.shape[0], channels, *(s.count for s in spreads)))
 
     def wanted(self, out: Shape, output_shape: Input | Array | None) -> Shape | None:
         return None if output_shape is None else out
@@ -123,7 +123,7 @@ class ConvolutionBackpropData(Transposed, ComputeOp):
         return self.result(x, w.shape[1], w.shape[2:], output_shape)
 
     def conditions(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> Sequence[Condition]:
-        return [(x.shape[1], w.shape[0], CHANNELS)]
+        return [(x.shape[1], w.shape[0], CHANNELS_RULE)]
 
     def compute(self, out: TensorType, x: Input, w: Input, output_shape: Input | None = None) -> Element:
         spreads = self.spreads(x.shape[2:], w.shape[2:], self.wanted(out.shape[2:], output_shape))
@@ -149,7 +149,7 @@ class GroupConvolutionBackpropData(Transposed, ComputeOp):
         return self.result(x, w.shape[0] * w.shape[2], w.shape[3:], output_shape)
 
     def conditions(self, x: Operand, w: Operand, output_shape: Operand | None = None) -> Sequence[Condition]:
-        return [(x.shape[1], simplify(w.shape[0] * w.shape[1]), CHANNELS)]
+        return [(x.shape[1], simplify(w.shape[0] * w.shape[1]), CHANNELS_RULE)]
 
     def compute(self, out: TensorType, x: Input, w: Input, output_shape: Input | None = None) -> Element:
         spreads = self.spreads(x.shape[2:], w.shape[3:], self.wanted(out.shape[2:], output_shape))
@@ -170,7 +170,9 @@ class GroupConvolutionBackpropData(Transposed, ComputeOp):
 
 
 def phase_axes(spreads: tuple[Spread, ...]) -> tuple[Var | int, ...]:
-    return tuple(reduction_axis(f"q{name}", s.phases) for name, s in zip(SPATIAL[len(spreads)], spreads, strict=True))
+    return tuple(
+        reduction_axis(f"q{name}", s.phases) for name, s in zip(AXIS_NAMES[len(spreads)], spreads, strict=True)
+    )
 
 
 def gather(
@@ -208,8 +210,8 @@ def scatter(spreads: tuple[Spread, ...], x: Array, w: Array) -> Array:
         counts = zip(starts, x.shape[2:], spreads, strict=True)
         places = [slice(b, b + (n - 1) * s.stride + 1, s.stride) for b, n, s in counts]
         total[(..., *places)] += np.einsum("ngi...,gio->ngo...", data, w[(slice(None),) * 3 + k].astype(wide))
-    kept = total[(..., *(slice(int(s.before), e) for s, e in zip(spreads, ends, strict=True)))]  # type: ignore[arg-type]
-    return kept.reshape(x.shape[0], groups * oc, *kept.shape[3:]).astype(x.dtype)
+    cropped = total[(..., *(slice(int(s.before), e) for s, e in zip(spreads, ends, strict=True)))]  # type: ignore[arg-type]
+    return cropped.reshape(x.shape[0], groups * oc, *cropped.shape[3:]).astype(x.dtype)
 
 
 def _numbers(shape: Array | None) -> Shape | None:

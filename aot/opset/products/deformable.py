@@ -1,7 +1,7 @@
-"""Deformable convolution: each kernel element reads the data where an offset, which is an input, moves it.
+"""Deformable convolution: each kernel element reads the data at a position shifted by an offset, which is an input.
 
-columns[n, c, kh, kw, oh, ow] = mask * data[n, c] at (oh * stride - pad + kh * dilation + offset), bilinear
-out[n, o, oh, ow] = sum over ic, kh, kw of columns[n, ic, kh, kw, oh, ow] * w[o, ic, kh, kw]
+columns[n, c, kh, kw, oh, ow] = mask * data[n, c] at (oh * stride - pad + kh * dilation + offset), bilinear out[n, o,
+oh, ow] = sum over ic, kh, kw of columns[n, ic, kh, kw, oh, ow] * w[o, ic, kh, kw]
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Deformable(LoopOp):
     deformable_group: int = 1
 
     @property
-    def zero_outside(self) -> bool:
+    def is_zero_outside(self) -> bool:
         """True if points less than a pixel outside of the data blend with zeros. Otherwise all points outside are 0."""
         return bool(getattr(self, "bilinear_interpolation_pad", False))
 
@@ -69,21 +69,21 @@ class Deformable(LoopOp):
         points = w.shape[2] * w.shape[3] * self.deformable_group
         kernels = self.windows(tuple(sizes), w.shape[2:])
         places = kernels.counts
-        found = kernels.fitting()
-        found += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
-        found += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
+        rules = kernels.fitting()
+        rules += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
+        rules += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
         if mask is not None:
-            found += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *places))
-        return found
+            rules += alike("the mask must fit data and weights", mask.shape, (batch, simplify(points), *places))
+        return rules
 
     def loops(self, out: Buffer, x: Input, offsets: Input, w: Input, mask: Input | None) -> tuple[Work, ...]:
-        found = self.windows(x.shape[2:], w.shape[2:])
+        geometry = self.windows(x.shape[2:], w.shape[2:])
         shape = (*x.shape[:2], *w.shape[2:], *out.shape[2:])
         columns = dense("columns", *shape, space=Space.ARENA, dtype=out.dtype.compute)
         axes = n, c, kh, kw, oh, ow = tuple(Var(name, e) for name, e in zip("nckljm", columns.shape, strict=True))
         point = c // (x.shape[1] // self.deformable_group) * (w.shape[2] * w.shape[3]) + kh * w.shape[3] + kw
         place = [
-            cast(found.position(a, i, k), DType.F32) + cast(offsets(n, point * 2 + a, oh, ow), DType.F32)
+            cast(geometry.position(a, i, k), DType.F32) + cast(offsets(n, point * 2 + a, oh, ow), DType.F32)
             for a, (i, k) in enumerate(((oh, kh), (ow, kw)))
         ]
         pixels, copied = channels_last(x, "pixels", x.dtype.compute)
@@ -108,14 +108,14 @@ class Deformable(LoopOp):
         def read(row: Expr, column: Expr) -> Expr:
             pairs = ((row, height), (column, width))
             value: Expr = x[(n, *(prim("max", prim("min", v, e - 1), 0) for v, e in pairs), c)]
-            if self.zero_outside:
+            if self.is_zero_outside:
                 for v, e in pairs:
                     value = select(prim("and", prim("ge", v, 0), prim("lt", v, e)), value, 0.0)
             return value
 
         rows = [read(r, j) * (1.0 - part[1]) + read(r, j + 1) * part[1] for r in (i, i + 1)]
         value = rows[0] * (1.0 - part[0]) + rows[1] * part[0]
-        if self.zero_outside:
+        if self.is_zero_outside:
             return value
         for v, e in ((y, height), (z, width)):
             value = select(prim("and", prim("ge", v, 0.0), prim("lt", v, cast(e, DType.F32))), value, 0.0)
@@ -123,8 +123,8 @@ class Deformable(LoopOp):
 
     def computed(self, x: Array, offsets: Array, w: Array, mask: Array | None) -> Array:
         """Compute for references, in double precision."""
-        found = self.windows(x.shape[2:], w.shape[2:])
-        oh, ow = found.sizes
+        geometry = self.windows(x.shape[2:], w.shape[2:])
+        oh, ow = geometry.sizes
         (kh, kw), shares = w.shape[2:], self.deformable_group
         moved = offsets.astype(np.float64).reshape(x.shape[0], shares, kh, kw, 2, oh, ow)
         shape = (x.shape[0], shares, kh, kw, oh, ow)
@@ -132,8 +132,8 @@ class Deformable(LoopOp):
         parts = np.split(x.astype(np.float64), shares, 1)
         total = np.zeros((x.shape[0], w.shape[0], oh, ow))
         for a, b in np.ndindex(kh, kw):
-            y = np.arange(oh)[:, None] * found.strides[0] - int(found.before[0]) + a * found.dilations[0]  # type: ignore[arg-type]
-            z = np.arange(ow)[None] * found.strides[1] - int(found.before[1]) + b * found.dilations[1]  # type: ignore[arg-type]
+            y = np.arange(oh)[:, None] * geometry.strides[0] - int(geometry.before[0]) + a * geometry.dilations[0]  # type: ignore[arg-type]
+            z = np.arange(ow)[None] * geometry.strides[1] - int(geometry.before[1]) + b * geometry.dilations[1]  # type: ignore[arg-type]
             samples = np.concatenate(
                 [
                     self._blend(p, y + moved[:, s, a, b, 0], z + moved[:, s, a, b, 1]) * weight[:, s, a, b][:, None]
@@ -154,12 +154,12 @@ class Deformable(LoopOp):
             for c in (0, 1):
                 i, j = rows + r, columns + c
                 share = np.abs(1 - r - (y - rows)) * np.abs(1 - c - (z - columns))
-                if self.zero_outside:
+                if self.is_zero_outside:
                     share = share * ((i >= 0) & (i < height) & (j >= 0) & (j < width))
                 value = x[batch, :, np.clip(i, 0, height - 1), np.clip(j, 0, width - 1)]
                 total += np.moveaxis(value, -1, 1) * share[:, None]
         inside = (y >= 0) & (y < height) & (z >= 0) & (z < width)
-        return total if self.zero_outside else total * inside[:, None]
+        return total if self.is_zero_outside else total * inside[:, None]
 
 
 @op("opset8", type="DeformableConvolution")

@@ -60,12 +60,12 @@ class Einsum(DecomposedOp):
         inputs, output = parse(self.equation, [x.type.rank for x in xs])
         terms = [diagonal(build, Term(widened(build, x), labels)) for x, labels in zip(xs, inputs, strict=True)]
         for i, t in enumerate(terms):
-            kept = {label for other in (*terms[:i], *terms[i + 1 :]) for label in other.labels} | set(output)
-            terms[i] = summed(build, t, kept)
+            other_labels = {label for other in (*terms[:i], *terms[i + 1 :]) for label in other.labels} | set(output)
+            terms[i] = summed(build, t, other_labels)
         total = terms[0]
         for i, t in enumerate(terms[1:], 1):
-            kept = {label for other in terms[i + 1 :] for label in other.labels} | set(output)
-            total = pair(build, total, t, kept)
+            other_labels = {label for other in terms[i + 1 :] for label in other.labels} | set(output)
+            total = pair(build, total, t, other_labels)
         return narrowed(build, ordered(build, total, output).port, xs[0].type.dtype)
 
     def reference(self, *xs: Array) -> Array:
@@ -150,19 +150,19 @@ def ordered(build: Builder, t: Term, labels: Iterable[str]) -> Term:
     return Term(transposed(build, t.port, t.labels, [t.labels.index(x) for x in wanted]), wanted)
 
 
-def summed(build: Builder, t: Term, kept: set[str]) -> Term:
-    """Sum over the names that are not in `kept`."""
-    gone = [i for i, label in enumerate(t.labels) if label not in kept]
+def summed(build: Builder, t: Term, labels: set[str]) -> Term:
+    """Sum over the names that are not in `labels`."""
+    gone = [i for i, label in enumerate(t.labels) if label not in labels]
     if not gone:
         return t
     port = build.ReduceSum(t.port, numbers(build, gone), keep_dims=False)
-    return Term(port, tuple(label for label in t.labels if label in kept))
+    return Term(port, tuple(label for label in t.labels if label in labels))
 
 
-def pair(build: Builder, a: Term, b: Term, kept: set[str]) -> Term:
-    """Return the product of two, summed over their common names that are not in `kept`."""
+def pair(build: Builder, a: Term, b: Term, labels: set[str]) -> Term:
+    """Return the product of two, summed over their common names that are not in `labels`."""
     both = [x for x in a.labels if x in b.labels]
-    batch, inner = [x for x in both if x in kept], [x for x in both if x not in kept]
+    batch, inner = [x for x in both if x in labels], [x for x in both if x not in labels]
     rows, columns = [x for x in a.labels if x not in both], [x for x in b.labels if x not in both]
     left, right = ordered(build, a, (*batch, *rows, *inner)), ordered(build, b, (*batch, *inner, *columns))
     if not inner:
@@ -183,8 +183,8 @@ def joined(build: Builder, *parts: tuple[OutPort, Sequence[int]]) -> OutPort:
     if all(isinstance(n, int) for n in sizes):
         return numbers(build, [n for n in sizes if isinstance(n, int)])
     first = build.const(0, DType.I64)
-    given = [build.Gather(build.ShapeOf(port), numbers(build, axes), first) for port, axes in parts if axes]
-    return given[0] if len(given) == 1 else build.Concat(*given, axis=0)
+    groups = [build.Gather(build.ShapeOf(port), numbers(build, axes), first) for port, axes in parts if axes]
+    return groups[0] if len(groups) == 1 else build.Concat(*groups, axis=0)
 
 
 def _outer(build: Builder, a: Term, b: Term, batch: list[str], rows: list[str], columns: list[str]) -> Term:

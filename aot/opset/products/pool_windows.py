@@ -20,11 +20,11 @@ from codegen.ir.loops import Buffer, Expr, Reduce, Space, Var, as_expr, cast, de
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
+AXIS_NAMES = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 
 
 class AutoPad(StrEnum):
-    """Source of padding: the attributes, the output's size (odd rest at the end or at the begin), or none."""
+    """Source of padding: the attributes, the output's size (odd remainder at the end or at the start), or none."""
 
     EXPLICIT = "explicit"
     NOTSET = "notset"
@@ -88,7 +88,7 @@ class Windows:
         return as_expr(place, DType.I64)
 
     @property
-    def padded(self) -> bool:
+    def is_padded(self) -> bool:
         """True if a window may reach outside of the tensor."""
         inside = all(isinstance(p, int) and p <= 0 for p in (*self.before, *self.after))
         return not inside or self.rounding is not Rounding.FLOOR
@@ -99,7 +99,7 @@ class Windows:
 
     def guard(self, value: Expr, places: Sequence[Expr], fill: float) -> Expr:
         """Return `value` for an element, `fill` for padding."""
-        if self.padded:
+        if self.is_padded:
             for i, n in zip(places, self.extents, strict=True):
                 low, high = bounds(normal(i, {}))
                 if low < 0 or not isinstance(n, int) or high >= n:
@@ -108,11 +108,11 @@ class Windows:
 
     def padding(self, counts: Sequence[int]) -> list[tuple[int, int]]:
         """Return the padding of each axis that encloses all windows, for references; negative to crop."""
-        found: list[tuple[int, int]] = []
+        pads: list[tuple[int, int]] = []
         for a, (n, before) in enumerate(zip(self.extents, self.before, strict=True)):
             last = (counts[a] - 1) * self.strides[a] + (_int(self.kernel[a]) - 1) * self.dilations[a] + 1
-            found.append((_int(before), last - _int(n) - _int(before)))
-        return found
+            pads.append((_int(before), last - _int(n) - _int(before)))
+        return pads
 
     @property
     def declared(self) -> list[tuple[int, int]]:
@@ -137,7 +137,7 @@ def windows(
 ) -> Windows:
     """Return the geometry that attributes describe; empty lists mean ones, or zeros for padding."""
     rank = len(extents)
-    if rank not in SPATIAL:
+    if rank not in AXIS_NAMES:
         raise ShapeError(f"{what}: 1 to 3 spatial axes expected, got {rank}")
     if len(kernel) != rank:
         raise ShapeError(f"{what}: the kernel must have {rank} spatial axes, got {len(kernel)}")
@@ -152,11 +152,11 @@ def windows(
     elif auto_pad is not AutoPad.VALID:
         pairs = [same(n, k, s, d, auto_pad) for n, k, s, d in zip(extents, kernel, steps, spread, strict=True)]
         before, after = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
-    made = Windows(extents, kernel, steps, spread, before, after, rounding)
-    for n, count in zip(extents, made.counts, strict=True):
+    result = Windows(extents, kernel, steps, spread, before, after, rounding)
+    for n, count in zip(extents, result.counts, strict=True):
         if isinstance(count, int) and count < 1:
             raise ShapeError(f"{what}: the kernel is larger than the padded input, got {dim_text(n)}")
-    return made
+    return result
 
 
 def same(n: Dim, kernel: Dim, stride: int, dilation: int, auto_pad: AutoPad) -> tuple[Dim, Dim]:
@@ -168,11 +168,11 @@ def same(n: Dim, kernel: Dim, stride: int, dilation: int, auto_pad: AutoPad) -> 
     return (half, rest) if auto_pad is AutoPad.SAME_UPPER else (rest, half)
 
 
-def entries(what: str, name: str, given: Sequence[int], rank: int, default: int) -> tuple[int, ...]:
+def entries(what: str, name: str, values: Sequence[int], rank: int, default: int) -> tuple[int, ...]:
     """Return an attribute with one number for each of `rank` axes."""
-    if given and len(given) != rank:
-        raise ShapeError(f"{what}: {name} must have {rank} entries, got {len(given)}")
-    return tuple(given) or (default,) * rank
+    if values and len(values) != rank:
+        raise ShapeError(f"{what}: {name} must have {rank} entries, got {len(values)}")
+    return tuple(values) or (default,) * rank
 
 
 def larger(a: Dim, b: Dim) -> Dim:
@@ -184,16 +184,16 @@ def smaller(a: Dim, b: Dim) -> Dim:
 
 
 def reduction_axis(name: str, extent: Dim) -> Var | int:
-    """Return an axis to reduce over; 0 if it has one entry, so that neither loop nor term remains."""
+    """Return an axis to reduce over; the index 0 if it has one entry, so that neither a loop nor a term remains."""
     return 0 if extent == 1 else axis(name, extent)
 
 
 def kernel_axes(kernel: Shape) -> tuple[Var | int, ...]:
-    return tuple(reduction_axis(f"k{name}", n) for name, n in zip(SPATIAL[len(kernel)], kernel, strict=True))
+    return tuple(reduction_axis(f"k{name}", n) for name, n in zip(AXIS_NAMES[len(kernel)], kernel, strict=True))
 
 
 def reduce_over(fn: str, axes: Sequence[Var | int], body: Expr) -> Expr:
-    """Return the `fn`-reduction over those axes that are loops; `body` itself if none is."""
+    """Return the `fn`-reduction over those axes that are loops; `body` itself if there are none."""
     loops = tuple(a for a in axes if isinstance(a, Var))
     return Reduce(fn, loops, body) if loops else body
 

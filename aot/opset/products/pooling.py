@@ -24,7 +24,7 @@ class Counted(StrEnum):
 
     DATA = "data"
     PADDED = "padded"  # data and declared padding, without the overhang that rounding up adds
-    KERNEL = "kernel"  # all elements, inside or outside of data and padding
+    KERNEL = "kernel"  # all elements of the kernel, in data, padding or beyond
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Pool(Op):
     rounding_type: Rounding = attr(Rounding.FLOOR, since="opset14", before=(Rounding.CEIL,))
     auto_pad: AutoPad = AutoPad.EXPLICIT
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         lists = {name: value for name, value in vars(self).items() if name in ("strides", "dilations")}
         return replace(self, **{name: value or (1,) * len(self.kernel) for name, value in lists.items()})
 
@@ -61,7 +61,7 @@ class Pool(Op):
 
 @dataclass(frozen=True)
 class Average(Pool, ComputeOp):
-    """Sum of a window over the size of the kernel, or over the number of its elements that lie in the data.
+    """Sum of a window over the size of the kernel, or over the number of its elements that are in the data.
 
     The latter with `exclude_pad`, or if no padding is declared: windows then exceed the data only by rounding up.
     """
@@ -72,26 +72,26 @@ class Average(Pool, ComputeOp):
         return self.pooled(x)
 
     def compute(self, out: TensorType, x: Input) -> Element:
-        found, ks = self.windows(x.shape), kernel_axes(self.kernel)
+        geometry, ks = self.windows(x.shape), kernel_axes(self.kernel)
         wide = mean_type(x.dtype)
 
         def element(n: Expr, c: Expr, *at: Expr) -> Expr:
-            places = [found.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-            total = reduce_over("add", ks, cast(found.read(x, (n, c), places), wide))
-            return rounded(total / self._count(found, at, wide), out.dtype)
+            places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+            total = reduce_over("add", ks, cast(geometry.read(x, (n, c), places), wide))
+            return rounded(total / self._count(geometry, at, wide), out.dtype)
 
         return element
 
-    def counts(self, found: Windows) -> Counted:
-        plain = all(p == 0 for p in (*found.before, *found.after))
+    def counts(self, geometry: Windows) -> Counted:
+        plain = all(p == 0 for p in (*geometry.before, *geometry.after))
         return Counted.DATA if self.exclude_pad or plain else Counted.KERNEL
 
-    def _count(self, found: Windows, at: tuple[Expr, ...], wide: DType) -> Expr:
+    def _count(self, geometry: Windows, at: tuple[Expr, ...], wide: DType) -> Expr:
         """Return the number of elements of a window that count: a product over the axes."""
         known = 1
         varying: list[Expr] = []
         for a, i in enumerate(at):
-            n = counted(found, a, i, self.counts(found))
+            n = counted(geometry, a, i, self.counts(geometry))
             if isinstance(n, Const):
                 known *= int(n.value)
             else:
@@ -101,29 +101,29 @@ class Average(Pool, ComputeOp):
         total = as_expr(known, DType.I64)
         for n in varying:
             total = total * n
-        if found.rounding is not Rounding.FLOOR:
+        if geometry.rounding is not Rounding.FLOOR:
             total = prim("max", total, 1)  # a window may start behind the data
         return cast(total, wide)
 
     def reference(self, x: Array) -> Array:
-        found = self.windows(x.shape)
-        counts = found.sizes
-        pads = found.padding(counts)
-        ones = self._ones(found, x.shape, pads)
+        geometry = self.windows(x.shape)
+        counts = geometry.sizes
+        pads = geometry.padding(counts)
+        ones = self._ones(geometry, x.shape, pads)
         values = pad_spatial(x.astype(np.float64), pads, 0)
         total, size = np.zeros((*x.shape[:2], *counts)), np.zeros((*x.shape[:2], *counts))
         for k in np.ndindex(*self.kernel):
-            total += values[(..., *found.slices(counts, k))]
-            size += ones[(..., *found.slices(counts, k))]
+            total += values[(..., *geometry.slices(counts, k))]
+            size += ones[(..., *geometry.slices(counts, k))]
         mean = total / np.maximum(size, 1)
         return (np.rint(mean) if x.dtype.kind in "iu" else mean).astype(x.dtype)
 
-    def _ones(self, found: Windows, shape: tuple[int, ...], pads: list[tuple[int, int]]) -> Array:
+    def _ones(self, geometry: Windows, shape: tuple[int, ...], pads: list[tuple[int, int]]) -> Array:
         """For the reference: return 1 where an element counts, over the data extended by `pads`."""
-        if self.counts(found) is not Counted.PADDED:
-            return pad_spatial(np.ones(shape), pads, 0 if self.counts(found) is Counted.DATA else 1)
-        rest = [(b - p, e - q) for (b, e), (p, q) in zip(pads, found.declared, strict=True)]
-        return pad_spatial(pad_spatial(np.ones(shape), found.declared, 1), rest, 0)
+        if self.counts(geometry) is not Counted.PADDED:
+            return pad_spatial(np.ones(shape), pads, 0 if self.counts(geometry) is Counted.DATA else 1)
+        rest = [(b - p, e - q) for (b, e), (p, q) in zip(pads, geometry.declared, strict=True)]
+        return pad_spatial(pad_spatial(np.ones(shape), geometry.declared, 1), rest, 0)
 
 
 @op("opset1", "opset14")
@@ -148,7 +148,7 @@ class CountedAvgPool(Average):
     dilations: tuple[int, ...] = ()
     counting: Counted = Counted.PADDED
 
-    def counts(self, found: Windows) -> Counted:
+    def counts(self, geometry: Windows) -> Counted:
         return self.counting
 
 
@@ -185,30 +185,30 @@ class MaxPool_8(Pool, LoopOp):
 
     def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
         values, places = outs
-        found = self.windows(x.shape)
+        geometry = self.windows(x.shape)
         point = tuple(Var(name, n) for name, n in zip("ncijk", values.shape, strict=False))
         first = axis_of(self.axis, x.rank, "MaxPool")
         ks = kernel_axes(self.kernel)
-        at = [found.position(a, i, k) for a, (i, k) in enumerate(zip(point[2:], ks, strict=True))]
+        at = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(point[2:], ks, strict=True))]
         flat = flat_index((*point[:2], *at), x.shape, 0)  # increases in the order in which elements are visited
-        best = prim("eq", found.read(x, point[:2], at, lowest(x.dtype, found)), values[point])
-        index = first_of(ks, inside(found, at, best), flat) % volume(x.shape[first:])
+        best = prim("eq", geometry.read(x, point[:2], at, lowest(x.dtype, geometry)), values[point])
+        index = first_of(ks, inside(geometry, at, best), flat) % volume(x.shape[first:])
         return (
-            Definition(values, point, maximum(found, x)(*point)),
+            Definition(values, point, maximum(geometry, x)(*point)),
             Definition(places, point, cast(index, self.index_element_type)),
         )
 
     def reference(self, x: Array) -> tuple[Array, Array]:
-        found = self.windows(x.shape)
-        values, counts = _maxima(found, x), found.sizes
+        geometry = self.windows(x.shape)
+        values, counts = _maxima(geometry, x), geometry.sizes
         first = axis_of(self.axis, x.ndim, "MaxPool")
         flat = np.arange(prod(x.shape[first:])).reshape(x.shape[first:])
-        pads = found.padding(counts)
+        pads = geometry.padding(counts)
         index = pad_spatial(np.broadcast_to(flat, x.shape), pads, 0)
         valid, data = pad_spatial(np.ones(x.shape, np.bool_), pads, 0), pad_spatial(x, pads, 0)
         places, open_ = np.zeros(values.shape, np.int64), np.ones(values.shape, np.bool_)
         for k in np.ndindex(*self.kernel):
-            at = (..., *found.slices(counts, k))
+            at = (..., *geometry.slices(counts, k))
             hit = open_ & valid[at] & (data[at] == values)
             places[hit], open_ = index[at][hit], open_ & ~hit
         return values, places.astype(numpy_dtype(self.index_element_type))
@@ -230,31 +230,31 @@ class DilatedMaxPool(Pool, ComputeOp):
         return _maxima(self.windows(x.shape), x)
 
 
-def maximum(found: Windows, x: Input) -> Element:
+def maximum(geometry: Windows, x: Input) -> Element:
     """Return the maximum of each window as an expression."""
-    ks = kernel_axes(found.kernel)
+    ks = kernel_axes(geometry.kernel)
 
     def element(n: Expr, c: Expr, *at: Expr) -> Expr:
-        places = [found.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
-        return reduce_over("max", ks, found.read(x, (n, c), places, lowest(x.dtype, found)))
+        places = [geometry.position(a, i, k) for a, (i, k) in enumerate(zip(at, ks, strict=True))]
+        return reduce_over("max", ks, geometry.read(x, (n, c), places, lowest(x.dtype, geometry)))
 
     return element
 
 
-def lowest(dtype: DType, found: Windows | None = None) -> float:
-    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may lie behind the data."""
-    if dtype in (DType.F32, DType.F64) and found is not None and found.rounding is Rounding.CEIL:
+def lowest(dtype: DType, geometry: Windows | None = None) -> float:
+    """Return the value of padding: the identity of max; lowest finite f32 or f64 if windows may be behind the data."""
+    if dtype in (DType.F32, DType.F64) and geometry is not None and geometry.rounding is Rounding.CEIL:
         return float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).min)
     return identity("max", dtype.compute).value
 
 
-def counted(found: Windows, a: int, i: Expr, what: Counted) -> Expr:
+def counted(geometry: Windows, a: int, i: Expr, what: Counted) -> Expr:
     """Return the number of elements of window `i` along axis `a` that count."""
-    kernel = as_expr(found.kernel[a], DType.I64)
-    if what is Counted.KERNEL or not found.padded:
+    kernel = as_expr(geometry.kernel[a], DType.I64)
+    if what is Counted.KERNEL or not geometry.is_padded:
         return kernel
-    start, step = found.position(a, i, 0), found.dilations[a]
-    end = found.extents[a] + (found.after[a] if what is Counted.PADDED else 0)
+    start, step = geometry.position(a, i, 0), geometry.dilations[a]
+    end = geometry.extents[a] + (geometry.after[a] if what is Counted.PADDED else 0)
     count = prim("min", kernel, _ceil(prim("max", end - start, 0), step))
     if what is Counted.DATA:
         count = count - _ceil(prim("max", -start, 0), step)
@@ -266,10 +266,10 @@ def _ceil(n: Expr, step: int) -> Expr:
     return n if step == 1 else (n + (step - 1)) // step
 
 
-def inside(found: Windows, at: Sequence[Expr], condition: Expr) -> Expr:
-    """Return `condition` and that no index lies in the padding."""
-    if found.padded:
-        for i, n in zip(at, found.extents, strict=True):
+def inside(geometry: Windows, at: Sequence[Expr], condition: Expr) -> Expr:
+    """Return `condition` and that no index is in the padding."""
+    if geometry.is_padded:
+        for i, n in zip(at, geometry.extents, strict=True):
             condition = prim("and", condition, prim("and", prim("ge", i, 0), prim("lt", i, n)))
     return condition
 
@@ -285,9 +285,9 @@ def flat_index(index: Sequence[Expr], shape: Shape, first: int) -> Expr:
 def first_of(axes: Sequence[Var | int], condition: Expr, index: Expr) -> Expr:
     """Return the least index where `condition` holds; 0 if nowhere (all values NaN, or no elements)."""
     none = as_expr(1 << 62, DType.I64)
-    found = reduce_over("min", axes, select(condition, index, none))
-    if isinstance(found, Reduce):
-        return prim("mod", found, none)
+    least = reduce_over("min", axes, select(condition, index, none))
+    if isinstance(least, Reduce):
+        return prim("mod", least, none)
     return select(condition, index, 0)
 
 
@@ -310,12 +310,12 @@ def rounded(x: Expr, dtype: DType) -> Expr:
     return x if dtype.is_float else cast(prim("round_even", x), dtype)
 
 
-def _maxima(found: Windows, x: Array) -> Array:
-    counts = found.sizes
-    least = lowest(dtype_of(x), found)
-    values = pad_spatial(x, found.padding(counts), least)
-    kernel = [n for n in found.kernel if isinstance(n, int)]
+def _maxima(geometry: Windows, x: Array) -> Array:
+    counts = geometry.sizes
+    least = lowest(dtype_of(x), geometry)
+    values = pad_spatial(x, geometry.padding(counts), least)
+    kernel = [n for n in geometry.kernel if isinstance(n, int)]
     best = np.full((*x.shape[:2], *counts), least, x.dtype)
     for k in np.ndindex(*kernel):
-        best = np.maximum(best, values[(..., *found.slices(counts, k))])
+        best = np.maximum(best, values[(..., *geometry.slices(counts, k))])
     return best

@@ -42,7 +42,7 @@ class Activation:
 
 
 def activation(what: str, name: str, alpha: float | None, beta: float | None) -> Activation:
-    """Return the function `name`, with usual parameters in place of None; raise UnsupportedError if it is unknown."""
+    """Return the function `name`, with default parameters in place of None; raise UnsupportedError if it is unknown."""
     key = name.lower()
     if key not in FORMS:
         raise UnsupportedError(f"{what}: activation must be one of {', '.join(FORMS)}, got {name}")
@@ -51,11 +51,11 @@ def activation(what: str, name: str, alpha: float | None, beta: float | None) ->
 
 
 def usual_parameters(name: str) -> tuple[float, float]:
-    """Return alpha and beta of a function whose attributes give none."""
-    return USUAL.get(name.lower(), (1.0, 0.0))
+    """Return the default alpha and beta of a function, for attributes without them."""
+    return DEFAULT_PARAMETERS.get(name.lower(), (1.0, 0.0))
 
 
-USUAL = {"hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, 0.0), "elu": (1.0, 0.0), "scaledtanh": (1.0, 1.0)}
+DEFAULT_PARAMETERS = {"hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, 0.0), "elu": (1.0, 0.0), "scaledtanh": (1.0, 1.0)}
 
 Scalar = Callable[[Expr, float, float], Expr]
 Whole = Callable[[Array, float, float], Array]

@@ -12,28 +12,28 @@ from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, 
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, as_expr, cast, dense, prim, select
-from codegen.script.script import LANES, Scripted, array, lanes, loops, parallel, var
+from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-NEVER = Const(-math.inf, DType.F32)  # log of the probability 0
+LOG_ZERO = Const(-math.inf, DType.F32)  # log of the probability 0
 
 
 @loops
 def _best(x: Scripted, at: Scripted, classes: Scripted) -> Scripted:
     """Return the class with the largest score, the first of equal ones. A score that is NaN is the least."""
-    wide, kind = not isinstance(classes, int) or classes >= LANES, x.dtype.compute
+    wide, kind = not isinstance(classes, int) or classes >= MAX_LANES, x.dtype.compute
     place = var(0, DType.I64)
     score = var(-math.inf, kind)
     if wide:
-        scores = array(LANES, dtype=kind)
-        places = array(LANES, dtype=DType.I32)
-        for v in lanes(LANES):
+        scores = array(MAX_LANES, dtype=kind)
+        places = array(MAX_LANES, dtype=DType.I32)
+        for v in lanes(MAX_LANES):
             scores[v] = -math.inf
             places[v] = cast(v, DType.I32)
-        for part in range(classes // LANES):
-            for v in lanes(LANES):
-                c = part * LANES + v
+        for part in range(classes // MAX_LANES):
+            for v in lanes(MAX_LANES):
+                c = part * MAX_LANES + v
                 places[v] = select(x[at(c)] > scores[v], cast(c, DType.I32), places[v])
                 scores[v] = select(x[at(c)] > scores[v], x[at(c)], scores[v])
         for half in (8, 4, 2, 1):
@@ -44,7 +44,7 @@ def _best(x: Scripted, at: Scripted, classes: Scripted) -> Scripted:
                 scores[v] = select(scores[v + half] > scores[v], scores[v + half], scores[v])
         place = cast(places[0], DType.I64)
         score = scores[0]
-    for c in range(classes - classes % LANES if wide else 0, classes):
+    for c in range(classes - classes % MAX_LANES if wide else 0, classes):
         if x[at(c)] > score:
             score = x[at(c)]
             place = c
@@ -81,8 +81,8 @@ class CTCGreedyDecoder(LoopOp):
         for n in range(x.shape[1]):
             ended = np.flatnonzero(mask[:, n] == 0)
             length = int(ended[0]) if len(ended) else x.shape[0]
-            found = _decoded(x[:length, n], x.shape[2] - 1, self.ctc_merge_repeated)
-            out[n, : len(found), 0, 0] = found
+            classes = _decoded(x[:length, n], x.shape[2] - 1, self.ctc_merge_repeated)
+            out[n, : len(classes), 0, 0] = classes
         return out
 
 
@@ -133,8 +133,8 @@ class CTCGreedyDecoderSeqLen(LoopOp):
     def infer(self, x: Operand, lengths: Operand, blank: Operand | None = None) -> tuple[TensorType, TensorType]:
         if x.rank != 3 or lengths.rank != 1:
             raise ShapeError(f"{self.type}: scores of rank 3, lengths of rank 1, got {x.type} and {lengths.type}")
-        found = TensorType(self.classes_index_type, x.shape[:2])
-        return found, TensorType(self.sequence_length_type, x.shape[:1])
+        classes = TensorType(self.classes_index_type, x.shape[:2])
+        return classes, TensorType(self.sequence_length_type, x.shape[:1])
 
     def conditions(self, x: Operand, lengths: Operand, *_: Operand | None) -> Sequence[Condition]:
         return alike("there is a length for each row of the batch", x.shape[:1], lengths.shape)
@@ -148,8 +148,8 @@ class CTCGreedyDecoderSeqLen(LoopOp):
         counts = np.zeros(len(x), numpy_dtype(self.sequence_length_type))
         none = x.shape[2] - 1 if blank is None else int(blank.reshape(-1)[0])
         for n, length in enumerate(lengths):
-            found = _decoded(x[n, : int(length)], none, self.merge_repeated)
-            out[n, : len(found)], counts[n] = found, len(found)
+            classes = _decoded(x[n, : int(length)], none, self.merge_repeated)
+            out[n, : len(classes)], counts[n] = classes, len(classes)
         return out, counts
 
 
@@ -201,15 +201,15 @@ class CTCLoss(LoopOp):
         blank: Operand | None = None,
     ) -> TensorType:
         if (logits.rank, logit_lengths.rank, labels.rank, label_lengths.rank) != (3, 1, 2, 1):
-            found = f"{logits.type}, {labels.type}"
-            raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {found}")
+            types = f"{logits.type}, {labels.type}"
+            raise ShapeError(f"CTCLoss: logits of rank 3, labels of rank 2, lengths of rank 1, got {types}")
         return TensorType(logits.dtype, logits.shape[:1])
 
     def conditions(
         self, logits: Operand, logit_lengths: Operand, labels: Operand, label_lengths: Operand, *_: Operand | None
     ) -> Sequence[Condition]:
-        given = (logit_lengths.shape[0], labels.shape[0], label_lengths.shape[0])
-        pairs = alike("batches must be equal", given, (logits.shape[0],) * 3)
+        batches = (logit_lengths.shape[0], labels.shape[0], label_lengths.shape[0])
+        pairs = alike("batches must be equal", batches, (logits.shape[0],) * 3)
         return [*pairs, at_least("there are classes", logits.shape[2], 1)]
 
     def nest(
@@ -223,7 +223,7 @@ class CTCLoss(LoopOp):
     ) -> tuple[Work, ...]:
         batch, steps, _ = logits.shape
         width = labels.shape[1]
-        room = (width * 2 + LANES) // LANES * LANES
+        room = (width * 2 + MAX_LANES) // MAX_LANES * MAX_LANES
         n, t, c = (Var(name, extent) for name, extent in zip("ntc", logits.shape, strict=True))
         top, scale = (dense(name, batch, steps, space=Space.ARENA) for name in ("most", "norm"))
         score = cast(logits(n, t, c), DType.F32)
@@ -250,17 +250,17 @@ class CTCLoss(LoopOp):
         none = logits.shape[2] - 1 if blank is None else int(blank.reshape(-1)[0])
         out = np.zeros(len(logits))
         for n in range(len(logits)):
-            kept: list[int] = []
+            labelling: list[int] = []
             for label in labels[n, : int(label_lengths[n])]:
-                again = self.preprocess_collapse_repeated and kept[-1:] == [int(label)]
-                dropped = int(label) in kept if self.unique else again
-                kept += [] if dropped else [int(label)]
-            out[n] = -self._path(scores[n, : int(logit_lengths[n])], kept, none)
+                again = self.preprocess_collapse_repeated and labelling[-1:] == [int(label)]
+                dropped = int(label) in labelling if self.unique else again
+                labelling += [] if dropped else [int(label)]
+            out[n] = -self._path(scores[n, : int(logit_lengths[n])], labelling, none)
         return out.astype(logits.dtype)
 
-    def _path(self, scores: Array, kept: list[int], blank: int) -> float:
+    def _path(self, scores: Array, labelling: list[int], blank: int) -> float:
         """Return the log of the sum over all paths; states are blank, label, blank, label, ... blank."""
-        states = [blank, *(s for label in kept for s in (label, blank))]
+        states = [blank, *(s for label in labelling for s in (label, blank))]
         now = np.array([0.0] + [-np.inf] * (len(states) - 1))
         begin = True
         for row in scores:
@@ -285,7 +285,7 @@ def _within(number: Expr, most: Dim) -> Expr:
 def _kept_labels(
     kept: Scripted, labels: Scripted, n: Scripted, length: Scripted, classes: Scripted, op: Scripted
 ) -> Scripted:
-    """Write the labels that count to the front of `kept` and return their number."""
+    """Copy the labels that count to the front of `kept` and return their number."""
     count = var(0, DType.I64)
     for j in range(length):
         label = _within(labels[n, j], classes - 1)
@@ -320,7 +320,7 @@ def _sum(*terms: Expr) -> Expr:
     """Return the log of the sum of the exponentials of three."""
     top = prim("max", prim("max", terms[0], terms[1]), terms[2])
     parts = [prim("exp", term - top) for term in terms]
-    return select(prim("eq", top, NEVER), top, top + prim("log", parts[0] + parts[1] + parts[2]))
+    return select(prim("eq", top, LOG_ZERO), top, top + prim("log", parts[0] + parts[1] + parts[2]))
 
 
 @loops
@@ -328,11 +328,11 @@ def _begin(states: _States, kept: Scripted, n: Scripted, count: Scripted, blank:
     """Initialise the states: before the first step the first state has probability 1."""
     for s in range(states.forward.shape[2]):
         for side in (0, 1):
-            states.forward[n, side, s] = NEVER
+            states.forward[n, side, s] = LOG_ZERO
     states.forward[n, 0, 2] = 0.0
     for s in range(states.of.shape[1]):
         states.of[n, s] = blank
-        states.skip[n, s] = NEVER
+        states.skip[n, s] = LOG_ZERO
     for j in range(count):
         states.of[n, 2 * j + 1] = kept[n, j]
         if j > 0 and (not op.ctc_merge_repeated or kept[n, j - 1] != kept[n, j]):
@@ -344,11 +344,11 @@ def _step(states: _States, n: Scripted, now: Scripted, scores: Scripted, count: 
     """Advance all states by one step; `scores`: logits, the step, the number subtracted from each logit."""
     logits, t, scale = scores
     forward = states.forward
-    for part in range((count + (LANES - 1)) // LANES):
-        for v in lanes(LANES):
-            s = part * LANES + v
+    for part in range((count + (MAX_LANES - 1)) // MAX_LANES):
+        for v in lanes(MAX_LANES):
+            s = part * MAX_LANES + v
             forward[n, 1 - now, s + 2] = (cast(logits[n, t, states.of[n, s]], DType.F32) - scale) + _sum(
-                forward[n, now, s + 2] if merge else select(s % 2 == 0, forward[n, now, s + 2], NEVER),
+                forward[n, now, s + 2] if merge else select(s % 2 == 0, forward[n, now, s + 2], LOG_ZERO),
                 forward[n, now, s + 1],
                 forward[n, now, s] + states.skip[n, s],
             )
@@ -376,5 +376,5 @@ def _loss(
             _step(states, n, t % 2, (logits, t, scale[n, t]), 2 * count + 1, op.ctc_merge_repeated)
         last = times % 2
         result = var(states.forward[n, last, 2 * count + 2], DType.F32)
-        result = _sum(result, states.forward[n, last, 2 * count + 1], NEVER)
+        result = _sum(result, states.forward[n, last, 2 * count + 1], LOG_ZERO)
         out[n] = 0.0 - result

@@ -91,10 +91,10 @@ class Recurrence(Recurrent):
         data, lengths = operands[0], operands[place] if place < len(operands) else None
         assert data is not None
         rule = "the batch of a state must be that of the data"
-        found = [c for s in first if s is not None for c in alike(rule, s.shape[:1], data.shape[:1])]
+        rules = [c for s in first if s is not None for c in alike(rule, s.shape[:1], data.shape[:1])]
         if lengths is not None:
-            found += alike("there is a length for each sequence", lengths.shape, data.shape[:1])
-        return found
+            rules += alike("there is a length for each sequence", lengths.shape, data.shape[:1])
+        return rules
 
     def states(self, name: str, at: Walk, first: Input, last: Buffer, j: Var) -> tuple[Buffer, Definition, Definition]:
         """Return memory for a state before each step and after the last, and the definitions of its start and end."""

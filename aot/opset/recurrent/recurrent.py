@@ -70,16 +70,16 @@ class Directed(Recurrent, ABC):
     ) -> tuple[OutPort, ...]:
         """Build the outputs: for each direction the products with the input, then the recurrence."""
         count, rows = len(self.reversals), self.gates * self.hidden_size
-        dtype, short = x.type.dtype, None if all_full(x, lengths) else lengths
+        dtype, short = x.type.dtype, None if is_full(x, lengths) else lengths
         x, w, r, b = (widened(build, p) for p in (x, w, r, b))
         first = [one_each(build, widened(build, s), (0, self.hidden_size), count, 1) for s in states]
         weights, inner = (one_each(build, p, (rows, -1), count, 0) for p in (w, r))
         biases = one_each(build, b, (-1,), count, 0)
-        found = [
+        results = [
             self.recurrence(build, backwards, x, [s[d] for s in first], weights[d], inner[d], biases[d], short)
             for d, backwards in enumerate(self.reversals)
         ]
-        outs = [[build.Unsqueeze(p, numbers(build, (1,))) for p in ports] for ports in zip(*found, strict=True)]
+        outs = [[build.Unsqueeze(p, numbers(build, (1,))) for p in ports] for ports in zip(*results, strict=True)]
         joined = [p[0] if count == 1 else build.Concat(*p, axis=1) for p in outs]
         return tuple(narrowed(build, p, dtype) for p in joined)
 
@@ -100,7 +100,7 @@ class Directed(Recurrent, ABC):
     def run(self, x: Array, states: list[Array], lengths: Array, w: Array, r: Array, b: Array) -> tuple[Array, ...]:
         """Compute all directions, for references."""
         rows = self.gates * self.hidden_size
-        found = [
+        results = [
             recur(
                 self,
                 linear(x, w[d]) + wide(b[d, :rows]),
@@ -112,7 +112,7 @@ class Directed(Recurrent, ABC):
             )
             for d, backwards in enumerate(self.reversals)
         ]
-        return tuple(np.stack(parts, 1).astype(x.dtype) for parts in zip(*found, strict=True))
+        return tuple(np.stack(parts, 1).astype(x.dtype) for parts in zip(*results, strict=True))
 
 
 def one_each(build: Builder, port: OutPort, shape: tuple[int, ...], count: int, axis: int) -> list[OutPort]:
@@ -121,7 +121,7 @@ def one_each(build: Builder, port: OutPort, shape: tuple[int, ...], count: int, 
     return [reshaped(build, p, shape) for p in parts]
 
 
-def all_full(x: OutPort, lengths: OutPort) -> bool:
+def is_full(x: OutPort, lengths: OutPort) -> bool:
     """True if every sequence is known to be as long as the tensor."""
     same = lengths.node.source(0) if isinstance(lengths.node.op, Broadcast) else lengths
     known = same.value

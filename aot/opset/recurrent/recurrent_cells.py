@@ -41,7 +41,7 @@ class Recurrent(Op, ABC):
     gates: ClassVar[int] = 1
     usual: ClassVar[tuple[str, ...]] = ("tanh",)
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         return replace(self, activations=self.activations or self.usual)
 
     def functions(self) -> tuple[Activation, ...]:
@@ -49,8 +49,8 @@ class Recurrent(Op, ABC):
         names = self.activations or self.usual
         if len(names) != len(self.usual):
             raise ShapeError(f"{self.type}: {len(self.usual)} activations expected, got {len(names)}")
-        given = zip_longest(names, self.activations_alpha[: len(names)], self.activations_beta[: len(names)])
-        return tuple(activation(self.type, name, alpha, beta) for name, alpha, beta in given)
+        parameters = zip_longest(names, self.activations_alpha[: len(names)], self.activations_beta[: len(names)])
+        return tuple(activation(self.type, name, alpha, beta) for name, alpha, beta in parameters)
 
     @abstractmethod
     def step(self, a: Array, states: Sequence[Array], r: Array, rb: Array | None) -> tuple[Array, ...]:
@@ -60,9 +60,9 @@ class Recurrent(Op, ABC):
         """Return the activations of the gates, with their inputs clipped."""
         return tuple(a.clipped(self.clip) for a in self.functions())
 
-    def expect(self, what: str, found: Dim, wanted: Dim) -> None:
-        if isinstance(found, int) and isinstance(wanted, int) and found != wanted:
-            raise ShapeError(f"{self.type}: {what} must be {dim_text(wanted)}, got {dim_text(found)}")
+    def expect(self, what: str, size: Dim, wanted: Dim) -> None:
+        if isinstance(size, int) and isinstance(wanted, int) and size != wanted:
+            raise ShapeError(f"{self.type}: {what} must be {dim_text(wanted)}, got {dim_text(size)}")
 
     def next_state(self, state: Operand) -> TensorType:
         """Return the type of the next state, whose batch has the name of the state's, so that loops can carry it."""
@@ -82,10 +82,10 @@ class Recurrent(Op, ABC):
         size = self.hidden_size
         if size < 1:
             raise ShapeError(f"{self.type}: hidden_size must be positive, got {size}")
-        given = [o for o in (x, h, w, r, b, c) if o is not None]
-        if any(o.rank != x.rank - (o is b) for o in given) or any(o.dtype is not x.dtype for o in given):
+        operands = [o for o in (x, h, w, r, b, c) if o is not None]
+        if any(o.rank != x.rank - (o is b) for o in operands) or any(o.dtype is not x.dtype for o in operands):
             rule = "data, state and weights have one rank and element type, biases a dimension less"
-            raise ShapeError(f"{self.type}: {rule}, got {', '.join(str(o.type) for o in given)}")
+            raise ShapeError(f"{self.type}: {rule}, got {', '.join(str(o.type) for o in operands)}")
         self.functions()
         for state in (h,) if c is None else (h, c):
             self.expect("batch of a state", state.shape[0], x.shape[0])
@@ -99,7 +99,7 @@ class Recurrent(Op, ABC):
 
 
 def with_batch_of(build: Builder, port: OutPort, state: OutPort) -> OutPort:
-    """Reshape [B, I] to the batch symbol of `state`, if only run time can tell that the two sizes are equal."""
+    """Reshape [B, I] to the batch symbol of `state`, if their sizes are equal but not known to be at compile time."""
     if port.shape[0] == state.shape[0]:
         return port
     sizes = ((state, 0), (port, 1))
@@ -276,8 +276,8 @@ class LSTMCell_4(LSTM, DecomposedOp):
         total = product(build, h, r, self.inputs(build, x, h, w, b))
         f, g, _ = self.bounded()
         forget, update, cell, out = split(build, total, 4, 1)
-        kept = build.Multiply(f.graph(build, forget), last)
-        new = build.Add(kept, build.Multiply(f.graph(build, update), g.graph(build, cell)))
+        old = build.Multiply(f.graph(build, forget), last)
+        new = build.Add(old, build.Multiply(f.graph(build, update), g.graph(build, cell)))
         state = build.Multiply(f.graph(build, out), self.state_activation().graph(build, new))
         return narrowed(build, state, dtype), narrowed(build, with_batch_of(build, new, c), dtype)
 

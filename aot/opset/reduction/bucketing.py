@@ -44,7 +44,7 @@ class Bucketize(ComputeOp):
         return element
 
     def reference(self, x: Array, boundaries: Array) -> Array:
-        # counted, as in `compute`, also for boundaries in no order, and for NaN
+        # counted, as in `compute`, also for unsorted boundaries, and for NaN
         below = np.less if self.with_right_bound else np.less_equal
         return sum((below(b, x) for b in boundaries), np.zeros(x.shape, np.int64)).astype(numpy_dtype(self.output_type))
 
@@ -83,13 +83,13 @@ class SearchSorted(LoopOp):
         return (_search(outs[0], rows.buffer, values.buffer, values.shape, rows.shape[-1], one_row, self.right_mode),)
 
     def reference(self, rows: Array, values: Array) -> Array:
-        # halved, as in `nest`, also for rows in no order: NumPy's search goes on where the last one ended
+        # a binary search, as in `nest`, also for unsorted rows: NumPy's search continues where the last one ended
         low, high = np.zeros(values.shape, np.int64), np.full(values.shape, rows.shape[-1])
         row = () if rows.ndim == 1 else tuple(np.indices(values.shape)[:-1])
         while (open_ := low < high).any():
             middle = (low + high) // 2
-            found = rows[(*row, np.minimum(middle, rows.shape[-1] - 1))]
-            above = (found <= values) if self.right_mode else (found < values)
+            boundaries = rows[(*row, np.minimum(middle, rows.shape[-1] - 1))]
+            above = (boundaries <= values) if self.right_mode else (boundaries < values)
             low, high = np.where(open_ & above, middle + 1, low), np.where(open_ & ~above, middle, high)
         return low.astype(numpy_dtype(self.output_type))
 

@@ -18,7 +18,7 @@ from codegen.ir.loops import Buffer, Expr, Space, cast, dense
 from codegen.script.script import Scripted, loops, var
 from runtime.abi import DType
 
-SINGLE = TensorType(DType.I64, ())
+COUNT_TYPE = TensorType(DType.I64, ())
 
 
 @op("opset3")
@@ -32,8 +32,8 @@ class NonZero(DecomposedOp):
 
     def decompose(self, build: Builder, x: OutPort) -> OutPort:
         x = x if x.type.rank else build.Reshape(x, numbers(build, [1]))
-        found = build.node(NonZeroWithin(self.output_type), x, outputs=2)
-        return build(Prefix(1), found.out_port(0), found.out_port(1))
+        within = build.node(NonZeroWithin(self.output_type), x, outputs=2)
+        return build(Prefix(1), within.out_port(0), within.out_port(1))
 
     def reference(self, x: Array) -> Array:
         return np.array(np.nonzero(np.atleast_1d(x)), numpy_dtype(self.output_type)).reshape(max(x.ndim, 1), -1)
@@ -46,16 +46,16 @@ class NonZeroWithin(LoopOp):
     output_type: DType = DType.I64
 
     def infer(self, x: Operand) -> tuple[TensorType, TensorType]:
-        return TensorType(self.output_type, (x.rank, volume(x.shape))), SINGLE
+        return TensorType(self.output_type, (x.rank, volume(x.shape))), COUNT_TYPE
 
     def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
         return (_collect(outs[0], outs[1], x.buffer, x.shape),)
 
     def reference(self, x: Array) -> tuple[Array, Array]:
-        found = np.array(np.nonzero(x), numpy_dtype(self.output_type)).reshape(x.ndim, -1)
-        out = np.zeros((x.ndim, x.size), found.dtype)
-        out[:, : found.shape[1]] = found
-        return out, np.array(found.shape[1], np.int64)
+        columns = np.array(np.nonzero(x), numpy_dtype(self.output_type)).reshape(x.ndim, -1)
+        out = np.zeros((x.ndim, x.size), columns.dtype)
+        out[:, : columns.shape[1]] = columns
+        return out, np.array(columns.shape[1], np.int64)
 
 
 @loops
@@ -97,8 +97,8 @@ class Unique(DecomposedOp):
 
     def decompose(self, build: Builder, x: OutPort, axis: OutPort | None = None) -> tuple[OutPort, ...]:
         if x.type.dtype is DType.BOOL:
-            found = build.node(self, build.Convert(x, destination_type=DType.U8), axis, outputs=4).out_ports()
-            return build.Convert(found[0], destination_type=DType.BOOL), found[1], found[2], found[3]
+            ports = build.node(self, build.Convert(x, destination_type=DType.U8), axis, outputs=4).out_ports()
+            return build.Convert(ports[0], destination_type=DType.BOOL), ports[1], ports[2], ports[3]
         form = UniqueWithin(self.sorted, self.index_element_type, self.count_element_type)
         rows, first, inverse, counts, number = build.node(form, x, axis, outputs=5).out_ports().values()
         along = _along(x.type.rank, None if axis is None else Operand(axis.type, axis.value))
@@ -122,7 +122,7 @@ class Unique(DecomposedOp):
 
 
 def _along(rank: int, axis: Operand | None) -> int:
-    """Return the axis of the first output along which elements or slices lie."""
+    """Return the axis of the first output that numbers the elements or slices."""
     return 0 if axis is None else axis_of(axis.ints("Unique: axis")[0], rank, "Unique")
 
 
@@ -140,7 +140,7 @@ class UniqueWithin(LoopOp):
         number: Dim = volume(x.shape) if axis is None else x.shape[_along(x.rank, axis)]
         rows = TensorType(x.dtype, (number,) if axis is None else x.shape)
         index = TensorType(self.index_element_type, (number,))
-        return rows, index, index, TensorType(self.count_element_type, (number,)), SINGLE
+        return rows, index, index, TensorType(self.count_element_type, (number,)), COUNT_TYPE
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, axis: Input | None = None) -> tuple[Work, ...]:
         along = None if axis is None else _along(x.rank, axis.operand())

@@ -295,8 +295,8 @@ class LRN(ComputeOp):
         self.axes(x.rank, axes.ints("LRN: axes"))
         return x.type
 
-    def axes(self, rank: int, given: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(axis_of(a, rank, "LRN") for a in given))
+    def axes(self, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(axis_of(a, rank, "LRN") for a in axes))
 
     def compute(self, out: TensorType, x: Input, axes: Input) -> Element:
         chosen = self.axes(x.rank, axes.operand().ints("LRN: axes"))

@@ -126,8 +126,8 @@ class ReduceL2(Over):
         return prim("sqrt", total)
 
     def numpy(self, x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:  # type: ignore[override]
-        found = np.sqrt(np.sum(np.square(x.astype(np.float64)), axis=axis, keepdims=keepdims))
-        return found if x.dtype.kind == "f" else converted(np.asarray(found), dtype_of(x))
+        norm = np.sqrt(np.sum(np.square(x.astype(np.float64)), axis=axis, keepdims=keepdims))
+        return norm if x.dtype.kind == "f" else converted(np.asarray(norm), dtype_of(x))
 
 
 @dataclass(frozen=True)

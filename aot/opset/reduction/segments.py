@@ -75,9 +75,9 @@ class SegmentMax(LoopOp):
         segments = int(ids.max(initial=-1)) + 1 if count is None else int(count.reshape(-1)[0])
         out = np.zeros((segments, *x.shape[1:]), x.dtype)
         for s in range(segments):
-            found = x[ids == s]
-            if len(found):
-                out[s] = found.max(0)
+            rows = x[ids == s]
+            if len(rows):
+                out[s] = rows.max(0)
             elif self.fill_mode is Fill.LOWEST:
                 out[s] = np.array(_lowest(dtype_of(x)).value).astype(x.dtype)
         return out
@@ -102,8 +102,8 @@ class GroupedMatMul(LoopOp):
 
     def infer(self, a: Operand, b: Operand, offsets: Operand | None = None) -> TensorType:
         if b.rank != 3 or a.rank != (3 if offsets is None else 2) or a.dtype is not b.dtype:
-            found = f"{a.type} and {b.type}"
-            raise ShapeError(f"GroupedMatMul: [T, K] with offsets or [G, M, K], and [G, N, K], got {found}")
+            types = f"{a.type} and {b.type}"
+            raise ShapeError(f"GroupedMatMul: [T, K] with offsets or [G, M, K], and [G, N, K], got {types}")
         return TensorType(a.dtype, (*a.shape[:-1], b.shape[1]))
 
     def conditions(self, a: Operand, b: Operand, offsets: Operand | None = None) -> Sequence[Condition]:

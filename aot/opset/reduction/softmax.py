@@ -34,8 +34,8 @@ def exponentials(build: Builder, x: OutPort, axis: int) -> tuple[OutPort, OutPor
 
 def _most(x: Array, axis: int) -> Array:
     """Return the maximum along an axis, which may have no elements."""
-    found: Array = x.max(axis, keepdims=True, initial=-np.inf)
-    return found
+    maximum: Array = x.max(axis, keepdims=True, initial=-np.inf)
+    return maximum
 
 
 @op("opset8", "opset1", xml="SoftMax")

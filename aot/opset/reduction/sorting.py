@@ -12,17 +12,17 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.dims import may_be_negative
+from aot.ir.dims import can_be_negative
 from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, axis_of, op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
-from codegen.script.script import LANES, Scripted, array, lanes, loops, parallel, var
+from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 from runtime.errors import ShapeError
 
-BESIDE = 4  # adjacent rows from which on they are vectorised
-FEW = 8  # up to this k a sorted list is faster than a heap
+MIN_VECTOR_ROWS = 4  # adjacent rows from which on they are vectorised
+MAX_LIST_LENGTH = 8  # up to this k a sorted list is faster than a heap
 
 
 class Mode(StrEnum):
@@ -56,7 +56,7 @@ class Selection(LoopOp):
         count, extent = k.dims("TopK: k")[0], x.shape[along]
         if isinstance(count, int) and (count < 0 or (isinstance(extent, int) and count > extent)):
             raise ShapeError(f"TopK: k must be in 0..{extent}, got {count}")
-        if may_be_negative(count):
+        if can_be_negative(count):
             count = prim("min", as_expr(count, DType.I64), extent)
         shape = (*x.shape[:along], count, *x.shape[along + 1 :])
         return TensorType(x.dtype, shape), TensorType(self.index_element_type, shape)
@@ -71,9 +71,9 @@ class Selection(LoopOp):
     def nest(self, outs: tuple[Buffer, ...], x: Input, k: Input) -> tuple[Work, ...]:
         along = axis_of(self.axis, x.rank, "TopK")
         count, larger, by_index = outs[0].shape[along], self.mode is Mode.MAX, self.sort is Order.INDEX
-        few = isinstance(count, int) and count <= FEW
+        few = isinstance(count, int) and count <= MAX_LIST_LENGTH
         last = x.shape[-1] if along < x.rank - 1 else 1
-        beside = few and count and (not isinstance(last, int) or last >= BESIDE)
+        beside = few and count and (not isinstance(last, int) or last >= MIN_VECTOR_ROWS)
         choose = _beside if beside else _few if few else _many
         return (choose(outs[0], outs[1], x.buffer, x.shape, along, count, larger, by_index),)
 
@@ -92,11 +92,11 @@ class Selection(LoopOp):
 
 @op("opset11")
 class TopK(Selection):
-    """The k largest or smallest elements along an axis; equal ones keep their order, `stable` or not."""
+    """The k largest or smallest elements along an axis; equal ones keep their order, with or without `stable`."""
 
     stable: bool = False
 
-    def spelled(self) -> Op:
+    def written_out(self) -> Op:
         order = Order.VALUE if self.stable and self.sort is Order.NONE else self.sort  # NONE cannot be stable there
         return replace(self, sort=order)
 
@@ -138,9 +138,9 @@ class _Best:
         if not (self.total and self.values.dtype.is_float):
             return prim("gt" if self.larger else "lt", a, b)
         number = b if self.larger else a
-        return prim("and", self.may_be_better(a, b), prim("eq", number, number))
+        return prim("and", self.can_be_better(a, b), prim("eq", number, number))
 
-    def may_be_better(self, a: Scripted, b: Scripted) -> Expr:
+    def can_be_better(self, a: Scripted, b: Scripted) -> Expr:
         """True if `a` is better than `b`, or one of them is NaN: one comparison."""
         if not self.values.dtype.is_float:
             return self.better(a, b)
@@ -185,7 +185,7 @@ def _list(best: Scripted, x: Buffer, sizes: Scripted, by_index: bool, unordered:
     count = var(0, DType.I64)
     for j in range(extent if k else 0):
         item = x[best.at(j)]
-        if count < k or best.may_be_better(item, best.values[best.at(k - 1)]):
+        if count < k or best.can_be_better(item, best.values[best.at(k - 1)]):
             if not best.total:
                 unordered[0] = prim("or", unordered[0], prim("ne", item, item))
             if count < k or not best.total or best.better(item, best.values[best.at(k - 1)]):
@@ -221,10 +221,13 @@ def _beside(
 def _pieces(length: Scripted) -> tuple[tuple[tuple[Scripted, Scripted, int], ...], Scripted]:
     """Split adjacent rows into vectors: first row, number of vectors and their width; and the number of rows left."""
     if isinstance(length, int):
-        width, left = min(length, LANES), length % min(length, LANES)
+        width, left = min(length, MAX_LANES), length % min(length, MAX_LANES)
         return ((0, length // width, width), *(((length - left, 1, left),) if left else ())), 0
-    rest = length % LANES
-    return ((0, length // LANES, LANES), (length - rest, rest // BESIDE, BESIDE)), length % BESIDE
+    rest = length % MAX_LANES
+    return (
+        (0, length // MAX_LANES, MAX_LANES),
+        (length - rest, rest // MIN_VECTOR_ROWS, MIN_VECTOR_ROWS),
+    ), length % MIN_VECTOR_ROWS
 
 
 @loops
@@ -322,7 +325,7 @@ def _select(best: Scripted, x: Buffer, sizes: Scripted, by_index: bool, unordere
     _heapify(best, size, False)
     for j in range(size, extent):
         item = x[best.at(j)]
-        if best.may_be_better(item, best.values[best.at(0)]):
+        if best.can_be_better(item, best.values[best.at(0)]):
             if not best.total:
                 unordered[0] = prim("or", unordered[0], prim("ne", item, item))
             if not best.total or best.better(item, best.values[best.at(0)]):

@@ -2,8 +2,8 @@
 
     n = r * m:   X[k1 + r * k2] = sum over b of w_m^(b k2) * ( w_n^(b k1) * sum over a of x[a * m + b] * w_r^(a k1) )
 
-A stage makes the inner part for all k1 and b, with the rotation, and leaves transforms of length m along b; digits that
-are done are kept behind: [n, done] -> [m, r * done], so that from the second stage on neighbours are vectors.
+A stage computes the inner part for all k1 and b, with the rotation, and leaves transforms of length m along b; digits
+that are done are kept behind: [n, done] -> [m, r * done], so that from the second stage on neighbours are vectors.
 Dynamic lengths: `aot.opset.signal.varying_fourier`.
 """
 
@@ -25,8 +25,8 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel
 from runtime.abi import DType
 
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)  # tried in this order
-WIDTH = 8  # numbers side by side: those of a stage with their sums stay in registers of 32 bytes
-NARROW = 4  # least number of neighbours that fill vectors
+VECTOR_WIDTH = 8  # numbers side by side: those of a stage with their sums stay in registers of 32 bytes
+MIN_VECTOR_WIDTH = 4  # least number of neighbours that fill vectors
 Index = tuple[Expr, ...]
 
 
@@ -38,12 +38,12 @@ def indices(shape: Shape, name: str = "d") -> tuple[tuple[Var, ...], Index]:
 
 def radices(n: int) -> tuple[int, ...]:
     """Return the small factors of n, or none if it has a large prime factor."""
-    found: list[int] = []
+    factors: list[int] = []
     for r in RADICES:
         while n and n % r == 0:
-            found.append(r)
+            factors.append(r)
             n //= r
-    return tuple(found) if n == 1 else ()
+    return tuple(factors) if n == 1 else ()
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,15 @@ class Transforms:
         shape = (volume(before), 2, n, volume(after))
         if not isinstance(n, int):
             work = self._planes(x, axis, self.buffer(2, *shape), (Const(0),))
-            found = self._factorised(work, shape, n, inverse)
+            result = self._factorised(work, shape, n, inverse)
         elif factors := radices(n):
             planes = self._planes(x, axis, self.buffer(*shape))
-            found = self._mixed(planes, factors, inverse, 1 / n if inverse else 1.0)
+            result = self._mixed(planes, factors, inverse, 1 / n if inverse else 1.0)
         else:
-            found = self._chirped(self._planes(x, axis, self.buffer(*shape)), n, inverse)
-        return Signal(x.shape, lambda i: found[ravel(i[:axis], before), i[-1], i[axis], ravel(i[axis + 1 : -1], after)])
+            result = self._chirped(self._planes(x, axis, self.buffer(*shape)), n, inverse)
+        return Signal(
+            x.shape, lambda i: result[ravel(i[:axis], before), i[-1], i[axis], ravel(i[axis + 1 : -1], after)]
+        )
 
     def _planes(self, x: Signal, axis: int, out: Buffer, which: Index = ()) -> Buffer:
         before, after = x.shape[:axis], x.shape[axis + 1 : -1]
@@ -163,8 +165,8 @@ def _stage(out: Scripted, x: Scripted, table: Scripted, sizes: tuple[int, int, i
     _, m, done = sizes
     rows, _, _, columns = x.shape
     run = done * columns
-    if not isinstance(run, int) or run >= NARROW:
-        width = min(run, WIDTH) if isinstance(run, int) else WIDTH
+    if not isinstance(run, int) or run >= MIN_VECTOR_WIDTH:
+        width = min(run, VECTOR_WIDTH) if isinstance(run, int) else VECTOR_WIDTH
         for item in parallel(rows * m):
             o = item // m
             b = item % m
@@ -178,7 +180,7 @@ def _stage(out: Scripted, x: Scripted, table: Scripted, sizes: tuple[int, int, i
                 for q in range(run - run % width, run):
                     _butterflies(out, x, table, (o, b, q), (0, 1, 1), (sizes, sign, scale))
     else:
-        width = min(m, WIDTH)
+        width = min(m, VECTOR_WIDTH)
         for item in parallel(rows * (m // width)):
             o = item // (m // width)
             b = item % (m // width) * width
@@ -196,7 +198,8 @@ def _butterflies(
 ) -> None:
     """Compute transforms of r numbers each, side by side.
 
-    `place`: row, b and neighbour of the first; `way`: steps of b and of the neighbour to the next; their number.
+    `place`: row, b and neighbour of the first transform. `way`: steps of b and of the neighbour to the next one, and
+    the number of transforms.
     """
     o, first, neighbour = place
     along, beside, width = way

@@ -16,14 +16,14 @@ from runtime.errors import ShapeError
 
 
 def _scalar(x: Operand, what: str) -> int:
-    found = x.ints(what)
-    if len(found) != 1 or found[0] < 1:
-        raise ShapeError(f"{what} must be one positive number, got {list(found)}")
-    return found[0]
+    numbers = x.ints(what)
+    if len(numbers) != 1 or numbers[0] < 1:
+        raise ShapeError(f"{what} must be one positive number, got {list(numbers)}")
+    return numbers[0]
 
 
 def _centred(window: Input, t: Expr, frame: int, dtype: DType) -> Expr:
-    """Return the window centred in its frame, zeros around."""
+    """Return the window centred in its frame, padded with zeros."""
     n = window.shape[0]
     if n == frame:
         return cast(window(t), dtype)
@@ -69,27 +69,27 @@ class STFT(LoopOp):
     def nest(self, outs: tuple[Buffer, ...], x: Input, window: Input, size: Input, step: Input) -> tuple[Work, ...]:
         frame, hop = size.operand().ints("STFT: frame size")[0], step.operand().ints("STFT: frame step")[0]
         frames = outs[0].shape[-2 if self.transpose_frames else -3]
-        made = Transforms.of(x.dtype)
+        transforms = Transforms.of(x.dtype)
 
         def framed(index: Index) -> Expr:
             *first, f, t, c = index
-            value = cast(x(*first, f * hop + t), made.dtype) * _centred(window, t, frame, made.dtype)
+            value = cast(x(*first, f * hop + t), transforms.dtype) * _centred(window, t, frame, transforms.dtype)
             return select(prim("eq", c, 0), value, 0.0)
 
         signal = Signal((*x.shape[:-1], frames, frame, 2), framed)
-        work = half(made.transform(signal, x.rank, False), x.rank)
+        work = half(transforms.transform(signal, x.rank, False), x.rank)
         axes, index = indices(outs[0].shape)
         at = (*index[:-3], index[-2], index[-3], index[-1]) if self.transpose_frames else index
-        made.define(outs[0], work.at(at), axes, index)
-        return tuple(made.works)
+        transforms.define(outs[0], work.at(at), axes, index)
+        return tuple(transforms.works)
 
     def reference(self, x: Array, window: Array, size: Array, step: Array) -> Array:
         frame, hop = int(size.reshape(-1)[0]), int(step.reshape(-1)[0])
         starts = np.arange(int(x.shape[-1] - frame) // hop + 1) * hop
         framed = x.astype(np.float64)[..., starts[:, None] + np.arange(frame)]
-        found = np.fft.rfft(framed * _padded(window, frame))
-        found = found.swapaxes(-1, -2) if self.transpose_frames else found
-        return np.stack([found.real, found.imag], -1).astype(x.dtype)
+        spectra = np.fft.rfft(framed * _padded(window, frame))
+        spectra = spectra.swapaxes(-1, -2) if self.transpose_frames else spectra
+        return np.stack([spectra.real, spectra.imag], -1).astype(x.dtype)
 
 
 @op("opset16")
@@ -128,31 +128,31 @@ class ISTFT(LoopOp):
         self, outs: tuple[Buffer, ...], x: Input, window: Input, size: Input, step: Input, length: Input | None = None
     ) -> tuple[Work, ...]:
         frame, hop = size.operand().ints("ISTFT: frame size")[0], step.operand().ints("ISTFT: frame step")[0]
-        frames, made = x.shape[-2], Transforms.of(x.dtype)
+        frames, transforms = x.shape[-2], Transforms.of(x.dtype)
         last = len(x.shape) - 2
 
         def turned(index: Index) -> Expr:
-            return cast(x(*index[:-3], index[-2], index[-3], index[-1]), made.dtype)
+            return cast(x(*index[:-3], index[-2], index[-3], index[-1]), transforms.dtype)
 
         spectra = Signal((*x.shape[:-3], frames, frame // 2 + 1, 2), turned)
-        work = made.transform(mirrored(spectra, last, frame), last, True)
-        total = made.buffer(*outs[0].shape, 2)
+        work = transforms.transform(mirrored(spectra, last, frame), last, True)
+        total = transforms.buffer(*outs[0].shape, 2)
         outer, first = indices(x.shape[:-3])
         o, j, c = Var("t", outs[0].shape[-1]), Var("j", -(-frame // hop)), Var("c", 2)
         place = o + (frame // 2 if self.center else 0)
         f = place // hop - j
         t = place - f * hop
-        weight = _centred(window, t, frame, made.dtype)
+        weight = _centred(window, t, frame, transforms.dtype)
         scale = float(np.sqrt(frame)) if self.normalized else 1.0
         value = weight * select(prim("eq", c, 0), work.at((*first, f, t, Const(0))) * scale, weight)
         value = prim("within", f, as_expr(frames, DType.I64), prim("within", t, frame, value, 0.0), 0.0)
-        made.define(total, Reduce("add", (j,), value), (*outer, o, c), (*first, o, c))
+        transforms.define(total, Reduce("add", (j,), value), (*outer, o, c), (*first, o, c))
         above, below = total[(*first, o, Const(0))], total[(*first, o, Const(1))]
         full = (frames - 1) * hop + frame - (frame // 2 if self.center else 0)
         result = prim("div", above, select(prim("eq", below, 0.0), 1.0, below))
         result = select(prim("lt", o, as_expr(full, DType.I64)), result, 0.0)
-        made.define(outs[0], result, (*outer, o), (*first, o))
-        return tuple(made.works)
+        transforms.define(outs[0], result, (*outer, o), (*first, o))
+        return tuple(transforms.works)
 
     def reference(self, x: Array, window: Array, size: Array, step: Array, length: Array | None = None) -> Array:
         frame, hop, frames = int(size.reshape(-1)[0]), int(step.reshape(-1)[0]), x.shape[-2]

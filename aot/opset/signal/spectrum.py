@@ -14,7 +14,7 @@ from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
-LONGEST = 1 << 21  # elements along a transformed axis: twiddle factors are tables
+MAX_LENGTH = 1 << 21  # elements along a transformed axis at most, because twiddle factors are tables
 
 
 def _complex(array: Array) -> Array:
@@ -49,21 +49,25 @@ class FourierTransform(LoopOp):
         rank = x.rank - complex_input
         if rank < 1:
             raise ShapeError(f"{self.type}: the last of at least two dimensions must be 2, got {x.type}")
-        found = axes.ints(f"{self.type}: axes")
-        if any(not -rank <= a < rank for a in found) or len({a % rank for a in found}) != len(found) or not found:
-            raise ShapeError(f"{self.type}: axes must be different ones of {rank} dimensions, got {list(found)}")
-        return tuple(a % rank for a in found)
+        numbers = axes.ints(f"{self.type}: axes")
+        if (
+            any(not -rank <= a < rank for a in numbers)
+            or len({a % rank for a in numbers}) != len(numbers)
+            or not numbers
+        ):
+            raise ShapeError(f"{self.type}: axes must be different ones of {rank} dimensions, got {list(numbers)}")
+        return tuple(a % rank for a in numbers)
 
     def conditions(self, x: Operand, *_: Operand | None) -> Sequence[Condition]:
         return [] if isinstance(self, RDFT) else [(x.shape[-1], 2, "the last dimension must be 2: complex numbers")]
 
     def lengths(self, size: Operand | None, count: int) -> tuple[int, ...]:
-        found = (-1,) * count if size is None else size.ints(f"{self.type}: signal size")
-        if max(found, default=0) > LONGEST:
-            raise UnsupportedError(f"{self.type}: signals have at most {LONGEST} elements, got {list(found)}")
-        if len(found) != count or any(n < 1 and n != -1 for n in found):
-            raise ShapeError(f"{self.type}: a positive length or -1 for each of {count} axes, got {list(found)}")
-        return found
+        lengths = (-1,) * count if size is None else size.ints(f"{self.type}: signal size")
+        if max(lengths, default=0) > MAX_LENGTH:
+            raise UnsupportedError(f"{self.type}: signals have at most {MAX_LENGTH} elements, got {list(lengths)}")
+        if len(lengths) != count or any(n < 1 and n != -1 for n in lengths):
+            raise ShapeError(f"{self.type}: a positive length or -1 for each of {count} axes, got {list(lengths)}")
+        return lengths
 
     def resized(self, shape: Shape, axes: tuple[int, ...], size: Operand | None) -> Shape:
         """Return the dimensions of the signal after cropping or padding."""
@@ -83,13 +87,13 @@ class ComplexTransform(FourierTransform):
     def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
         along = self.axes(x.operand(), axes.operand(), True)
         dims = outs[0].shape[:-1]
-        made = Transforms.of(x.dtype)
+        transforms = Transforms.of(x.dtype)
         work = fitted(x, dims, False)
         for a in along:
-            work = made.transform(work, a, isinstance(self, IDFT))
+            work = transforms.transform(work, a, isinstance(self, IDFT))
         over, index = indices(work.shape)
-        made.define(outs[0], work.at(index), over, index)
-        return tuple(made.works)
+        transforms.define(outs[0], work.at(index), over, index)
+        return tuple(transforms.works)
 
     def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
         along = tuple(int(a) % (x.ndim - 1) for a in axes.reshape(-1))
@@ -122,13 +126,13 @@ class RDFT(FourierTransform):
     def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
         along = self.axes(x.operand(), axes.operand(), False)
         dims = self.resized(x.shape, along, None if size is None else size.operand())
-        made = Transforms.of(x.dtype)
-        work = half(made.transform(fitted(x, dims, True), along[-1], False), along[-1])
+        transforms = Transforms.of(x.dtype)
+        work = half(transforms.transform(fitted(x, dims, True), along[-1], False), along[-1])
         for a in along[:-1]:
-            work = made.transform(work, a, False)
+            work = transforms.transform(work, a, False)
         over, index = indices(work.shape)
-        made.define(outs[0], work.at(index), over, index)
-        return tuple(made.works)
+        transforms.define(outs[0], work.at(index), over, index)
+        return tuple(transforms.works)
 
     def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
         along = tuple(int(a) % x.ndim for a in axes.reshape(-1))
@@ -172,15 +176,15 @@ class IRDFT(FourierTransform):
     def nest(self, outs: tuple[Buffer, ...], x: Input, axes: Input, size: Input | None = None) -> tuple[Work, ...]:
         along = self.axes(x.operand(), axes.operand(), True)
         dims = self.real_dims(x.operand(), along, None if size is None else size.operand())
-        last, made = along[-1], Transforms.of(x.dtype)
+        last, transforms = along[-1], Transforms.of(x.dtype)
         n = dims[last]
         work = fitted(x, (*dims[:last], n // 2 + 1, *dims[last + 1 :]), False)
         for a in along[:-1]:
-            work = made.transform(work, a, True)
-        work = made.transform(mirrored(work, last, n), last, True)
+            work = transforms.transform(work, a, True)
+        work = transforms.transform(mirrored(work, last, n), last, True)
         over, index = indices(dims)
-        made.define(outs[0], work.at((*index, Const(0))), over, index)
-        return tuple(made.works)
+        transforms.define(outs[0], work.at((*index, Const(0))), over, index)
+        return tuple(transforms.works)
 
     def reference(self, x: Array, axes: Array, size: Array | None = None) -> Array:
         along = tuple(int(a) % (x.ndim - 1) for a in axes.reshape(-1))

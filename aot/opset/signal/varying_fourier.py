@@ -16,7 +16,7 @@ from codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from runtime.abi import DType
 
 FACTORS = (4, 2, 3, 5)  # tried in this order
-WIDTH = 8  # vector width in numbers
+VECTOR_WIDTH = 8  # vector width in numbers
 
 
 @loops
@@ -51,13 +51,13 @@ class _Line:
 def stages(out: Scripted, work: Scripted, table: Scripted, inverse: bool) -> None:
     """Transform work[0] [rows, 2, n, columns] along n; work[1] has the same size."""
     rows, _, _, columns = out.shape
-    if not isinstance(columns, int) or columns >= WIDTH:
-        for item in parallel(rows * (columns // WIDTH)):
-            blocks = columns // WIDTH
-            _transform(out, work, table, (item // blocks, item % blocks * WIDTH), WIDTH, inverse)
-    if not isinstance(columns, int) or columns % WIDTH:
-        for item in parallel(rows * (columns % WIDTH)):
-            left = columns % WIDTH
+    if not isinstance(columns, int) or columns >= VECTOR_WIDTH:
+        for item in parallel(rows * (columns // VECTOR_WIDTH)):
+            blocks = columns // VECTOR_WIDTH
+            _transform(out, work, table, (item // blocks, item % blocks * VECTOR_WIDTH), VECTOR_WIDTH, inverse)
+    if not isinstance(columns, int) or columns % VECTOR_WIDTH:
+        for item in parallel(rows * (columns % VECTOR_WIDTH)):
+            left = columns % VECTOR_WIDTH
             _transform(out, work, table, (item // left, columns - left + item % left), 1, inverse)
 
 
@@ -92,9 +92,9 @@ def _transform(out: Scripted, work: Scripted, table: Scripted, place: Scripted, 
             for t in range(n):
                 _copy(out, work, (side, *place), (c, t), (0, 1, width), scale)
         else:
-            for t in range(n // WIDTH):
-                _copy(out, work, (side, *place), (c, t * WIDTH), (1, 0, WIDTH), scale)
-            for t in range(n - n % WIDTH, n):
+            for t in range(n // VECTOR_WIDTH):
+                _copy(out, work, (side, *place), (c, t * VECTOR_WIDTH), (1, 0, VECTOR_WIDTH), scale)
+            for t in range(n - n % VECTOR_WIDTH, n):
                 _copy(out, work, (side, *place), (c, t), (0, 1, 1), scale)
 
 
@@ -117,16 +117,16 @@ def _stage(line: Scripted, r: int, width: int, sign: int) -> None:
     else:
         first = var(0, DType.I64)
         behind = var(0, DType.I64)
-        if line.done < WIDTH:
-            first = line.m - line.m % WIDTH
+        if line.done < VECTOR_WIDTH:
+            first = line.m - line.m % VECTOR_WIDTH
             for s in range(line.done):
-                for b in range(line.m // WIDTH):
-                    _butterflies(line, (r, sign), (b * WIDTH, s), (1, 0, 0, WIDTH))
+                for b in range(line.m // VECTOR_WIDTH):
+                    _butterflies(line, (r, sign), (b * VECTOR_WIDTH, s), (1, 0, 0, VECTOR_WIDTH))
         else:
-            behind = line.done - line.done % WIDTH
+            behind = line.done - line.done % VECTOR_WIDTH
             for b in range(line.m):
-                for s in range(line.done // WIDTH):
-                    _butterflies(line, (r, sign), (b, s * WIDTH), (0, 1, 0, WIDTH))
+                for s in range(line.done // VECTOR_WIDTH):
+                    _butterflies(line, (r, sign), (b, s * VECTOR_WIDTH), (0, 1, 0, VECTOR_WIDTH))
         for b in range(first, line.m):
             for s in range(behind, line.done):
                 _butterflies(line, (r, sign), (b, s), (0, 0, 0, 1))

@@ -25,7 +25,7 @@ from aot.ir.types import TensorType
 from aot.opset.control.control_flow import If, Iterating
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
-from aot.opset.control.state import VARIES, AssignCarried, Carried, IsSet, KeptSizes, KeptValue, ReadValue_6
+from aot.opset.control.state import DYNAMIC, AssignCarried, Carried, IsSet, KeptSizes, KeptValue, ReadValue_6
 from aot.passes.front.scope_region_symbols import scope_region_symbols
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
@@ -41,7 +41,7 @@ def carry_variables(graph: Graph) -> bool:
     for node in _users(graph):
         users.setdefault(_id(node), []).append(node)
     types = {id: _type(nodes) for id, nodes in users.items()}
-    chosen = {id: t for id, t in types.items() if id in inner or VARIES in t.dims}
+    chosen = {id: t for id, t in types.items() if id in inner or DYNAMIC in t.dims}
     if not chosen:
         return False
     walk = _Walk(graph, chosen)
@@ -106,8 +106,8 @@ def _type(users: list[Node]) -> _Type:
     for k, n in enumerate(dims):
         others = {t.shape[k] for t in found if t.rank == len(dims)}
         if not declared or not isinstance(n, int):
-            dims[k] = others.pop() if len(others) == 1 and failed is None else VARIES
-    return _Type(first.dtype, tuple(n if isinstance(n, int) else VARIES for n in dims))
+            dims[k] = others.pop() if len(others) == 1 and failed is None else DYNAMIC
+    return _Type(first.dtype, tuple(n if isinstance(n, int) else DYNAMIC for n in dims))
 
 
 def _declares(op: Op) -> TypeGuard[ReadValue_6]:
@@ -146,7 +146,7 @@ class _Walk:
             if not self.top:
                 raise InternalError(f"variable {id!r}: bodies are given what they use")
             about = (id, self.types[id].element_type, self.types[id].dims)
-            sizes = [build(KeptSizes(*about))] if VARIES in about[2] else []
+            sizes = [build(KeptSizes(*about))] if DYNAMIC in about[2] else []
             self.now[id] = _Now(build(IsSet(*about)), build(KeptValue(*about), *sizes))
         return self.now[id]
 
@@ -156,7 +156,7 @@ class _Walk:
         if node.in_ports():
             first = node.source(0)
             type = self.types[id]
-            fixed = VARIES not in type.dims
+            fixed = DYNAMIC not in type.dims
             value = build.Select(now.known, value, first) if fixed else _either(build, now, first, type.element_type)
         node.out_port(0).replace_by(value)
         self.graph.remove(node)

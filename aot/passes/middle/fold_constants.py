@@ -10,7 +10,7 @@ import numpy as np
 from aot.ir.deferred import Deferred, is_worth_deferring
 from aot.ir.estimate import is_quick
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.inference import UNDEFINED
+from aot.ir.inference import UNDEFINED_RESULTS
 from aot.ir.op import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.control.infrastructure import Constant
@@ -74,7 +74,7 @@ class FoldConstants:
                 found = node.op.fold(*inputs) if quick else None
         except AotError:
             raise
-        except UNDEFINED:
+        except UNDEFINED_RESULTS:
             return None
         except Exception as error:
             raise InternalError(f"{node.type}: its reference fails: {type(error).__name__}: {error}") from error

@@ -26,7 +26,7 @@ from aot.opset.movement.shape import ShapeOf
 from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
-from runtime.strings import PARTS, spell
+from runtime.strings import PARTS, encode
 
 MOVING = (ViewOp, Gathering, GatherElements, GatheringND, Select)
 
@@ -165,7 +165,7 @@ def _origin(node: Node) -> Origin:
 
 def _constant(build: Builder, port: OutPort) -> Spelled:
     assert port.value is not None
-    begins, ends, symbols = spell(port.value)
+    begins, ends, symbols = encode(port.value)
     return Spelled(build.const(begins, DType.I32), build.const(ends, DType.I32), build.const(symbols, DType.U8))
 
 

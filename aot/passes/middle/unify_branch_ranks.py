@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph, copy_node
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.one_rank import may_be_one, one_rank_needed, which_are_one
+from aot.ir.one_rank import can_be_one, one_rank_needed, which_are_one
 from aot.ir.types import Dim, TensorType
 from aot.opset.control.control_flow import If, enter, known_truth
 from aot.opset.control.infrastructure import Parameter, Result
@@ -57,7 +57,7 @@ def _fork(node: Node) -> dict[int, Dim]:
     UnsupportedError if several sizes may be 1.
     """
     graph, x = node.graph, node.source(0)
-    places = [k for k, n in enumerate(x.shape) if may_be_one(n)]
+    places = [k for k, n in enumerate(x.shape) if can_be_one(n)]
     if not places:
         return {}
     if len(places) > 1:

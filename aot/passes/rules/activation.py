@@ -13,24 +13,24 @@ from aot.ir.op import Op
 from aot.opset.elementwise.activation import Approximation, Clamp, Gelu, HardSigmoid, HSigmoid, Sigmoid, SoftPlus
 from aot.opset.elementwise.binary import Add, Divide, Multiply, Power
 from aot.opset.elementwise.unary import Erf, Exp, Log, Negative, Tanh
-from aot.passes.match import close, factors, only_reader, same_dims, source, uniform, with_constant
+from aot.passes.match import factors, has_one_consumer, has_same_dims, is_close, source, uniform, with_constant
 from aot.passes.rewrite import rule
 
 
 def _plus(port: OutPort, number: float) -> OutPort | None:
     """Match x + number; returns x."""
     node = source(port, Add)
-    found = with_constant(node) if node is not None else None
-    return found[0] if found is not None and close(uniform(found[1]), number) else None
+    operands = with_constant(node) if node is not None else None
+    return operands[0] if operands is not None and is_close(uniform(operands[1]), number) else None
 
 
 def _one_plus(port: OutPort, function: type[Op]) -> tuple[Node | None, float]:
     """Match (1 + f) s, which may be written f s + s; returns the node f and the number s."""
     add = source(port, Add)
-    found = with_constant(add) if add is not None else None
-    number = uniform(found[1]) if found is not None else None
-    product = _times(found[0]) if found is not None else None
-    if number is None or product is None or not close(product[1], number):
+    operands = with_constant(add) if add is not None else None
+    number = uniform(operands[1]) if operands is not None else None
+    product = _times(operands[0]) if operands is not None else None
+    if number is None or product is None or not is_close(product[1], number):
         return None, 0.0
     return source(product[0], function), number
 
@@ -41,16 +41,16 @@ def _times(port: OutPort) -> tuple[OutPort, float] | None:
     if node is not None:
         divisor = uniform(node.source(1))
         return (node.source(0), 1 / divisor) if divisor else None
-    found, number = factors(port)
-    return (found[0], number) if len(found) == 1 else None
+    ports, number = factors(port)
+    return (ports[0], number) if len(ports) == 1 else None
 
 
 def _two_factors(node: Node) -> tuple[tuple[tuple[OutPort, OutPort], ...], float]:
     """Match a product of two tensors and a number: the two in either order, and the number; no pairs otherwise."""
-    found, number = factors(node.out_port(0))
-    if len(found) != 2 or not node.out_port(0).type.dtype.is_float:
+    ports, number = factors(node.out_port(0))
+    if len(ports) != 2 or not node.out_port(0).type.dtype.is_float:
         return (), number
-    first, second = found
+    first, second = ports
     return ((first, second), (second, first)), number
 
 
@@ -64,8 +64,8 @@ def gelu_with_erf(node: Node, op: Multiply, build: Builder) -> OutPort | None:
     pairs, number = _two_factors(node)
     for x, other in pairs:
         erf, scale = _one_plus(other, Erf)
-        argument = _times(erf.source(0)) if erf is not None and close(number * scale, 0.5) else None
-        if argument is not None and argument[0] is x and close(argument[1], math.sqrt(0.5)):
+        argument = _times(erf.source(0)) if erf is not None and is_close(number * scale, 0.5) else None
+        if argument is not None and argument[0] is x and is_close(argument[1], math.sqrt(0.5)):
             return build(Gelu(Approximation.ERF), x)
     return None
 
@@ -76,8 +76,8 @@ def gelu_with_tanh(node: Node, op: Multiply, build: Builder) -> OutPort | None:
     pairs, number = _two_factors(node)
     for x, other in pairs:
         tanh, scale = _one_plus(other, Tanh)
-        argument = _times(tanh.source(0)) if tanh is not None and close(number * scale, 0.5) else None
-        if argument is not None and close(argument[1], math.sqrt(2 / math.pi)) and _is_cubic(argument[0], x):
+        argument = _times(tanh.source(0)) if tanh is not None and is_close(number * scale, 0.5) else None
+        if argument is not None and is_close(argument[1], math.sqrt(2 / math.pi)) and _is_cubic(argument[0], x):
             return build(Gelu(Approximation.TANH), x)
     return None
 
@@ -88,13 +88,13 @@ def _is_cubic(port: OutPort, x: OutPort) -> bool:
     if node is None or x not in node.sources():
         return False
     cubic = node.source(1) if node.source(0) is x else node.source(0)
-    found, number = factors(cubic)
-    exponents = [_power_of(f, x) for f in found]
-    return close(number, 0.044715) and all(exponents) and sum(exponents) == 3
+    ports, number = factors(cubic)
+    exponents = [_power_of(f, x) for f in ports]
+    return is_close(number, 0.044715) and all(exponents) and sum(exponents) == 3
 
 
 def _power_of(port: OutPort, x: OutPort) -> int:
-    """Return n of x^n, 0 for anything else."""
+    """Return n if the node is x^n, else 0."""
     if port is x:
         return 1
     node = source(port, Power)
@@ -131,14 +131,14 @@ def swish_as_quotient(node: Node, op: Divide, build: Builder) -> OutPort | None:
     x, top = negative.source(0), node.source(0)
     if top is x:
         return build.Swish(x)
-    return build.Sigmoid(x) if uniform(top) == 1.0 and same_dims(node.out_port(0).shape, x.shape) else None
+    return build.Sigmoid(x) if uniform(top) == 1.0 and has_same_dims(node.out_port(0).shape, x.shape) else None
 
 
 @rule(Multiply, Divide)
 def hard_sigmoid_written_out(node: Node, op: Multiply | Divide, build: Builder) -> OutPort | None:
     """Clamp(x + 3, 0, 6) / 6 -> HSigmoid(x)"""
-    found = _times(node.out_port(0))
-    x = _clamped(found[0]) if found is not None and close(found[1], 1 / 6) else None
+    product = _times(node.out_port(0))
+    x = _clamped(product[0]) if product is not None and is_close(product[1], 1 / 6) else None
     return build.HSigmoid(x) if x is not None else None
 
 
@@ -159,14 +159,14 @@ def hard_swish(node: Node, op: Multiply | Divide, build: Builder) -> OutPort | N
         if not divisor or inner is None:
             return None
         product, scale = inner, 1 / divisor
-    if product is not node and not only_reader(product.out_port(0)):
+    if product is not node and not has_one_consumer(product.out_port(0)):
         return None
     pairs, number = _two_factors(product)
     for x, other in pairs:
         gate = source(other, HSigmoid)
         if gate is not None and gate.source(0) is x:
             return _scaled(build.HSwish(x), number * scale, build)
-        if _clamped(other) is x and close(number * scale, 1 / 6):
+        if _clamped(other) is x and is_close(number * scale, 1 / 6):
             return build.HSwish(x)
     return None
 
@@ -174,7 +174,7 @@ def hard_swish(node: Node, op: Multiply | Divide, build: Builder) -> OutPort | N
 @rule(HardSigmoid)
 def hard_sigmoid(node: Node, op: HardSigmoid, build: Builder) -> OutPort | None:
     """HardSigmoid(x, 1/6, 1/2) -> HSigmoid(x)"""
-    if close(uniform(node.source(1)), 1 / 6) and uniform(node.source(2)) == 0.5:
+    if is_close(uniform(node.source(1)), 1 / 6) and uniform(node.source(2)) == 0.5:
         return build.HSigmoid(node.source(0))
     return None
 

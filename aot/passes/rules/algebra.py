@@ -14,22 +14,22 @@ from aot.opset.elementwise.activation import Clamp, Relu, Sigmoid
 from aot.opset.elementwise.binary import Add, Binary, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from aot.opset.elementwise.conversion import Convert, ConvertLike
 from aot.opset.elementwise.unary import Abs, Exp, Negative
-from aot.passes.match import broadcasts, constant, only_reader, source, stretches_nothing, uniform, with_constant
+from aot.passes.match import broadcasts, constant, has_one_consumer, source, stretches_nothing, uniform, with_constant
 from aot.passes.rewrite import rule
 
-NEUTRAL: dict[type[Op], float] = {Add: 0.0, Subtract: 0.0, Multiply: 1.0, Divide: 1.0, Power: 1.0}
+NEUTRAL_OPERANDS: dict[type[Op], float] = {Add: 0.0, Subtract: 0.0, Multiply: 1.0, Divide: 1.0, Power: 1.0}
 COMMUTATIVE = (Add, Multiply)
 
 
-@rule(*NEUTRAL)
+@rule(*NEUTRAL_OPERANDS)
 def drop_neutral_operand(node: Node, op: Binary, build: Builder) -> OutPort | None:
     """x + 0, x - 0, x * 1, x / 1, x ^ 1 -> x"""
-    found = (node.source(0), node.source(1))
+    operands = (node.source(0), node.source(1))
     if isinstance(op, COMMUTATIVE):
-        found = with_constant(node) or found
-    x, number = found
+        operands = with_constant(node) or operands
+    x, number = operands
     same = broadcasts(op) and stretches_nothing(number.shape, x.shape)
-    return x if same and uniform(number) == NEUTRAL[type(op)] else None
+    return x if same and uniform(number) == NEUTRAL_OPERANDS[type(op)] else None
 
 
 @rule(Power)
@@ -43,12 +43,12 @@ def power_as_product(node: Node, op: Power, build: Builder) -> OutPort | None:
         return build.Multiply(x, x)
     if exponent == -1.0:
         return build.Divide(build.const(1, x.type.dtype), x)
-    if exponent == 0.5 and never_negative(x):
+    if exponent == 0.5 and is_never_negative(x):
         return build.Sqrt(x)
     return None
 
 
-def never_negative(port: OutPort, depth: int = 8) -> bool:
+def is_never_negative(port: OutPort, depth: int = 8) -> bool:
     """True if the operations above ensure that no element is below zero. Minus zero counts as below."""
     node = port.node
     value = constant(port)
@@ -61,8 +61,8 @@ def never_negative(port: OutPort, depth: int = 8) -> bool:
     if isinstance(node.op, Multiply) and node.source(0) is node.source(1):
         return True
     if isinstance(node.op, Add | Multiply | Divide | Maximum):
-        return all(never_negative(node.source(i), depth - 1) for i in (0, 1))
-    return node.type in ("ReduceMean", "ReduceSum") and never_negative(node.source(0), depth - 1)
+        return all(is_never_negative(node.source(i), depth - 1) for i in (0, 1))
+    return node.type in ("ReduceMean", "ReduceSum") and is_never_negative(node.source(0), depth - 1)
 
 
 @rule(Negative)
@@ -98,7 +98,7 @@ def drop_repeated_relu(node: Node, op: Relu, build: Builder) -> OutPort | None:
 def merge_clamps(node: Node, op: Clamp, build: Builder) -> OutPort | None:
     """Clamp(Clamp(x, a, b), c, d) -> Clamp(x, max(a, c), min(b, d));  Clamp(Relu(x), c, d) -> Clamp(x, max(0, c), d)"""
     inner = source(node.source(0), Relu, Clamp)
-    if inner is None or not only_reader(node.source(0)) or not node.source(0).type.dtype.is_float:
+    if inner is None or not has_one_consumer(node.source(0)) or not node.source(0).type.dtype.is_float:
         return None
     low, high = (inner.op.min, inner.op.max) if isinstance(inner.op, Clamp) else (0.0, float("inf"))
     least, most = max(low, op.min), min(high, op.max)
@@ -108,28 +108,28 @@ def merge_clamps(node: Node, op: Clamp, build: Builder) -> OutPort | None:
 @rule(Maximum)
 def maximum_as_relu(node: Node, op: Maximum, build: Builder) -> OutPort | None:
     """max(x, 0) -> Relu(x)"""
-    found = _bound(node)
-    return build.Relu(found[0]) if found is not None and found[1] == 0 else None
+    bound = _bound(node)
+    return build.Relu(bound[0]) if bound is not None and bound[1] == 0 else None
 
 
 @rule(Minimum)
 def minimum_as_clamp(node: Node, op: Minimum, build: Builder) -> OutPort | None:
     """min(Relu(x), c) -> Clamp(x, 0, c)"""
-    found = _bound(node)
-    relu = source(found[0], Relu) if found is not None else None
-    if found is None or relu is None or not found[1] >= 0 or not only_reader(found[0]):
+    bound = _bound(node)
+    relu = source(bound[0], Relu) if bound is not None else None
+    if bound is None or relu is None or not bound[1] >= 0 or not has_one_consumer(bound[0]):
         return None
-    return build(Clamp(0.0, found[1]), relu.source(0))
+    return build(Clamp(0.0, bound[1]), relu.source(0))
 
 
 def _bound(node: Node) -> tuple[OutPort, float] | None:
     """Match a float Maximum or Minimum with one number: the other operand, and the number."""
-    found = with_constant(node)
-    if found is None or not node.out_port(0).type.dtype.is_float:
+    operands = with_constant(node)
+    if operands is None or not node.out_port(0).type.dtype.is_float:
         return None
-    number = uniform(found[1])
-    fits = number is not None and stretches_nothing(found[1].shape, found[0].shape)
-    return (found[0], number) if fits and number is not None else None
+    number = uniform(operands[1])
+    fits = number is not None and stretches_nothing(operands[1].shape, operands[0].shape)
+    return (operands[0], number) if fits and number is not None else None
 
 
 RULES = (

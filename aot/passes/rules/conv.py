@@ -26,7 +26,7 @@ from aot.passes.match import (
     broadcasts,
     channel_vector,
     constant,
-    only_reader,
+    has_one_consumer,
     source,
     stretches_nothing,
     uniform,
@@ -35,7 +35,7 @@ from aot.passes.match import (
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
-EXACT_ENOUGH = (DType.F32, DType.F64)  # types in which constants are merged: shorter floats would round twice
+MERGED_TYPES = (DType.F32, DType.F64)  # types in which constants are merged: shorter floats would round twice
 CONVOLUTIONS = (Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
 
 
@@ -46,34 +46,36 @@ def divide_by_constant(node: Node, op: Divide, build: Builder) -> OutPort | None
     Elsewhere it stays: 41 / 41 is 1, but 41 * (1 / 41) is a little less, and its floor is 0.
     """
     x, c = node.source(0), constant(node.source(1))
-    if c is None or x.type.dtype not in EXACT_ENOUGH or not broadcasts(op) or not _normal(c):
+    if c is None or x.type.dtype not in MERGED_TYPES or not broadcasts(op) or not _is_normal(c):
         return None
     if not (np.abs(np.frexp(c)[0]) == 0.5).all() and not _takes_scales(x):
         return None
     inverse = np.reciprocal(c)
-    return build.Multiply(x, build.const(inverse, x.type.dtype)) if _normal(inverse) else None
+    return build.Multiply(x, build.const(inverse, x.type.dtype)) if _is_normal(inverse) else None
 
 
 def _takes_scales(port: OutPort) -> bool:
     """True for a convolution or product with constant weights, followed only by scales and shifts."""
     node = port.node
-    while only_reader(port) and isinstance(node.op, Add | Subtract | Multiply | Divide):
+    while has_one_consumer(port) and isinstance(node.op, Add | Subtract | Multiply | Divide):
         constants = [i for i in (0, 1) if constant(node.source(i)) is not None]
         if len(constants) != 1 or (isinstance(node.op, Divide) and constants == [0]):
             return False
         port = node.source(1 - constants[0])
         node = port.node
-    return isinstance(node.op, (*CONVOLUTIONS, MatMul)) and only_reader(port) and constant(node.source(1)) is not None
+    return (
+        isinstance(node.op, (*CONVOLUTIONS, MatMul)) and has_one_consumer(port) and constant(node.source(1)) is not None
+    )
 
 
-def _normal(value: Array) -> bool:
+def _is_normal(value: Array) -> bool:
     """True if there are no zeros, infinities or subnormal numbers."""
     size = np.abs(value)
     return bool(np.isfinite(value).all() and (size >= _smallest(value)).all())
 
 
 def _smallest(value: Array) -> float:
-    """Return the least normal number."""
+    """Return the least normal number of a value's type."""
     return float(np.finfo(value.dtype.name).tiny)
 
 
@@ -81,7 +83,7 @@ def _smallest(value: Array) -> float:
 def subtract_constant(node: Node, op: Subtract, build: Builder) -> OutPort | None:
     """x - c -> x + (-c)"""
     x, c = node.source(0), constant(node.source(1))
-    if c is None or x.type.dtype not in EXACT_ENOUGH or not broadcasts(op):
+    if c is None or x.type.dtype not in MERGED_TYPES or not broadcasts(op):
         return None
     return build.Add(x, build.const(np.negative(c), x.type.dtype))
 
@@ -92,7 +94,12 @@ def merge_constants(node: Node, op: Binary, build: Builder) -> OutPort | None:
     outer = with_constant(node)
     inner_node = source(outer[0], type(op)) if outer else None
     inner = with_constant(inner_node) if inner_node is not None else None
-    if outer is None or inner is None or not only_reader(outer[0]) or node.out_port(0).type.dtype not in EXACT_ENOUGH:
+    if (
+        outer is None
+        or inner is None
+        or not has_one_consumer(outer[0])
+        or node.out_port(0).type.dtype not in MERGED_TYPES
+    ):
         return None
     first, second = constant(inner[1]), constant(outer[1])
     assert first is not None
@@ -119,7 +126,7 @@ def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | No
     outer = with_constant(node)
     shift = source(outer[0], Add) if outer else None
     inner = with_constant(shift) if shift is not None else None
-    if outer is None or inner is None or not only_reader(outer[0]) or not only_reader(inner[0]):
+    if outer is None or inner is None or not has_one_consumer(outer[0]) or not has_one_consumer(inner[0]):
         return None
     scale, offset = constant(outer[1]), constant(inner[1])
     assert scale is not None
@@ -135,17 +142,17 @@ def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | No
 @rule(Multiply)
 def scale_into_weights(node: Node, op: Multiply, build: Builder) -> OutPort | None:
     """f(x, w) * c -> f(x, w * c) for a convolution or product f and a factor for each channel of its output"""
-    found = with_constant(node)
-    if found is None or not only_reader(found[0]):
+    operands = with_constant(node)
+    if operands is None or not has_one_consumer(operands[0]):
         return None
-    scale = constant(found[1])
-    made = _scaled_weights(found[0].node, scale, build) if scale is not None else None
-    return None if made is None else build(found[0].node.op, *made)
+    scale = constant(operands[1])
+    inputs = _scaled_weights(operands[0].node, scale, build) if scale is not None else None
+    return None if inputs is None else build(operands[0].node.op, *inputs)
 
 
 def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | None] | None:
-    """Return inputs for which a convolution or product gives `scale` times as much; None if that cannot be done."""
-    if node.out_port(0).type.dtype not in EXACT_ENOUGH or not np.isfinite(scale).all():
+    """Return inputs for which a convolution or product gives `scale` times its result; None if there are none."""
+    if node.out_port(0).type.dtype not in MERGED_TYPES or not np.isfinite(scale).all():
         return None
     if isinstance(node.op, MatMul):
         return _scaled_matrix(node, node.op, scale, build)
@@ -190,17 +197,17 @@ def _scaled_matrix(node: Node, op: MatMul, scale: Array, build: Builder) -> list
 def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPort | None:
     """f(x * c, w) -> f(x, w * c) for a factor for each channel of the input; padding stays zero"""
     scaled, weights = source(node.source(0), Multiply), constant(node.source(1))
-    found = with_constant(scaled) if scaled is not None else None
+    operands = with_constant(scaled) if scaled is not None else None
     x = node.source(0)
-    if found is None or weights is None or not only_reader(x) or x.type.dtype not in EXACT_ENOUGH:
+    if operands is None or weights is None or not has_one_consumer(x) or x.type.dtype not in MERGED_TYPES:
         return None
-    scale = constant(found[1])
+    scale = constant(operands[1])
     assert scale is not None
     by_channel = channel_vector(scale, x.type.rank, 1, x.shape[1])
-    if by_channel is None or not stretches_nothing(scale.shape, found[0].shape) or not np.isfinite(scale).all():
+    if by_channel is None or not stretches_nothing(scale.shape, operands[0].shape) or not np.isfinite(scale).all():
         return None
     inputs = node.sources()
-    inputs[0] = found[0]
+    inputs[0] = operands[0]
     inputs[1] = build.const(np.multiply(weights, _along_inputs(op, by_channel, weights)), x.type.dtype)
     return build(op, *inputs)
 
@@ -257,8 +264,8 @@ def shift_before_into_bias(node: Node, op: Windowed, build: Builder) -> OutPort 
         or weights is None
         or _is_padded(op)
         or not _is_input(found[0])
-        or not only_reader(x)
-        or x.type.dtype not in EXACT_ENOUGH
+        or not has_one_consumer(x)
+        or x.type.dtype not in MERGED_TYPES
     ):
         return None
     shift = constant(found[1])
@@ -293,7 +300,7 @@ def channel_order_into_weights(node: Node, op: Convolution, build: Builder) -> O
     """f(Gather(x, order), w) -> f(x, Gather(w, order)) for channels in another order, each of them once"""
     moved, weights = source(node.source(0), Gather), constant(node.source(1))
     x = node.source(0)
-    if moved is None or weights is None or not only_reader(x):
+    if moved is None or weights is None or not has_one_consumer(x):
         return None
     order, axis = (constant(moved.source(i)) for i in (1, 2))
     if order is None or axis is None or int(axis.reshape(-1)[0]) % x.type.rank != 1:
@@ -310,10 +317,10 @@ def channel_order_into_weights(node: Node, op: Convolution, build: Builder) -> O
 @rule(Add)
 def constant_second(node: Node, op: Add, build: Builder) -> OutPort | None:
     """c + x -> x + c: constants are second, where lowering looks for a bias"""
-    found = with_constant(node)
-    if found is None or node.source(1) is found[1]:
+    operands = with_constant(node)
+    if operands is None or node.source(1) is operands[1]:
         return None
-    return build(op, *found)
+    return build(op, *operands)
 
 
 RULES = (

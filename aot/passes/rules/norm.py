@@ -14,7 +14,7 @@ from aot.opset.elementwise.unary import Sqrt
 from aot.opset.movement.shape import Reshape
 from aot.opset.reduction.normalization import MVN, GroupNormalization, Inside
 from aot.opset.reduction.reduction import ReduceMean
-from aot.passes.match import constant, same_dims, source, uniform, with_constant
+from aot.passes.match import constant, has_same_dims, source, uniform, with_constant
 from aot.passes.rewrite import rule
 from runtime.abi import DType
 
@@ -35,14 +35,14 @@ def mean_variance_written_out(node: Node, op: Divide | Multiply, build: Builder)
     if isinstance(op, Multiply):
         pairs.append((node.source(1), node.source(0)))
     for gap, scale in pairs:
-        found = _centered(gap)
+        centered = _centered(gap)
         deviation = scale if isinstance(op, Divide) else _inverted(scale)
-        if found is None or deviation is None:
+        if centered is None or deviation is None:
             continue
-        eps = _deviation_of(found, gap, deviation)
-        if eps is not None and same_dims(node.out_port(0).shape, found.x.shape):
-            axes = build.const(np.array(found.axes), DType.I64)
-            return build(MVN(True, eps[0], eps[1]), found.x, axes)
+        eps = _deviation_of(centered, gap, deviation)
+        if eps is not None and has_same_dims(node.out_port(0).shape, centered.x.shape):
+            axes = build.const(np.array(centered.axes), DType.I64)
+            return build(MVN(True, eps[0], eps[1]), centered.x, axes)
     return None
 
 
@@ -70,8 +70,8 @@ def _centered(port: OutPort) -> Centered | None:
     return Centered(mean[0], node.source(1), mean[1])
 
 
-def _deviation_of(found: Centered, gap: OutPort, port: OutPort) -> tuple[float, Inside] | None:
-    """Return eps and its place, if `port` is the standard deviation of x, of which `gap` is the centred form."""
+def _deviation_of(centered: Centered, gap: OutPort, port: OutPort) -> tuple[float, Inside] | None:
+    """Return eps and its position if `port` is the standard deviation of x, whose centred form is `gap`; else None."""
     root, eps = source(port, Sqrt), 0.0
     if root is not None:
         inside = _plus_number(root.source(0))
@@ -84,26 +84,28 @@ def _deviation_of(found: Centered, gap: OutPort, port: OutPort) -> tuple[float, 
             return None
         eps, variance, where = outside[0], root.source(0), Inside.OUTSIDE_SQRT
     mean = _mean(variance)
-    return (eps, where) if mean is not None and mean[1] == found.axes and _is_square(mean[0], found, gap) else None
+    return (
+        (eps, where) if mean is not None and mean[1] == centered.axes and _is_square(mean[0], centered, gap) else None
+    )
 
 
 def _plus_number(port: OutPort) -> tuple[float, OutPort] | None:
     node = source(port, Add)
-    found = with_constant(node) if node is not None else None
-    number = uniform(found[1]) if found is not None else None
-    if found is None or number is None or found[1].type.rank > found[0].type.rank:
+    operands = with_constant(node) if node is not None else None
+    number = uniform(operands[1]) if operands is not None else None
+    if operands is None or number is None or operands[1].type.rank > operands[0].type.rank:
         return None
-    return number, found[0]
+    return number, operands[0]
 
 
-def _is_square(port: OutPort, found: Centered, gap: OutPort) -> bool:
+def _is_square(port: OutPort, centered: Centered, gap: OutPort) -> bool:
     node = source(port, Multiply, Power, SquaredDifference)
     if node is None:
         return False
     first, second = node.source(0), node.source(1)
     if isinstance(node.op, SquaredDifference):
-        return {first, second} == {found.x, found.mean}
-    if _centered(first) != found and first is not gap:
+        return {first, second} == {centered.x, centered.mean}
+    if _centered(first) != centered and first is not gap:
         return False
     return uniform(second) == 2.0 if isinstance(node.op, Power) else second is first
 
@@ -122,7 +124,7 @@ def group_norm_written_out(node: Node, op: Reshape, build: Builder) -> OutPort |
     channels, count = x.shape[1], groups[1]
     if not isinstance(channels, int) or not isinstance(count, int) or count < 1 or channels % count:
         return None
-    same = same_dims(node.out_port(0).shape, x.shape) and same_dims(groups[:1], x.shape[:1])
+    same = has_same_dims(node.out_port(0).shape, x.shape) and has_same_dims(groups[:1], x.shape[:1])
     if not same or axis_of(int(axes.reshape(-1)[0]), 3, "MVN") != 2:
         return None
     one, zero = (build.const(np.full(channels, n), x.type.dtype) for n in (1, 0))

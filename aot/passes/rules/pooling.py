@@ -13,39 +13,41 @@ from aot.passes.rewrite import Replacement, rule
 
 
 @rule(MaxPool_8)
-def drop_unread_places(node: Node, op: MaxPool_8, build: Builder) -> Replacement:
-    """MaxPool(x) whose second output, the places of the maxima, is not read -> the maxima alone"""
+def drop_unused_indices(node: Node, op: MaxPool_8, build: Builder) -> Replacement:
+    """MaxPool(x) whose second output, the indices of the maxima, has no consumers -> the maxima alone"""
     if node.out_port(1).destinations:
         return None
     rest = (op.strides, op.pads_begin, op.pads_end, op.kernel, op.rounding_type, op.auto_pad)
     plain = set(op.dilations) <= {1} and op.rounding_type in (Rounding.FLOOR, Rounding.CEIL)
-    made = MaxPool(*rest) if plain else DilatedMaxPool(*rest, dilations=op.dilations)
-    return build(made, node.source(0)), None
+    pool = MaxPool(*rest) if plain else DilatedMaxPool(*rest, dilations=op.dilations)
+    return build(pool, node.source(0)), None
 
 
 @rule(MaxPool, DilatedMaxPool, AvgPool, AvgPool_16)
 def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
-    """pool(x) over windows with elements that are padding wherever the window lies -> pool(x) over windows without them
+    """pool(x) over windows with elements that are padding in every window -> pool(x) over windows without them
 
-    A mean over counted padding is multiplied with what is left of the window over all of it.
+    A mean that counts padding is multiplied by the ratio of the window's sizes.
     """
     x = node.source(0)
-    found = op.windows(x.shape)
-    if found.rounding not in (Rounding.FLOOR, Rounding.CEIL) or not isinstance(op, MaxPool | DilatedMaxPool | Average):
+    windows = op.windows(x.shape)
+    if windows.rounding not in (Rounding.FLOOR, Rounding.CEIL) or not isinstance(
+        op, MaxPool | DilatedMaxPool | Average
+    ):
         return None
-    counted = isinstance(op, Average) and op.counts(found) is not Counted.DATA
-    kept = [_kept(found, a) for a in range(found.rank)]
-    if any(k is None for k in kept) or (counted and (found.rounding is Rounding.CEIL or not x.type.dtype.is_float)):
+    counted = isinstance(op, Average) and op.counts(windows) is not Counted.DATA
+    bounds = [_kept(windows, a) for a in range(windows.rank)]
+    if any(k is None for k in bounds) or (counted and (windows.rounding is Rounding.CEIL or not x.type.dtype.is_float)):
         return None
-    ranges = [k for k in kept if k is not None]
+    ranges = [k for k in bounds if k is not None]
     sizes = tuple(last - first + 1 for first, last in ranges)
     if sizes == op.kernel:
         return None
-    steps = found.dilations
-    before = [p - first * step for p, (first, _), step in zip(found.before, ranges, steps, strict=True)]
+    steps = windows.dilations
+    before = [p - first * step for p, (first, _), step in zip(windows.before, ranges, steps, strict=True)]
     rest = [k - 1 - last for k, (_, last) in zip(op.kernel, ranges, strict=True)]
-    after = [p - n * step for p, n, step in zip(found.after, rest, steps, strict=True)]
-    made = build(
+    after = [p - n * step for p, n, step in zip(windows.after, rest, steps, strict=True)]
+    pooled = build(
         replace(
             op,
             kernel=sizes,
@@ -55,18 +57,18 @@ def clip_windows(node: Node, op: Pool, build: Builder) -> Replacement:
         ),
         x,
     )
-    return build.Multiply(made, prod(sizes) / prod(op.kernel)) if counted else made
+    return build.Multiply(pooled, prod(sizes) / prod(op.kernel)) if counted else pooled
 
 
-def _kept(found: Windows, a: int) -> tuple[int, int] | None:
-    """Return the first and last element of a window along an axis that can lie in the data; None if not known."""
-    size, before, count, kernel = found.extents[a], found.before[a], found.counts[a], found.kernel[a]
+def _kept(windows: Windows, a: int) -> tuple[int, int] | None:
+    """Return the first and last element along an axis that are data in some window; None if unknown."""
+    size, before, count, kernel = windows.extents[a], windows.before[a], windows.counts[a], windows.kernel[a]
     if not (isinstance(size, int) and isinstance(before, int) and isinstance(count, int) and isinstance(kernel, int)):
         return None
-    step, stride = found.dilations[a], found.strides[a]
+    step, stride = windows.dilations[a], windows.strides[a]
     first = max(0, -((before - (count - 1) * stride) // -step))
     last = min(kernel - 1, (size - 1 + before) // step)
     return (first, last) if first <= last else None
 
 
-RULES = (drop_unread_places, clip_windows)
+RULES = (drop_unused_indices, clip_windows)

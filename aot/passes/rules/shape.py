@@ -25,7 +25,7 @@ from aot.opset.movement.padding import Pad
 from aot.opset.movement.shape import Reshape, ShapeOf, Squeeze, Unsqueeze
 from aot.opset.movement.slicing import Slice, StridedSlice
 from aot.opset.products.matmul import MatMul
-from aot.passes.match import broadcasts, constant, decided, same_dims, source
+from aot.passes.match import broadcasts, constant, has_same_dims, is_decided, source
 from aot.passes.permutation import compose, is_identity, only_moves_ones, order_of, transposed
 from aot.passes.rewrite import rule
 from runtime.abi import DType
@@ -41,21 +41,21 @@ def drop_identity(node: Node, op: Identity, build: Builder) -> OutPort | None:
 
 @rule(Within)
 def drop_kept_demand(node: Node, op: Within, build: Builder) -> OutPort | None:
-    """Within(x) -> x where all that it demands is known to hold"""
-    return node.source(3 if len(node.in_ports()) > 3 else 0) if decided(node) else None
+    """Within(x) -> x where its condition is known to hold"""
+    return node.source(3 if len(node.in_ports()) > 3 else 0) if is_decided(node) else None
 
 
 @rule(*RESHAPES)
 def merge_reshapes(node: Node, op: Op, build: Builder) -> OutPort | None:
     """Reshape(Reshape(x, s), t) -> Reshape(x, t), or x where x has shape t already"""
     x, shape = node.source(0), node.out_port(0).shape
-    if same_dims(x.shape, shape):
+    if has_same_dims(x.shape, shape):
         return x
     inner = source(x, *RESHAPES)
     if inner is None:
         return None
     first = inner.source(0)
-    return first if same_dims(first.shape, shape) else reshaped(first, shape, build)
+    return first if has_same_dims(first.shape, shape) else reshaped(first, shape, build)
 
 
 @rule(Reshape)
@@ -71,11 +71,11 @@ def reshaped(port: OutPort, shape: Shape, build: Builder) -> OutPort | None:
     """Reshape `port` to a shape of the same size; None if a constant target cannot express it."""
     own = port.shape
     dims = [d if isinstance(d, int) else 0 if i < len(own) and own[i] == d else -1 for i, d in enumerate(shape)]
-    if dims.count(-1) > 1 or (0 in shape and not same_dims(tuple(dims), shape)):
+    if dims.count(-1) > 1 or (0 in shape and not has_same_dims(tuple(dims), shape)):
         return None
     copies = 0 in dims and 0 not in shape
-    made = build.Reshape(port, build.const(np.array(dims, np.int64), DType.I64), special_zero=copies)
-    return made if same_dims(made.shape, shape) else None
+    result = build.Reshape(port, build.const(np.array(dims, np.int64), DType.I64), special_zero=copies)
+    return result if has_same_dims(result.shape, shape) else None
 
 
 @rule(Transpose)
@@ -102,7 +102,7 @@ def transpose_as_reshape(node: Node, op: Transpose, build: Builder) -> OutPort |
 
 @rule(MatMul)
 def transpose_into_product(node: Node, op: MatMul, build: Builder) -> OutPort | None:
-    """MatMul(Transpose(a, .. j i), b) -> MatMul(a, b) with transpose_a turned around; b likewise"""
+    """MatMul(Transpose(a, .. j i), b) -> MatMul(a, b) with transpose_a inverted; likewise for b"""
     for i, name in enumerate(("transpose_a", "transpose_b")):
         inner = source(node.source(i), Transpose)
         order = order_of(inner) if inner is not None else None
@@ -124,8 +124,8 @@ def reduce_before_transpose(node: Node, op: Reduction, build: Builder) -> OutPor
     if inner is None or order is None or axes is None or op.keep_dims:
         return None
     dropped = [order[axis_of(int(a), len(order), op.type)] for a in axes.reshape(-1)]
-    kept = [d for d in order if d not in dropped]
-    if kept != sorted(kept):
+    dims = [d for d in order if d not in dropped]
+    if dims != sorted(dims):
         return None
     return build(op, inner.source(0), build.const(np.array(sorted(dropped), np.int64), DType.I64))
 
@@ -144,13 +144,15 @@ def sizes_before_transpose(node: Node, op: ShapeOf, build: Builder) -> OutPort |
 def drop_whole_copy(node: Node, op: ViewOp, build: Builder) -> OutPort | None:
     """x[:], Tile(x, 1, 1, ...), Broadcast(x) to its own shape -> x"""
     x = node.source(0)
-    if not same_dims(x.shape, node.out_port(0).shape) or (isinstance(op, Broadcast) and not _aligned_at_end(node)):
+    if not has_same_dims(x.shape, node.out_port(0).shape) or (
+        isinstance(op, Broadcast) and not _is_aligned_at_end(node)
+    ):
         return None
     if isinstance(op, Slice | StridedSlice):
         steps = constant(node.source(3)) if len(node.sources()) > 3 and node.sources()[3] is not None else np.ones(1)
         if steps is None or not (steps == 1).all():
             return None
-    return x if decided(node) else None
+    return x if is_decided(node) else None
 
 
 @rule(Pad)
@@ -192,7 +194,7 @@ def drop_broadcast_of_operand(node: Node, op: Binary, build: Builder) -> OutPort
         return None
     for i in (0, 1):
         inner = source(node.source(i), Broadcast)
-        if inner is None or not _aligned_at_end(inner) or not decided(inner):
+        if inner is None or not _is_aligned_at_end(inner) or not is_decided(inner):
             continue
         x, other = inner.source(0), node.source(1 - i)
         if _broadcast_of(x.shape, other.shape) == node.out_port(0).shape:
@@ -200,18 +202,18 @@ def drop_broadcast_of_operand(node: Node, op: Binary, build: Builder) -> OutPort
     return None
 
 
-def _aligned_at_end(node: Node) -> bool:
+def _is_aligned_at_end(node: Node) -> bool:
     """True for a Broadcast by NumPy's rules, where each dimension is 1 or stays."""
     op = node.op
     return isinstance(op, Broadcast) and op.mode in (BroadcastMode.NUMPY, BroadcastMode.BIDIRECTIONAL)
 
 
 def _broadcast_of(a: Shape, b: Shape) -> Shape | None:
-    """Return the common shape if it is certain: equal dimensions, or a 1."""
+    """Return the common shape if it is certain: dimensions are equal, or one is 1."""
     rank = max(len(a), len(b))
     pairs = zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True)
-    found = [n if m == 1 else m if n in (1, m) else None for m, n in pairs]
-    return None if None in found else tuple(d for d in found if d is not None)
+    dims = [n if m == 1 else m if n in (1, m) else None for m, n in pairs]
+    return None if None in dims else tuple(d for d in dims if d is not None)
 
 
 RULES = (

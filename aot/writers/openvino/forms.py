@@ -1,4 +1,4 @@
-"""Forms of nodes in IR: what it has none for is replaced, where that can be done, or refused."""
+"""Forms of nodes in IR: a node without a form is replaced by nodes with one, or refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 
 ADVICE = "IR cannot hold these layers: compile the model's own file, which needs no IR, or export it without them"
-FOREIGN_TYPES = frozenset({DType.I2, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ})  # that OpenVINO does not have
-PRECISIONS = {  # names of element types at ports, where these are not the element types in capitals
+FOREIGN_TYPES = frozenset({DType.I2, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ})  # types that OpenVINO does not have
+PRECISIONS = {  # names of element types at ports that are not the element types in capitals
     DType.F64: "FP64",
     DType.F32: "FP32",
     DType.F16: "FP16",
@@ -27,13 +27,13 @@ PRECISIONS = {  # names of element types at ports, where these are not the eleme
 
 
 def precision(dtype: DType) -> str:
-    """The name that an element type has at ports."""
+    """Return the name of an element type at ports."""
     return PRECISIONS.get(dtype, dtype.value.upper())
 
 
 @rule(DecomposedOp)
 def give_form(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
-    """f(x, ..) -> f.decompose(x, ..), where IR has no form for f"""
+    """f(x, ..) -> f.decompose(x, ..), if IR has no form for f"""
     return decompose_operation.body(node, op, build) if _reason(node) else None
 
 
@@ -45,15 +45,15 @@ def drop_check(node: Node, op: Within, build: Builder) -> Replacement:
 
 @rule(Rounded)
 def drop_rounding(node: Node, op: Rounded, build: Builder) -> Replacement:
-    """Rounded(x) -> x: IR cannot say that a short float is rounded where it is fused"""
+    """Rounded(x) -> x: IR cannot express that a fused short float is rounded"""
     return node.source(0)
 
 
 @rule(Broadcast)
 def drop_mapping(node: Node, op: Broadcast, build: Builder) -> Replacement:
     """Broadcast(x, shape, axes) -> Broadcast(x, shape), but in mode explicit: later definitions have no axes there"""
-    mapped = len(node.sources()) > 2 and node.source(2) is not None
-    return build(op, *node.sources()[:2]) if mapped and op.mode is not BroadcastMode.EXPLICIT else None
+    has_axes = len(node.sources()) > 2 and node.sources()[2] is not None
+    return build(op, *node.sources()[:2]) if has_axes and op.mode is not BroadcastMode.EXPLICIT else None
 
 
 RULES = (give_form, drop_check, drop_rounding, drop_mapping)
@@ -61,7 +61,7 @@ give_forms = RuleSet("give_forms", RULES, phase="front", required=True)
 
 
 def formless(graph: Graph) -> Iterator[Problem]:
-    """The nodes of a graph, and of its bodies, that IR has no form for, with the reasons."""
+    """Yield the nodes of a graph, and of its bodies, without a form in IR, with the reasons."""
     for node in graph.order():
         if reason := _reason(node):
             yield Problem(node.origin.layers[0] if node.origin.layers else node.name, node.type, "", 0, reason)
@@ -70,7 +70,7 @@ def formless(graph: Graph) -> Iterator[Problem]:
 
 
 def refuse_formless(graph: Graph) -> None:
-    """UnconvertedError if IR has no form for some nodes."""
+    """Raise UnconvertedError if IR has no form for some nodes."""
     problems = list(formless(graph))
     if problems:
         lines = [f"{p.kind} in {p.node!r}: {p.reason}" for p in problems]
@@ -80,12 +80,12 @@ def refuse_formless(graph: Graph) -> None:
 
 
 def _reason(node: Node) -> str:
-    """Why IR has no form for a node; empty if it has one."""
+    """Return the reason why IR has no form for a node; empty if it has one."""
     op = node.op
     if definition_of(op) is None:
         return "no operation set has this operation with these attributes"
-    given = [port is not None for port in node.sources()]
-    if given != sorted(given, reverse=True):
-        return f"input {given.index(False)} must be given where a later one is, got none"
+    connected = [port is not None for port in node.sources()]
+    if connected != sorted(connected, reverse=True):
+        return f"input {connected.index(False)} must be given where a later one is, got none"
     types = [value for value in vars(op).values() if isinstance(value, DType) and value in FOREIGN_TYPES]
     return f"element types must be OpenVINO's, got {types[0].value}" if types else ""

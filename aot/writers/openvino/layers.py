@@ -24,12 +24,13 @@ from aot.writers.openvino.weights import WeightsFile, fits_half
 from runtime.abi import DType
 from runtime.errors import InternalError
 
-ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML cannot hold
-OF_TENSORS = frozenset({"layout"})  # information that OpenVINO keeps at ports
+# Characters that XML cannot hold.
+ILLEGAL_CHARS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+TENSOR_INFORMATION = frozenset({"layout"})  # information that OpenVINO stores at ports
 DECOMPRESSION = {"decompression": {"version": "0"}}
 
 Info = Mapping[str, Mapping[str, str]]
-Port = tuple[TensorType, tuple[str, ...]]  # with the tensor's names
+Port = tuple[TensorType, tuple[str, ...]]  # type and names of the tensor
 Place = tuple[int, int]  # ids of a layer and of a port
 
 
@@ -46,17 +47,17 @@ class _Network:
     count: int = 0
 
     def layer(self, name: str, op: Op, data: Mapping[str, str], info: Info) -> Element:
-        """Add a layer with the next id; its ports are to follow."""
+        """Add a layer with the next id; its ports are added later."""
         facts = {"id": str(self.count), "name": legal(name), "type": op.xml_type, "version": definition_of(op) or ""}
         self.count += 1
         element = etree.SubElement(self.layers, "layer", facts)
         if data:
             etree.SubElement(element, "data", {key: legal(value) for key, value in data.items()})
-        _add_info(element, {key: value for key, value in info.items() if key not in OF_TENSORS})
+        _add_info(element, {key: value for key, value in info.items() if key not in TENSOR_INFORMATION})
         return element
 
     def add_edges(self) -> None:
-        """Add all links, in the order of what they lead to."""
+        """Add all links, in the order of their targets."""
         for target, source in sorted(self.links):
             ends = {"from-layer": source[0], "from-port": source[1], "to-layer": target[0], "to-port": target[1]}
             etree.SubElement(self.edges, "edge", {key: str(id) for key, id in ends.items()})
@@ -64,13 +65,13 @@ class _Network:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Adds networks to a file; their constants share one `.bin`. `half`: f32 is stored as f16 where that fits."""
+    """Adds networks to a file; their constants share one `.bin`. `half`: f32 constants become f16 if it holds them."""
 
     weights: WeightsFile
     half: bool
 
     def add(self, root: Element, graph: Graph) -> dict[int, int]:
-        """Add layers and edges of a graph to `root`; gives the ids of its layers by ids of nodes."""
+        """Add layers and edges of a graph to `root`; return the ids of its layers by ids of nodes."""
         names = layer_names(graph)
         network = _Network(etree.SubElement(root, "layers"), etree.SubElement(root, "edges"), names)
         for node in _order(graph):
@@ -107,13 +108,13 @@ class Layers:
             element.append(body)
 
     def _bodies(self, node: Node) -> dict[str, tuple[Element, dict[int, int]]]:
-        """The element of each region, and the ids of its layers."""
-        found: dict[str, tuple[Element, dict[int, int]]] = {}
+        """Return the element of each region, and the ids of its layers."""
+        bodies: dict[str, tuple[Element, dict[int, int]]] = {}
         for prefix in BODIES[type(node.op)] if isinstance(node.op, RegionOp) else ():
             body = etree.Element(f"{prefix}_body" if prefix else "body")
             name = prefix or "body"
-            found[name] = body, self.add(body, node.regions[name])
-        return found
+            bodies[name] = body, self.add(body, node.regions[name])
+        return bodies
 
     def _constant(self, network: _Network, node: Node, op: Constant) -> None:
         """Add a constant; one that is stored as f16 is followed by its conversion to f32."""
@@ -122,11 +123,11 @@ class Layers:
             raise InternalError(f"{node.name}: a Constant has data, got none")
         name, names = network.names[node.id], _tensor_names(out)
         if not (self.half and op.element_type is DType.F32 and fits_half(values)):
-            self._stored(network, name, op, values, names, node.rt_info, _lowest_first(out))
+            self._stored(network, name, op, values, names, node.rt_info, _is_lowest_first(out))
             network.places[out] = network.count - 1, 0
             return
-        kept = Constant(DType.F16)
-        self._stored(network, f"{name}_compressed", kept, values.astype(np.float16), (), node.rt_info)
+        stored = Constant(DType.F16)
+        self._stored(network, f"{name}_compressed", stored, values.astype(np.float16), (), node.rt_info)
         widen = Convert(destination_type=op.element_type)
         element = network.layer(name, widen, texts(widen, "opset1"), DECOMPRESSION)
         _add_ports(element, "input", 0, [(TensorType(DType.F16, values.shape), ())], {})
@@ -144,7 +145,7 @@ class Layers:
         info: Info,
         lowest_first: bool = False,
     ) -> None:
-        """Add a constant, and its data to the `.bin`."""
+        """Add a constant, and its data to the `.bin` file."""
         offset, size = self.weights.add(op.element_type, values, lowest_first)
         place = {"shape": shape_text(values.shape), "offset": str(offset), "size": str(size)}
         element = network.layer(name, op, texts(op, "opset1") | place, info)
@@ -152,12 +153,12 @@ class Layers:
 
 
 def legal(text: str) -> str:
-    r"""A text that XML can hold: other characters are written as `\x01`."""
-    return ILLEGAL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    r"""Return a text that XML can hold: other characters are written as `\x01`."""
+    return ILLEGAL_CHARS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _order(graph: Graph) -> list[Node]:
-    """The nodes with inputs and outputs of the network in their order, producers before readers."""
+    """Return the nodes, producers before consumers, with inputs and outputs of the network in their order."""
     ends = {node.id for node in (*graph.parameters, *graph.results)}
     return [*graph.parameters, *(n for n in graph.order() if n.id not in ends), *graph.results]
 
@@ -167,23 +168,23 @@ def _connected(node: Node) -> list[tuple[InPort, OutPort]]:
 
 
 def _tensor_names(port: OutPort) -> tuple[str, ...]:
-    """The names of a tensor, and of the network's outputs that it is."""
+    """Return the names of a tensor, and of the network's outputs that are this tensor."""
     results = [p.node.out_port(0).names for p in port.destinations if isinstance(p.node.op, Result)]
     return tuple(dict.fromkeys(name for names in (port.names, *results) for name in names))
 
 
 def _output_names(node: Node) -> tuple[str, ...]:
-    """The names of an output of the network, its own ones first."""
+    """Return the names of an output of the network, its own ones first."""
     return tuple(dict.fromkeys((*node.out_port(0).names, *_tensor_names(node.source(0)))))
 
 
-def _lowest_first(port: OutPort) -> bool:
-    """True if a BinaryConvolution reads a constant; it takes bits in another order than all others."""
+def _is_lowest_first(port: OutPort) -> bool:
+    """True if a BinaryConvolution reads a constant; its bits are in the reverse order of all other constants."""
     return port.type.dtype is DType.U1 and any(p.node.type == "BinaryConvolution" for p in port.destinations)
 
 
 def _add_ports(element: Element, kind: str, first: int, ports: Sequence[Port], info: Info) -> None:
-    """Add inputs or outputs, numbered from `first`; the first one has the information about the tensor."""
+    """Add inputs or outputs, numbered from `first`; the first one gets the information about the tensor."""
     if not ports:
         return
     parent = etree.SubElement(element, kind)
@@ -194,7 +195,7 @@ def _add_ports(element: Element, kind: str, first: int, ports: Sequence[Port], i
         for dim in type.dims or ():
             etree.SubElement(port, "dim").text = str(dim) if isinstance(dim, int) else "-1"
         if not idx:
-            _add_info(port, {key: value for key, value in info.items() if key in OF_TENSORS})
+            _add_info(port, {key: value for key, value in info.items() if key in TENSOR_INFORMATION})
 
 
 def _add_info(element: Element, info: Info) -> None:

@@ -1,4 +1,4 @@
-"""Names of layers: those that the user's file has, as far as the nodes still stand for its layers."""
+"""Names of layers: those of the user's file, if nodes still correspond to its layers."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 
 
 def layer_names(graph: Graph) -> dict[int, str]:
-    """A unique name for each node, by its id.
+    """Return a unique name for each node, by its id.
 
-    Of the nodes that a layer of the user's was made into, the last one has its name, the others `LAYER/Type`. Nodes
-    that were named otherwise than by the builder keep their names.
+    If several nodes come from one layer of the user's file, the last one has its name, the others `LAYER/Type`. Nodes
+    whose name was not chosen by the builder keep it.
     """
     order = graph.order()
-    found = {node.id: node.name for node in order if not _unnamed(node)}
-    taken = set(found.values())
+    names = {node.id: node.name for node in order if not _is_unnamed(node)}
+    taken = set(names.values())
     for node in reversed(order):
-        if node.id in found:
+        if node.id in names:
             continue
         layer = node.origin.layers[0] if len(node.origin.layers) == 1 else ""
         last = layer not in taken and not isinstance(node.op, Constant)
         name = _unique((layer if last else f"{layer}/{node.type}") if layer else node.name, taken)
-        found[node.id] = name
+        names[node.id] = name
         taken.add(name)
-    return found
+    return names
 
 
-def _unnamed(node: Node) -> bool:
-    """True if the builder has named a node."""
-    made = re.fullmatch(rf"{re.escape(node.type)}_\d+", node.name) is not None
-    return made and node.origin.layers != (node.name,) and not isinstance(node.op, Parameter | Result)
+def _is_unnamed(node: Node) -> bool:
+    """True if the builder has chosen the name of a node."""
+    is_default = re.fullmatch(rf"{re.escape(node.type)}_\d+", node.name) is not None
+    return is_default and node.origin.layers != (node.name,) and not isinstance(node.op, Parameter | Result)
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    found, count = name, 1
-    while found in taken:
+    unique, count = name, 1
+    while unique in taken:
         count += 1
-        found = f"{name}_{count}"
-    return found
+        unique = f"{name}_{count}"
+    return unique

@@ -13,11 +13,11 @@ from aot.opset.control.port_maps import InputMap, OutputMap
 from runtime.errors import InternalError
 
 Ids = Mapping[int, int]  # ids of layers by ids of nodes
-OUTSIDE = "-1"  # the port of what a loop counts and decides by itself
+OUTSIDE_PORT = "-1"  # port of values that a loop counts and decides itself
 
 
 def add_port_maps(element: Element, node: Node, ids: Mapping[str, Ids]) -> None:
-    """Add the port maps and back edges of a node with regions to its layer. `ids`: of each region's layers."""
+    """Add the port maps and back edges of a node with regions to its layer. `ids`: for each region, its layers' ids."""
     op = node.op
     if isinstance(op, If):
         for name in ("then", "else"):
@@ -36,7 +36,7 @@ def add_port_maps(element: Element, node: Node, ids: Mapping[str, Ids]) -> None:
         ):
             if position >= 0:
                 inner = (body.parameters if tag == "input" else body.results)[position]
-                _entry(maps, tag, OUTSIDE, layers[inner.id]).set("purpose", purpose)
+                _entry(maps, tag, OUTSIDE_PORT, layers[inner.id]).set("purpose", purpose)
     if op.back_edges:
         edges = etree.SubElement(element, "back_edges")
         for edge in op.back_edges:

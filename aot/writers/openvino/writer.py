@@ -28,8 +28,8 @@ NAME = re.compile(r"(?!xml)[A-Za-z_][A-Za-z0-9_.-]*", re.IGNORECASE)
 def write(graph: Graph, path: Path, *, version: int = 11, half: bool = False) -> None:
     """Write a graph without foreign operations to `path` and the `.bin` beside it, both or none.
 
-    `half`: constants of f32 are stored as f16 where these hold them, and converted back by the network.
-    UnconvertedError lists all nodes that IR has no form for. OSError where the files cannot be written.
+    `half`: constants of f32 are stored as f16 if f16 holds them, and converted back by the network. UnconvertedError
+    lists all nodes without a form in IR. OSError if the files cannot be written.
     """
     if version not in VERSIONS:
         raise UsageError(f"IR version: one of {', '.join(map(str, VERSIONS))}, got {version}")
@@ -37,7 +37,7 @@ def write(graph: Graph, path: Path, *, version: int = 11, half: bool = False) ->
     try:
         _write(graph, path, version, half)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk does not say whose
+        error.filename = error.filename or str(path)  # the error of a full disk has no file name
         raise
 
 
@@ -49,13 +49,13 @@ def _write(graph: Graph, path: Path, version: int, half: bool) -> None:
         if graph.rt_info:
             _add_information(etree.SubElement(root, "rt_info"), graph.rt_info)
         etree.indent(root, "\t")
-        with xml.open("wb") as stream:  # lxml says nothing of a full disk where it opens the file itself
+        with xml.open("wb") as stream:  # lxml reports no full disk if it opens the file itself
             etree.ElementTree(root).write(stream, xml_declaration=True, encoding="utf-8")
 
 
 @contextmanager
 def _both(path: Path) -> Generator[tuple[Path, Path]]:
-    """New files for an `.xml` and its `.bin`; the `.xml` is never seen beside the `.bin` of another one."""
+    """Yield new files for an `.xml` and its `.bin`; the `.xml` is never visible beside the `.bin` of another one."""
     with replacing(path) as xml, replacing(path.with_suffix(".bin")) as weights:
         yield xml, weights
         path.unlink(missing_ok=True)

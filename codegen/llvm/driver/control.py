@@ -58,7 +58,7 @@ class _Driver:
         for i, _ in enumerate(program.late, len(program.symbols)):
             self.lines.append(f"%late{i} = getelementptr i64, ptr %symbols, i64 {i}")
             self.lines.append(f"store i64 0, ptr %late{i}, align 8")
-        if program.cancellable:
+        if program.is_cancellable:
             self.lines += [
                 f"%cancel = getelementptr i64, ptr %symbols, i64 {len(program.stored)}",
                 "%clock = alloca [3 x i64], align 8",

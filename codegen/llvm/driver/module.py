@@ -250,7 +250,7 @@ def _pool(target: Target) -> str:
 def _drivers(program: Program, tag: str) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
-    cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.cancellable else ""
+    cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.is_cancellable else ""
     return (
         cancel
         + template_text("sharing.ll")
@@ -267,7 +267,7 @@ def _drivers(program: Program, tag: str) -> str:
             error_arena=abi.ERROR_ARENA,
             error_symbol=abi.ERROR_SYMBOL,
             error_unknown=abi.ERROR_UNKNOWN,
-            error_count=len(abi.ERROR_TEXTS) if program.cancellable else abi.ERROR_UNKNOWN,
+            error_count=len(abi.ERROR_TEXTS) if program.is_cancellable else abi.ERROR_UNKNOWN,
         )
         + template_text(
             "query_tiles.ll" if any(uses_tiles(k.body) for k in program.kernels) else "query.ll",
@@ -279,7 +279,7 @@ def _drivers(program: Program, tag: str) -> str:
 
 def _error_texts(program: Program) -> tuple[str, ...]:
     """Return the texts of the errors that `infer` and `shapes` can return."""
-    return abi.ERROR_TEXTS if program.cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
+    return abi.ERROR_TEXTS if program.is_cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
 
 
 def _longest_segment(program: Program) -> int:

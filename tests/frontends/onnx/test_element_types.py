@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from aot.frontends.onnx.element_types import DTYPES, OTHERS
+from aot.frontends.onnx.element_types import DTYPES, UNSUPPORTED_TYPES
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.types import numpy_dtype
 from runtime.abi import DType
@@ -21,8 +21,8 @@ U8 = np.zeros((3, 4), np.uint8)
 
 def test_the_table_is_that_of_the_package() -> None:
     names = {code: TensorProto.DataType.Name(code) for code in TensorProto.DataType.values()}
-    assert DTYPES.keys() | OTHERS.keys() >= names.keys()
-    assert {c: n for c, n in names.items() if c in OTHERS} == OTHERS
+    assert DTYPES.keys() | UNSUPPORTED_TYPES.keys() >= names.keys()
+    assert {c: n for c, n in names.items() if c in UNSUPPORTED_TYPES} == UNSUPPORTED_TYPES
     for code, dtype in DTYPES.items():
         if dtype is not DType.STRING and dtype.bits >= 8:
             assert numpy_dtype(dtype).itemsize == helper.tensor_dtype_to_np_dtype(code).itemsize

@@ -160,10 +160,10 @@ def test_aligned_constants_are_views_and_may_share_bytes(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("offset", "size", "rule"),
     [
-        ("-4", "8", "must lie inside m.bin of 8 bytes"),
-        ("4", "8", "must lie inside m.bin of 8 bytes"),
-        ("9223372036854775800", "8", "must lie inside m.bin of 8 bytes"),
-        ("0", "-8", "must lie inside m.bin of 8 bytes"),
+        ("-4", "8", "must be inside m.bin of 8 bytes"),
+        ("4", "8", "must be inside m.bin of 8 bytes"),
+        ("9223372036854775800", "8", "must be inside m.bin of 8 bytes"),
+        ("0", "-8", "must be inside m.bin of 8 bytes"),
         ("0", "4", r"f32\[2\] takes 8 bytes, got size 4"),
         ("x", "8", "offset must be an integer"),
     ],

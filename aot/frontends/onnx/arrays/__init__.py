@@ -1,1 +1,1 @@
-"""Conversions of ONNX operations: shapes, places and made-up data."""
+"""Conversions of ONNX operations: shapes, indexing, data movement and generated data."""

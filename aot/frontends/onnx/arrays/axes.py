@@ -1,4 +1,4 @@
-"""Axes that only run time names: their number is known, so ranks are; sizes become values, and shapes read them.
+"""Operations over data-dependent axes: the number of axes, hence each rank, is known; sizes are computed as tensors.
 
 ReduceSum(x[a, b], axes)     x as [a or 1, 1 or a, b or 1, 1 or b], summed over axes 1 and 3
 """
@@ -13,18 +13,18 @@ from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
 from runtime.abi import DType
 
-ENDLESS = 2**63 - 1  # a bound behind any size
+OPEN_END = 2**63 - 1  # end of a slice: above any size
 
 
 def count_of(node: Call, axes: OutPort) -> int:
-    """Number of axes."""
+    """Return the number of axes."""
     count = 1 if axes.type.rank == 0 else axes.shape[0]
     node.refuse(not isinstance(count, int), "the number of axes must be known at compile time")
     return count if isinstance(count, int) else 0
 
 
 def _chosen(node: Call, axes: OutPort, rank: int) -> OutPort:
-    """[rank] of booleans."""
+    """Return a mask [rank] of booleans: true for each of the axes."""
     build = node.build
     axes = node.axes_within(axes, rank)
     places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), node.list([-1, 1])), rank)
@@ -32,22 +32,22 @@ def _chosen(node: Call, axes: OutPort, rank: int) -> OutPort:
 
 
 def spread(node: Call, values: OutPort, axes: OutPort, rest: OutPort, rank: int) -> OutPort:
-    """A number for each of `rank` axes: that of `values` for those in `axes`, else that of `rest`."""
+    """Return a number for each of `rank` axes: that of `values` for those in `axes`, else that of `rest`."""
     build = node.build
-    if axes.value is not None:  # sizes stay the expressions that they are
+    if axes.value is not None:  # sizes stay symbolic expressions
         known = [node.axis(a, rank) for a in node.ints(axes, "axes")]
         places = [known.index(a) if a in known else len(known) + a for a in range(rank)]
         return build.Gather(build.Concat(node.cast(values, DType.I64), rest, axis=0), node.list(places), node.scalar(0))
     column, axes = node.list([-1, 1]), node.axes_within(axes, rank)
     places = build.FloorMod(build.Reshape(node.cast(axes, DType.I64), column), rank)
     here = build.Equal(places, node.list(range(rank)))
-    found = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
+    numbers = build.Select(here, build.Reshape(node.cast(values, DType.I64), column), node.scalar(0))
     chosen = build.ReduceLogicalOr(here, node.list([0]))
-    return build.Select(chosen, build.ReduceSum(found, node.list([0])), rest)
+    return build.Select(chosen, build.ReduceSum(numbers, node.list([0])), rest)
 
 
 def _others(node: Call, x: OutPort, chosen: OutPort, count: int) -> OutPort:
-    """The sizes of the `count` axes that are not chosen."""
+    """Return the sizes of the `count` axes that are not chosen."""
     build, rank = node.build, x.type.rank
     keys = build.Add(build.Multiply(node.cast(chosen, DType.I64), rank), node.list(range(rank)))
     first = build.TopK(
@@ -57,7 +57,7 @@ def _others(node: Call, x: OutPort, chosen: OutPort, count: int) -> OutPort:
 
 
 def bounded(node: Call, x: OutPort, sizes: OutPort) -> OutPort:
-    """Sizes of a tensor that holds what `x` holds: none is -1, and the greatest tells how much memory it may need."""
+    """Clamp sizes to bound memory: at least 0, at most the number of elements of `x` or its largest dimension."""
     sizes = node.build.Maximum(sizes, 0)
     if not x.type.is_static:
         return sizes
@@ -67,11 +67,11 @@ def bounded(node: Call, x: OutPort, sizes: OutPort) -> OutPort:
 def reduced_at(
     node: Call, x: OutPort, axes: OutPort, keep: bool, reduce: Callable[[OutPort, OutPort], OutPort]
 ) -> OutPort:
-    """`reduce(y, axes)` drops the axes that it is given, which are known."""
+    """Reduce over data-dependent axes: `reduce(y, axes)` drops the axes that it is given, which are constants."""
     build, rank, one = node.build, x.type.rank, node.list([1])
     chosen, sizes = _chosen(node, axes, rank), node.dims(x, range(rank))
-    kept, inner = build.Select(chosen, one, sizes), build.Select(chosen, sizes, one)
-    pairs = build.Concat(build.Unsqueeze(kept, one), build.Unsqueeze(inner, one), axis=1)
+    outer, inner = build.Select(chosen, one, sizes), build.Select(chosen, sizes, one)
+    pairs = build.Concat(build.Unsqueeze(outer, one), build.Unsqueeze(inner, one), axis=1)
     split = build.Reshape(x, bounded(node, x, build.Reshape(pairs, node.list([2 * rank]))))
     y = reduce(split, node.list(range(1, 2 * rank, 2)))
     return y if keep else build.Reshape(y, _others(node, x, chosen, rank - count_of(node, axes)))

@@ -20,7 +20,7 @@ def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
 
 @onnx("GatherElements")
 def gather_elements(node: Call, x: OutPort, indices: OutPort) -> OutPort:
-    """Dimensions of `indices` but the axis may be smaller than those of `x`, whose further elements are not read."""
+    """Convert to GatherElements. Other dimensions than the axis may be smaller than those of `x`, which is sliced."""
     build, axis = node.build, node.axis(node.integer("axis", 0), x.type.rank)
     if x.type.rank == indices.type.rank:
         pairs = enumerate(zip(x.shape, indices.shape, strict=True))
@@ -38,7 +38,7 @@ def gather_nd(node: Call, x: OutPort, indices: OutPort) -> OutPort:
 
 @onnx("OneHot")
 def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort) -> OutPort:
-    """values[1] at the index, values[0] elsewhere; an index below 0 counts from the end."""
+    """values[1] at the index, values[0] elsewhere; a negative index counts from the end."""
     build = node.build
     off, on = (build.Gather(values, node.scalar(i), node.scalar(0)) for i in (0, 1))
     size = node.cast(node.single(depth), DType.I64)
@@ -50,7 +50,7 @@ def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort) -> Ou
 
 @onnx("TopK")
 def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ...]:
-    """k is an attribute before opset 10."""
+    """Convert to TopK; k is an attribute before opset 10."""
     if k is None:
         node.refuse(not node.has("k"), "k must be given")
         k = node.scalar(node.integer("k"))
@@ -71,7 +71,7 @@ def top_k(node: Call, x: OutPort, k: OutPort | None = None) -> tuple[OutPort, ..
 
 @onnx("Compress")
 def compress(node: Call, x: OutPort, condition: OutPort) -> OutPort:
-    """A condition may be shorter than the axis, but not longer."""
+    """Convert to Gather; the condition may be shorter than the axis, but not longer."""
     axis = node.axis(node.integer("axis"), x.type.rank) if node.has("axis") else 0
     x = x if node.has("axis") else node.reshape(x, (-1,))
     places = node.build.Squeeze(_places(node, condition), node.list([0]))
@@ -86,7 +86,7 @@ def non_zero(node: Call, x: OutPort) -> OutPort:
 
 
 def _places(node: Call, x: OutPort) -> OutPort:
-    """[rank, count]: where elements are not zero; a constant where `x` is known."""
+    """Return the indices [rank, count] of the elements that are not zero; a constant if `x` is known."""
     if x.value is not None and x.value.dtype != object:
         return node.build.const(np.array(np.nonzero(x.value)).reshape(x.type.rank, -1), DType.I64)
     return node.build.NonZero(x)
@@ -94,7 +94,7 @@ def _places(node: Call, x: OutPort) -> OutPort:
 
 @onnx("Unique")
 def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
-    """The elements, or the slices of an axis, once each; also where they were first, whose copies all are, how many."""
+    """Convert to Unique: the distinct elements or slices, their first indices, the inverse indices, and the counts."""
     axis = (node.list([node.axis(node.integer("axis"), x.type.rank)]),) if node.has("axis") else ()
     first = node.build.Unique(x, *axis, sorted=node.flag("sorted", True), outputs=4)
     return tuple(first.node.out_ports().values())
@@ -109,7 +109,7 @@ def non_max_suppression(
     overlap: OutPort | None = None,
     least: OutPort | None = None,
 ) -> OutPort:
-    """Rows (image, class, box), best first within a class; without a limit every score counts, and no box is kept."""
+    """Rows (image, class, box), best first within a class; without `limit` no box is kept."""
     encoding = Encoding.CENTER if node.flag("center_point_box") else Encoding.CORNER
     limits = (
         node.scalar(0) if most is None else most,
@@ -123,7 +123,7 @@ def non_max_suppression(
 
 @onnx("CumSum", "CumProd")
 def cumulate(node: Call, x: OutPort, axis: OutPort) -> OutPort:
-    """Along an axis that run time names, `x` is taken as [before, axis, behind]."""
+    """Accumulate along an axis; `x` is reshaped to [before, axis, behind] if the axis is data-dependent."""
     build, flags = node.build, {"exclusive": node.flag("exclusive"), "reverse": node.flag("reverse")}
     along = node.single(axis)
     run = build.CumSum if node.kind == "CumSum" else build.CumProd

@@ -1,10 +1,10 @@
-"""Numbers from nothing."""
+"""Generated data: windows, ranges, matrices of mel weights."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.estimate import check_table
 from aot.ir.graph import OutPort
@@ -25,7 +25,7 @@ def eye_like(node: Call, x: OutPort) -> OutPort:
     return node.build.const(np.eye(rows, columns, node.integer("k", 0)), dtype)
 
 
-MOST = 1 << 24  # bins, samples of a frame or of a second: no transform is so long
+MAX_SAMPLES = 1 << 24  # bins, or samples of a frame or of a second; far above those of any real transform
 WINDOWS = {
     "HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08),
 }  # fmt: skip
@@ -33,9 +33,9 @@ WINDOWS = {
 
 @onnx(*WINDOWS)
 def window(node: Call, size: OutPort) -> OutPort:
-    """a - b cos(t) + c cos(2 t), t from 0 to 2 pi, which is the last element or would be the next one."""
+    """a - b cos(t) + c cos(2 t) for t from 0 to 2 pi, which is the last element, or the one after it if periodic."""
     build, periodic = node.build, node.flag("periodic", True)
-    count = node.within(single(node, size), 0, ENDLESS, "the size must not be negative")
+    count = node.within(single(node, size), 0, OPEN_END, "the size must not be negative")
     span = node.cast(count, DType.F64)
     around = span if periodic else build.Subtract(span, 1.0)
     angle = build.Divide(build.Multiply(counted(node, count), 2 * np.pi), around)
@@ -45,18 +45,18 @@ def window(node: Call, size: OutPort) -> OutPort:
 
 
 def single(node: Call, x: OutPort) -> OutPort:
-    """A number as an i64 scalar."""
+    """Return a number as an i64 scalar."""
     x = node.cast(x, DType.I64)
     return node.single(x)
 
 
 def indices(node: Call, count: OutPort) -> OutPort:
-    """0, 1, 2, .. below an i64 scalar."""
+    """Return 0, 1, 2, .. below an i64 scalar."""
     return node.build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
 
 
 def counted(node: Call, count: OutPort) -> OutPort:
-    """0, 1, 2, .. below an i64 scalar, as f64."""
+    """Return 0, 1, 2, .. below an i64 scalar, as f64."""
     return node.cast(indices(node, count), DType.F64)
 
 
@@ -64,10 +64,12 @@ def counted(node: Call, count: OutPort) -> OutPort:
 def mel_weight_matrix(
     node: Call, bins: OutPort, length: OutPort, rate: OutPort, low: OutPort, high: OutPort
 ) -> OutPort:
-    """Triangles equally wide in mel: column i rises from element edge[i] to edge[i + 1] and falls to edge[i + 2]."""
+    """Triangles of equal width in mel: column i rises from element edge[i] to edge[i + 1] and falls to edge[i + 2]."""
     build = node.build
-    given = {"num_mel_bins": bins, "dft_length": length, "sample_rate": rate}
-    count, size, hertz = (node.within(single(node, p), 0, MOST, f"{n} is 0 to {MOST}") for n, p in given.items())
+    inputs = {"num_mel_bins": bins, "dft_length": length, "sample_rate": rate}
+    count, size, hertz = (
+        node.within(single(node, p), 0, MAX_SAMPLES, f"{n} is 0 to {MAX_SAMPLES}") for n, p in inputs.items()
+    )
     first, last = (_mel(node, p) for p in (low, high))
     steps = build.Add(count, 2)
     width = build.Divide(build.Subtract(last, first), node.cast(steps, DType.F64))
@@ -86,19 +88,19 @@ def mel_weight_matrix(
     rising = build.LogicalAnd(build.GreaterEqual(rows, left), build.LessEqual(rows, centre))
     falling = build.LogicalAnd(build.GreaterEqual(rows, centre), build.Less(rows, right))
     zero = build.const(0.0, DType.F64)
-    found = build.Select(falling, fall, build.Select(rising, rise, zero))
-    return node.cast(found, node.dtype("output_datatype", DType.F32))
+    weights = build.Select(falling, fall, build.Select(rising, rise, zero))
+    return node.cast(weights, node.dtype("output_datatype", DType.F32))
 
 
 def _mel(node: Call, hertz: OutPort) -> OutPort:
-    """2595 log10(1 + f / 700), a scalar."""
+    """Return 2595 log10(1 + f / 700), a scalar."""
     build = node.build
     wide = node.cast(node.single(hertz), DType.F64)
     return build.Multiply(build.Log(build.Add(build.Divide(wide, 700.0), 1.0)), 2595 / np.log(10))
 
 
 def _share(node: Call, end: OutPort, place: OutPort, top: OutPort) -> OutPort:
-    """1 at the top, 0 at the end; 1 where both are one place."""
+    """Return a ramp from 0 at the end to 1 at the top; 1 if both are the same position."""
     build = node.build
     span = build.Subtract(top, end)
     share = build.Divide(build.Subtract(place, end), span)

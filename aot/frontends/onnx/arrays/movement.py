@@ -1,8 +1,8 @@
-"""Data that moves."""
+"""Operations that only move data."""
 
 from __future__ import annotations
 
-from aot.frontends.onnx.arrays.axes import ENDLESS, spread
+from aot.frontends.onnx.arrays.axes import OPEN_END, spread
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
@@ -23,7 +23,7 @@ def concat(node: Call, *xs: OutPort) -> OutPort:
 
 @onnx("Split")
 def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPort, ...]:
-    """Parts as long as given, or equally long; from opset 18 on the last part may be shorter."""
+    """Cut `x` into parts of given or equal length; from opset 18 on the last part may be shorter."""
     build, axis, count = node.build, node.axis(node.integer("axis", 0), x.type.rank), len(node.outputs)
     if node.has("num_outputs") and node.integer("num_outputs") != count:
         raise ModelError(f"Split: num_outputs must be {count}, as outputs are, got {node.integer('num_outputs')}")
@@ -36,7 +36,7 @@ def split(node: Call, x: OutPort, lengths: OutPort | None = None) -> tuple[OutPo
         part = build.Divide(build.Add(node.dims(x, [axis]), count - 1), count)
         lengths = build.Concat(*[part] * (count - 1), node.list([-1]), axis=0)
     else:
-        lengths = node.within(lengths, 0, ENDLESS, "lengths must not be negative")
+        lengths = node.within(lengths, 0, OPEN_END, "lengths must not be negative")
     first = build.VariadicSplit(x, node.scalar(axis), lengths, outputs=count)
     return tuple(first.node.out_ports().values())
 
@@ -50,7 +50,7 @@ def slice(
     axes: OutPort | None = None,
     steps: OutPort | None = None,
 ) -> OutPort:
-    """Bounds are attributes before opset 10."""
+    """Convert to Slice; bounds are attributes before opset 10."""
     if starts is None or ends is None:
         begin, end = node.integers("starts"), node.integers("ends")
         chosen = node.integers("axes", range(len(begin)))
@@ -64,14 +64,14 @@ def slice(
         steps = node.list([1] * count)
     if axes.value is None:
         rank = x.type.rank
-        defaults = (node.list([v] * rank) for v in (0, ENDLESS, 1))
-        given = zip((starts, ends, steps), defaults, strict=True)
-        starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in given)
+        defaults = (node.list([v] * rank) for v in (0, OPEN_END, 1))
+        bounds = zip((starts, ends, steps), defaults, strict=True)
+        starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in bounds)
         axes = node.list(range(rank))
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
 
 
-FAR = float(1 << 40)  # a diagonal so far away is behind any matrix, and its numbers do not overflow
+MAX_DIAGONAL = float(1 << 40)  # a diagonal this far away is outside of any matrix, and sums with it do not overflow
 PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadMode.REFLECT}
 
 
@@ -79,14 +79,14 @@ PAD_MODES = {"constant": PadMode.CONSTANT, "edge": PadMode.EDGE, "reflect": PadM
 def pad(
     node: Call, x: OutPort, pads: OutPort | None = None, value: OutPort | None = None, axes: OutPort | None = None
 ) -> OutPort:
-    """Pads are an attribute before opset 11."""
+    """Convert to Pad; pads are an attribute before opset 11."""
     build, rank, mode = node.build, x.type.rank, node.text("mode", "constant")
     if mode == "wrap":
         return _wrapped(node, x, pads, axes)
     chosen = node.choice("mode", PAD_MODES, "constant")
     if pads is None:
-        fill, given = node.like(node.number("value", 0.0), x), node.integers("pads")
-        return build.Pad(x, node.list(given[:rank]), node.list(given[rank:]), fill, pad_mode=chosen)
+        fill, amounts = node.like(node.number("value", 0.0), x), node.integers("pads")
+        return build.Pad(x, node.list(amounts[:rank]), node.list(amounts[rank:]), fill, pad_mode=chosen)
     fill = node.like(0, x) if value is None else node.single(value)
     begins, ends = _pads(node, pads, axes, rank)
     return build.Pad(x, begins, ends, node.cast(fill, x.type.dtype), pad_mode=chosen)
@@ -96,24 +96,24 @@ def _pads(node: Call, pads: OutPort, axes: OutPort | None, rank: int) -> tuple[O
     axes = node.list(range(rank)) if axes is None else axes
     halves = node.build.Split(node.cast(pads, DType.I64), node.scalar(0), num_splits=2, outputs=2)
     if pads.type.is_static and axes.type.is_static and pads.type.static_shape[0] != 2 * axes.type.static_shape[0]:
-        given = f"{pads.type.static_shape[0]} for {axes.type.static_shape[0]} axes"
-        raise ModelError(f"Pad: two pads for each axis, got {given}")
+        counts = f"{pads.type.static_shape[0]} for {axes.type.static_shape[0]} axes"
+        raise ModelError(f"Pad: two pads for each axis, got {counts}")
     begins, ends = (spread(node, p, axes, node.list([0] * rank), rank) for p in halves.node.out_ports().values())
     return begins, ends
 
 
 def _wrapped(node: Call, x: OutPort, pads: OutPort | None, axes: OutPort | None) -> OutPort:
-    """Each axis is gathered modulo its size, without what negative pads cut off."""
+    """Pad cyclically: gather each axis modulo its size, after negative pads have cut off elements."""
     build, rank = node.build, x.type.rank
     begins, ends = _pads(node, node.list(node.integers("pads")) if pads is None else pads, axes, rank)
     for a in range(rank):
         size, low, high = (_element(node, p, k) for p, k in ((node.dims(x, [a]), 0), (begins, a), (ends, a)))
         before, behind = (build.Maximum(p, 0) for p in (low, high))
         cut = build.Subtract(before, low)
-        kept = build.Add(build.Add(size, build.Minimum(low, 0)), build.Minimum(high, 0))
-        kept = node.within(kept, 1, ENDLESS, "an axis that is repeated has elements")
-        places = build.Range(build.Negative(before), build.Add(kept, behind), node.scalar(1), output_type=DType.I64)
-        x = build.Gather(x, build.Add(build.FloorMod(places, kept), cut), node.scalar(a))
+        extent = build.Add(build.Add(size, build.Minimum(low, 0)), build.Minimum(high, 0))
+        extent = node.within(extent, 1, OPEN_END, "an axis that is repeated has elements")
+        places = build.Range(build.Negative(before), build.Add(extent, behind), node.scalar(1), output_type=DType.I64)
+        x = build.Gather(x, build.Add(build.FloorMod(places, extent), cut), node.scalar(a))
     return x
 
 
@@ -146,14 +146,14 @@ def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
 
 @onnx("Trilu")
 def trilu(node: Call, x: OutPort, k: OutPort | None = None) -> OutPort:
-    """x where row + k <= column, or the other way round."""
+    """x where row + k <= column (upper), or row + k >= column (lower); 0 elsewhere."""
     build, rank = node.build, x.type.rank
-    kept = triangle(node, x, node.scalar(0) if k is None else k, node.flag("upper", True))
-    return build.Select(kept, x, node.like(0, x)) if rank else x
+    mask = triangle(node, x, node.scalar(0) if k is None else k, node.flag("upper", True))
+    return build.Select(mask, x, node.like(0, x)) if rank else x
 
 
 def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
-    """[rows, columns] of booleans for the last two axes of `x`."""
+    """Return a mask [rows, columns] of booleans for the last two axes of `x`."""
     build, zero, one = node.build, node.scalar(0), node.scalar(1)
 
     def count(axis: int) -> OutPort:
@@ -161,17 +161,17 @@ def triangle(node: Call, x: OutPort, k: OutPort, upper: bool) -> OutPort:
         return build.Range(zero, size, one, output_type=DType.I64)
 
     k = node.single(k)
-    k = k if k.value is not None else build.Clamp(node.cast(k, DType.I64), min=-FAR, max=FAR)
+    k = k if k.value is not None else build.Clamp(node.cast(k, DType.I64), min=-MAX_DIAGONAL, max=MAX_DIAGONAL)
     rows, columns = build.Add(build.Unsqueeze(count(-2), node.list([1])), k), count(-1)
     return build.GreaterEqual(columns, rows) if upper else build.LessEqual(columns, rows)
 
 
 @onnx("CenterCropPad")
 def center_crop_pad(node: Call, x: OutPort, size: OutPort) -> OutPort:
-    """The middle of `x`, or `x` in the middle of zeros."""
+    """Crop the middle of `x`, or pad it with zeros on both sides."""
     build, rank = node.build, x.type.rank
     sizes, axes = node.dims(x, range(rank)), node.list(node.integers("axes", range(rank)))
-    size = node.within(size, 0, ENDLESS, "sizes must not be negative")
+    size = node.within(size, 0, OPEN_END, "sizes must not be negative")
     wanted = spread(node, size, axes, sizes, rank)
     less, more = (build.Maximum(build.Subtract(*p), 0) for p in ((sizes, wanted), (wanted, sizes)))
     starts, begins = (build.Divide(p, 2) for p in (less, more))

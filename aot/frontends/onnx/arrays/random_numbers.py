@@ -1,4 +1,4 @@
-"""Random numbers, if the user gives a seed: of the right distribution, but not those of another runtime.
+"""Random numbers, for which the user must give a seed: of the right distribution, but not those of another runtime.
 
 the user's seed, with the node's or its name  ->  key of Philox  ->  uniform  ->  normal, Bernoulli
 """
@@ -15,12 +15,12 @@ from aot.ir.graph import OutPort
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
-MASK = (1 << 64) - 1
-DRAWN = (*SHORT, DType.F32, DType.F64)
+KEY_MASK = (1 << 64) - 1
+DRAWN_TYPES = (*SHORT, DType.F32, DType.F64)
 
 
 def _key(node: Call) -> int:
-    """Nodes with equal seeds draw equal numbers; those without a seed differ."""
+    """Return the generator's key: nodes with equal seeds draw equal numbers, the others differ by their names."""
     if node.seed is None:
         why = "the numbers would not be those of another runtime"
         raise UnsupportedError(f"{node.kind}: {why}: give them as an input, or have them drawn: --seed 1")
@@ -29,11 +29,11 @@ def _key(node: Call) -> int:
     else:
         origin = node.build.origin
         own = crc32("\n".join(origin.layers if origin is not None else ()).encode("utf-8", "surrogateescape"))
-    return (node.seed << 32 | own) & MASK
+    return (node.seed << 32 | own) & KEY_MASK
 
 
 def _uniform(node: Call, shape: OutPort, dtype: DType, stream: int = 0) -> OutPort:
-    """In 0..1, without 1; other streams are other numbers."""
+    """Return uniform numbers in 0..1, 1 excluded; each stream has different numbers."""
     ends = (node.build.const(v, dtype) for v in (0.0, 1.0))
     return node.build.RandomUniform(shape, *ends, output_type=dtype, global_seed=_key(node), op_seed=stream + 1)
 
@@ -43,9 +43,9 @@ def _shape(node: Call, x: OutPort | None) -> OutPort:
 
 
 def _dtype(node: Call, x: OutPort | None) -> DType:
-    found = node.dtype("dtype", DType.F32 if x is None else x.type.dtype)
-    node.refuse(found not in DRAWN, f"numbers of floating point are drawn, got {found.value}")
-    return found
+    dtype = node.dtype("dtype", DType.F32 if x is None else x.type.dtype)
+    node.refuse(dtype not in DRAWN_TYPES, f"numbers of floating point are drawn, got {dtype.value}")
+    return dtype
 
 
 def _wide(dtype: DType) -> DType:
@@ -81,7 +81,7 @@ def bernoulli(node: Call, x: OutPort) -> OutPort:
 
 @onnx("Multinomial")
 def multinomial(node: Call, x: OutPort) -> OutPort:
-    """Classes of each row of logarithms of probabilities, which need not sum up to 1."""
+    """Sample classes by each row of log-probabilities, whose exponentials need not sum up to 1."""
     build = node.build
     logs = build.Subtract(x, build.ReduceMax(x, node.list([-1]), keep_dims=True))
     return build.Multinomial(

@@ -1,4 +1,4 @@
-"""Elements written by index."""
+"""Operations that write elements by index."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
 from runtime.abi import DType
 
-HOW = {
+REDUCTIONS = {
     "none": Combination.NONE,
     "add": Combination.SUM,
     "mul": Combination.PROD,
@@ -18,18 +18,18 @@ HOW = {
 
 @onnx("Scatter", "ScatterElements")
 def scatter_elements(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
-    axis, how = node.scalar(node.integer("axis", 0)), node.choice("reduction", HOW, "none")
+    axis, how = node.scalar(node.integer("axis", 0)), node.choice("reduction", REDUCTIONS, "none")
     return node.build.ScatterElementsUpdate(x, indices, updates, axis, reduction=how)
 
 
 @onnx("ScatterND")
 def scatter_nd(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
-    return node.build.ScatterNDUpdate(x, indices, updates, reduction=node.choice("reduction", HOW, "none"))
+    return node.build.ScatterNDUpdate(x, indices, updates, reduction=node.choice("reduction", REDUCTIONS, "none"))
 
 
 @onnx("TensorScatter")
 def tensor_scatter(node: Call, x: OutPort, update: OutPort, starts: OutPort | None = None) -> OutPort:
-    """`update` over `x` from a place of its own for each batch on, perhaps round the end."""
+    """Write `update` into `x` from a start index for each batch on, which may wrap around the end."""
     build, rank = node.build, x.type.rank
     axis = node.axis(node.integer("axis", -2), rank)
     circular = node.choice("mode", {"linear": False, "circular": True}, "linear")

@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.onnx.arrays.axes import squeezed_at, unsqueezed_at
 from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
 from aot.ir.graph import Graph, OutPort
-from aot.ir.one_rank import may_be_one, which_are_one
+from aot.ir.one_rank import can_be_one, which_are_one
 from aot.ir.op import Foreign
 from aot.ir.types import dtype_of
 from aot.opset.control.control_flow import If
@@ -17,7 +17,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import InputMap
 from aot.opset.elementwise.broadcasting import BroadcastMode
 
-FORKS = 2  # dimensions of a tensor that may be 1: twice as many forms of what follows for each
+MAX_FORKED_DIMS = 2  # dimensions of a tensor that may be 1: each doubles the forms of all consumers
 
 
 @onnx("Identity")
@@ -30,10 +30,10 @@ def shape(node: Call, x: OutPort) -> OutPort:
     rank = x.type.rank
     bounds = (node.integer("start", 0), node.integer("end", rank))
     start, end = (min(max(v + rank if v < 0 else v, 0), rank) for v in bounds)
-    found = node.build.ShapeOf(x)
+    dims = node.build.ShapeOf(x)
     if (start, end) == (0, rank):
-        return found
-    return node.build.Slice(found, *(node.list([v]) for v in (start, max(start, end), 1, 0)))
+        return dims
+    return node.build.Slice(dims, *(node.list([v]) for v in (start, max(start, end), 1, 0)))
 
 
 @onnx("Size")
@@ -45,7 +45,7 @@ def size(node: Call, x: OutPort) -> OutPort:
 
 @onnx("Reshape")
 def reshape(node: Call, x: OutPort, target: OutPort) -> OutPort:
-    """0 keeps a dimension, unless zeros are allowed."""
+    """Convert to Reshape; 0 keeps a dimension unless `allowzero` is set."""
     return node.build.Reshape(x, target, special_zero=not node.flag("allowzero"))
 
 
@@ -57,7 +57,7 @@ def flatten(node: Call, x: OutPort) -> OutPort:
     parts = [node.dims(x, axes) for axes in (range(axis), range(axis, x.type.rank))]
     sizes = [build.ReduceProd(build.Concat(one, p, axis=0), along, keep_dims=True) for p in parts]
     known = [i for i, p in enumerate(sizes) if p.value is not None and p.value.dtype != object]
-    if known:  # the other one is what is left
+    if known:  # the other dimension is the remaining size
         sizes[1 - known[0]] = sizes[1 - known[0]] if len(known) == 2 else node.list([-1])
     return build.Reshape(x, build.Concat(*sizes, axis=0))
 
@@ -72,25 +72,25 @@ def squeeze(node: Call, x: OutPort, axes: OutPort | None = None) -> Value:
 
 
 def _without_ones(node: Call, x: OutPort) -> Value:
-    """Drop all dimensions of size 1: a fork for each that may be 1. `kept` are those that are not 1 in a branch."""
+    """Drop all dimensions of size 1, with a fork for each that may be 1. `kept`: dimensions not 1 in this branch."""
     known = node.integers("kept", ())
-    may_be = [k for k, n in enumerate(x.shape) if k not in known and may_be_one(n)]
+    may_be = [k for k, n in enumerate(x.shape) if k not in known and can_be_one(n)]
     if not may_be:
         ones = [k for k, n in enumerate(x.shape) if n == 1]
         return node.build.Squeeze(x) if not known else node.build.Squeeze(x, node.list(ones)) if ones else x
-    node.refuse(len(may_be) > FORKS, which_are_one(x.type))
+    node.refuse(len(may_be) > MAX_FORKED_DIMS, which_are_one(x.type))
     place, build = may_be[0], node.build
     is_one = build.Equal(node.size(x, place), node.scalar(1))
-    made = build.node(If((InputMap(1, 0),), (), (InputMap(1, 0),), ()), is_one, x, outputs=0)
-    gone, stays = Graph(f"{made.name}.then"), Graph(f"{made.name}.else")
+    fork = build.node(If((InputMap(1, 0),), (), (InputMap(1, 0),), ()), is_one, x, outputs=0)
+    gone, stays = Graph(f"{fork.name}.then"), Graph(f"{fork.name}.else")
     one = _foreign(gone, node, gone.add(Parameter(x.type.dtype, None)).out_port(0), axes=(place,))
     _result(gone, _foreign(gone, node, one, kept=tuple(k - (k > place) for k in known)))
     _result(stays, _foreign(stays, node, stays.add(Parameter(x.type.dtype, None)).out_port(0), kept=(*known, place)))
-    return node.bodies.fork(node, made, [(gone, [x]), (stays, [x])], x.shape[place])[0]
+    return node.bodies.fork(node, fork, [(gone, [x]), (stays, [x])], x.shape[place])[0]
 
 
 def _foreign(graph: Graph, node: Call, x: OutPort, **attrs: tuple[int, ...]) -> OutPort:
-    """Squeeze of opset 11, whose axes are an attribute."""
+    """Return a Squeeze of opset 11, whose axes are an attribute."""
     op = Foreign("onnx", "Squeeze", (("domain", ""), ("opset", 11), *attrs.items()))
     return graph.add(op, x, name=node.node.name, origin=node.node.origin).out_port(0)
 

@@ -1,8 +1,8 @@
-"""Images from their patches: Col2Im."""
+"""Col2Im: an image summed from its patches."""
 
 from __future__ import annotations
 
-from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.arrays.generators import indices
 from aot.frontends.onnx.neural.convolution import Windowing, windowing
 from aot.frontends.onnx.registry import Call, onnx
@@ -13,20 +13,20 @@ from runtime.abi import DType
 
 @onnx("Col2Im")
 def col2im(node: Call, x: OutPort, size: OutPort, block: OutPort) -> OutPort:
-    """[batch, channels * block, patches] -> [batch, channels, *size]; what lies on one place is added up."""
+    """[batch, channels * block, patches] -> [batch, channels, *size]; overlapping elements are summed."""
     rank = node.extent(size, 0, "the number of spatial axes")
-    made = windowing(node, rank)
+    windows = windowing(node, rank)
     if rank == 2 and all(p.value is not None and p.value.dtype != object for p in (size, block)):
-        return node.build.Col2Im(x, size, block, **made.fields("auto_pad"))
-    size = node.within(node.cast(size, DType.I64), 0, ENDLESS, "image sizes must not be negative")
-    block = node.within(node.cast(block, DType.I64), 1, ENDLESS, "block sizes must be positive")
-    return _added(node, x, size, block, made)
+        return node.build.Col2Im(x, size, block, **windows.fields("auto_pad"))
+    size = node.within(node.cast(size, DType.I64), 0, OPEN_END, "image sizes must not be negative")
+    block = node.within(node.cast(block, DType.I64), 1, OPEN_END, "block sizes must be positive")
+    return _added(node, x, size, block, windows)
 
 
-def _added(node: Call, x: OutPort, size: OutPort, block: OutPort, made: Windowing) -> OutPort:
-    """Any number of axes, with sizes that may be known at run time only. The last place is for what is cut off."""
-    build, rank, zero, first = node.build, len(made.strides), node.scalar(0), node.list([0])
-    places, inside = _places(node, size, block, made)
+def _added(node: Call, x: OutPort, size: OutPort, block: OutPort, windows: Windowing) -> OutPort:
+    """Sum over any number of axes, whose sizes may be dynamic. The last element collects cut off elements."""
+    build, rank, zero, first = node.build, len(windows.strides), node.scalar(0), node.list([0])
+    places, inside = _places(node, size, block, windows)
     room = build.ReduceProd(size, first, keep_dims=True)
     places = build.Reshape(build.Select(inside, places, room), node.list([-1]))
     channels = build.Divide(node.dims(x, [1]), build.ReduceProd(block, first, keep_dims=True))
@@ -40,19 +40,19 @@ def _added(node: Call, x: OutPort, size: OutPort, block: OutPort, made: Windowin
     return build.Reshape(whole, build.Concat(lead, *sizes, axis=0))
 
 
-def _places(node: Call, size: OutPort, block: OutPort, made: Windowing) -> tuple[OutPort, OutPort]:
-    """Flat places of [*block, *patches] in the image, and which of them lie inside of it."""
-    build, rank = node.build, len(made.strides)
+def _places(node: Call, size: OutPort, block: OutPort, windows: Windowing) -> tuple[OutPort, OutPort]:
+    """Return the flat indices of [*block, *patches] in the image, and the mask of those inside of it."""
+    build, rank = node.build, len(windows.strides)
     places: OutPort | None = None
     inside: OutPort | None = None
     for a in range(rank):
         extent, kernel = (build.Gather(p, node.scalar(a), node.scalar(0)) for p in (size, block))
-        step, gap = made.strides[a], made.dilations[a]
-        room = build.Subtract(build.Add(extent, made.begins[a] + made.ends[a] - 1), build.Multiply(kernel, gap))
+        step, gap = windows.strides[a], windows.dilations[a]
+        room = build.Subtract(build.Add(extent, windows.begins[a] + windows.ends[a] - 1), build.Multiply(kernel, gap))
         count = build.Add(build.Divide(build.Add(room, gap), step), 1)
         rows, columns = indices(node, kernel), indices(node, count)
         at = build.Add(build.Unsqueeze(build.Multiply(rows, gap), node.list([1])), build.Multiply(columns, step))
-        at = build.Subtract(at, made.begins[a])
+        at = build.Subtract(at, windows.begins[a])
         at = build.Unsqueeze(at, node.list([i for i in range(2 * rank) if i not in (a, rank + a)]))
         here = build.LogicalAnd(build.GreaterEqual(at, node.scalar(0)), build.Less(at, extent))
         places = at if places is None else build.Add(build.Multiply(places, extent), at)

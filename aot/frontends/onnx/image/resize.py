@@ -1,4 +1,4 @@
-"""Images in other sizes."""
+"""Images resized: Resize, Upsample."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
@@ -15,13 +15,13 @@ from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
 from runtime.abi import DType
 
 MODES = {"nearest": Mode.NEAREST, "linear": Mode.LINEAR, "cubic": Mode.CUBIC}
-PLACES = {c.value: c for c in Coordinates}
-ROUNDINGS = {r.value: r for r in Rounding if r is not Rounding.SIMPLE}
+COORDINATE_MODES = {c.value: c for c in Coordinates}
+NEAREST_MODES = {r.value: r for r in Rounding if r is not Rounding.SIMPLE}
 
 
 @onnx("Upsample")
 def upsample(node: Call, x: OutPort, scales: OutPort | None = None) -> OutPort:
-    """Same as Resize of opset 10; scales are an attribute before opset 9."""
+    """Convert like Resize of opset 10; scales are an attribute before opset 9."""
     if scales is None:
         scales = node.build.const(np.array(node.numbers("scales"), np.float32), DType.F32)
     return _old(node, x, scales)
@@ -46,36 +46,36 @@ def resize(
     kind = ShapeFrom.SIZES if by_size else ShapeFrom.SCALES
     if not exact or _needs_taps(node, x, axes, wanted, kind):
         crop = roi if node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" else None
-        found = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
-        return resampled(node.build, x, found, _sampling(node))
+        resized_axes = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
+        return resampled(node.build, x, resized_axes, _sampling(node))
     fields = {
         "mode": node.choice("mode", MODES, "nearest"),
         "antialias": node.flag("antialias"),
-        "coordinate_transformation_mode": node.choice("coordinate_transformation_mode", PLACES, "half_pixel"),
-        "nearest_mode": node.choice("nearest_mode", ROUNDINGS, "round_prefer_floor"),
+        "coordinate_transformation_mode": node.choice("coordinate_transformation_mode", COORDINATE_MODES, "half_pixel"),
+        "nearest_mode": node.choice("nearest_mode", NEAREST_MODES, "round_prefer_floor"),
         "cube_coeff": node.number("cubic_coeff_a", -0.75),
     }
     return _interpolated(node, x, axes, wanted, kind, fields)
 
 
 def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
-    """Sizes or scales that only an inference knows, checked."""
+    """Return dynamic sizes or scales, checked."""
     if wanted.value is not None:
         return wanted
     if by_size:
-        return node.within(wanted, 0, ENDLESS, "sizes must not be negative")
+        return node.within(wanted, 0, OPEN_END, "sizes must not be negative")
     build = node.build
     positive = build.LogicalAnd(build.IsFinite(wanted), build.Greater(wanted, node.like(0, wanted)))
     return node.demand(positive, "scales must be positive and finite", wanted)
 
 
 def _needs_taps(node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom) -> bool:
-    """Interpolate has neither other weights than its own, nor broken sizes, nor those that only run time knows."""
+    """True for weights that Interpolate does not have, for invalid sizes, and for dynamic scales."""
     if wanted.value is None or wanted.value.dtype == object:
         return True
     places = node.text("coordinate_transformation_mode", "half_pixel")
     smooth = node.text("mode", "nearest") != "nearest"
-    if places not in PLACES or (smooth and (node.flag("exclude_outside") or node.flag("antialias"))):
+    if places not in COORDINATE_MODES or (smooth and (node.flag("exclude_outside") or node.flag("antialias"))):
         return True
     if kind is ShapeFrom.SIZES or places != "align_corners":
         return False
@@ -98,37 +98,33 @@ def _sampling(node: Call) -> Sampling:
 def _interpolated(
     node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom, fields: dict[str, Any]
 ) -> OutPort:
-    """Axes that keep their size are left out."""
+    """Build Interpolate over the axes whose size changes."""
     value = wanted.value
     if value is not None:
-        given = value.reshape(-1).tolist()
-        same = [(v == 1 if kind is ShapeFrom.SCALES else v == x.shape[a]) for v, a in zip(given, axes, strict=False)]
-        kept = [i for i, s in enumerate(same) if not s] or [len(axes) - 1]
-        if len(kept) < len(axes):
-            axes = [axes[i] for i in kept]
-            wanted = node.build.Gather(wanted, node.list(kept), node.scalar(0))
+        numbers = value.reshape(-1).tolist()
+        same = [(v == 1 if kind is ShapeFrom.SCALES else v == x.shape[a]) for v, a in zip(numbers, axes, strict=False)]
+        changed = [i for i, s in enumerate(same) if not s] or [len(axes) - 1]
+        if len(changed) < len(axes):
+            axes = [axes[i] for i in changed]
+            wanted = node.build.Gather(wanted, node.list(changed), node.scalar(0))
     return node.build.Interpolate_11(x, wanted, node.list(axes), shape_calculation_mode=kind, **fields)
 
 
 def _kept_aspect(node: Call, x: OutPort, sizes: OutPort, axes: list[int]) -> tuple[OutPort, OutPort, bool]:
-    """Sizes with one scale for all axes, that scale [1] in f64, and whether each size is exactly scale * extent.
-
-    The scale is the largest that does not exceed the given sizes (not_larger), or the smallest that reaches them
-    (not_smaller). Coordinates use the scale itself, not the ratio of the rounded size to the extent.
-    """
+    """Return sizes by one scale for all axes, that scale [1] in f64, and True if sizes are exactly scale * extent."""
     build = node.build
     own = node.cast(node.dims(x, axes), DType.F64)
     pick = build.ReduceMin if node.text("keep_aspect_ratio_policy", "stretch") == "not_larger" else build.ReduceMax
     scale = pick(build.Divide(node.cast(sizes, DType.F64), own), node.list([0]), keep_dims=True)
-    found = build.Multiply(scale, own)
-    rounded = build.Floor(build.Add(found, 0.5))
-    known = found.value is not None and found.value.dtype != object
-    exact = known and bool(np.abs(np.asarray(found.value) - np.asarray(rounded.value)).max(initial=0) < 1e-9)
+    scaled = build.Multiply(scale, own)
+    rounded = build.Floor(build.Add(scaled, 0.5))
+    known = scaled.value is not None and scaled.value.dtype != object
+    exact = known and bool(np.abs(np.asarray(scaled.value) - np.asarray(rounded.value)).max(initial=0) < 1e-9)
     return node.cast(rounded, DType.I64), scale, exact
 
 
 def _old(node: Call, x: OutPort, scales: OutPort) -> OutPort:
-    """Element i lies at i / scale; the nearest one is the one before it."""
+    """Build a resize with asymmetric coordinates: element i is at i / scale, the nearest one is rounded down."""
     if scales.value is None:
         scales = _demanded(node, scales, False)
         how = Sampling(node.text("mode", "nearest"), "asymmetric", "floor", -0.75, False, False, 0.0)

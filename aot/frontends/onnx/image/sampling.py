@@ -1,4 +1,4 @@
-"""Samples of images at given places: GridSample, AffineGrid."""
+"""Images sampled at given coordinates: GridSample, AffineGrid."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MODES = {
     "bicubic": SampleMode.BICUBIC,
     "cubic": SampleMode.BICUBIC,
 }
-OUTSIDE = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outside.REFLECTION}
+PADDING_MODES = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outside.REFLECTION}
 
 
 @onnx("GridSample")
 def grid_sample(node: Call, x: OutPort, grid: OutPort) -> OutPort:
-    mode, outside = node.choice("mode", MODES, "linear"), node.choice("padding_mode", OUTSIDE, "zeros")
+    mode, outside = node.choice("mode", MODES, "linear"), node.choice("padding_mode", PADDING_MODES, "zeros")
     if x.type.rank == 4:
         aligned = node.flag("align_corners")
         return node.build.GridSample(x, grid, align_corners=aligned, mode=mode, padding_mode=outside)
@@ -34,7 +34,7 @@ def grid_sample(node: Call, x: OutPort, grid: OutPort) -> OutPort:
 
 
 def _sampled(node: Call, x: OutPort, grid: OutPort, mode: SampleMode, outside: Outside) -> OutPort:
-    """[N, C, ..] at [N, points, axes]: the weighted corners around each place."""
+    """Return [N, C, ..] at [N, points, axes]: the weighted sum of the corners around each coordinate."""
     build, sizes = node.build, x.type.static_shape
     batch, channels, *extents = sizes
     flat = node.reshape(x, (batch, channels, int(np.prod(extents))))
@@ -51,7 +51,7 @@ def _sampled(node: Call, x: OutPort, grid: OutPort, mode: SampleMode, outside: O
 
 
 def _place(node: Call, points: OutPort, k: int, extent: int, outside: Outside) -> OutPort:
-    """Coordinate `k`, from -1..1 to elements; the grid has the last axis first."""
+    """Return coordinate `k`, mapped from -1..1 to elements; the grid has the last axis first."""
     build, aligned = node.build, node.flag("align_corners")
     value = build.Squeeze(build.Gather(points, node.list([k]), node.scalar(2)), node.list([2]))
     if aligned:
@@ -73,7 +73,7 @@ def _place(node: Call, points: OutPort, k: int, extent: int, outside: Outside) -
 def _corners(
     node: Call, places: list[OutPort], extents: list[int], mode: SampleMode
 ) -> Iterator[tuple[OutPort, OutPort]]:
-    """Flat indices and weights; a corner outside of the image weighs nothing."""
+    """Yield flat indices and weights of the corners; a corner outside of the image has weight 0."""
     build = node.build
     near = mode is SampleMode.NEAREST
     lows = [build.Round(p) if near else build.Floor(p) for p in places]
@@ -94,7 +94,7 @@ def _corners(
 
 @onnx("AffineGrid")
 def affine_grid(node: Call, theta: OutPort, size: OutPort) -> OutPort:
-    """Places in -1..1 of each output element, times the matrices."""
+    """Coordinates in -1..1 of each output element, times the matrices."""
     build, rank = node.build, size.type.static_shape[0]
     axes = rank - 2
     total: OutPort | None = None
@@ -110,7 +110,7 @@ def affine_grid(node: Call, theta: OutPort, size: OutPort) -> OutPort:
 
 
 def _steps(node: Call, size: OutPort, axis: int, like: OutPort) -> OutPort:
-    """Places in -1..1 along an axis: from the first element to the last, or their middles."""
+    """Return the coordinates in -1..1 along an axis: from the first element to the last, or the elements' centres."""
     build = node.build
     count = build.Gather(node.cast(size, DType.I64), node.scalar(axis), node.scalar(0))
     span, places = node.cast(count, DType.F64), counted(node, count)

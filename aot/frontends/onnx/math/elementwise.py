@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
-from aot.opset.elementwise.conversion import SMALL
+from aot.opset.elementwise.conversion import SMALL_FLOATS
 from runtime.abi import DType
 
 SAME = {
@@ -62,7 +62,7 @@ SAME_TWO = {
 }
 
 
-ROUNDING = 1e-12  # of powers: 2^3 must not become 7
+POWER_ERROR = 1e-12  # relative error of powers, so that 2^3 does not become 7
 
 
 @onnx(*SAME)
@@ -77,18 +77,18 @@ def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 @onnx("Div")
 def div(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """Integers are truncated."""
+    """Convert to Divide; integers are truncated."""
     return node.build.Divide(a, node.aligned(b, a.type.rank), m_pythondiv=False)
 
 
 @onnx("Pow")
 def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
-    """The result has the type of the base."""
+    """Convert to Power; the result has the type of the base."""
     y = node.aligned(y, x.type.rank)
     dtype, exponent = x.type.dtype, y.type.dtype
     if dtype.is_integer and exponent.is_float:
         power = node.build.Power(node.cast(x, DType.F64), node.cast(y, DType.F64))
-        return node.cast(node.build.Multiply(power, 1 + ROUNDING), dtype)
+        return node.cast(node.build.Multiply(power, 1 + POWER_ERROR), dtype)
     return node.build.Power(x, node.cast(y, dtype))
 
 
@@ -154,7 +154,7 @@ def leaky_relu(node: Call, x: OutPort) -> OutPort:
 
 @onnx("PRelu")
 def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
-    """The slope broadcasts as everything else does, but before opset 7 a vector is one of channels."""
+    """Convert to PRelu; the slope broadcasts by NumPy's rule, but before opset 7 a vector is one of channels."""
     build = node.build
     if node.opset < 7 and slope.type.rank == 1 and slope.shape[0] != 1:
         slope = node.reshape(slope, (slope.shape[0], *[1] * (x.type.rank - 2)))
@@ -195,7 +195,7 @@ def swish(node: Call, x: OutPort) -> OutPort:
 
 @onnx("BitShift")
 def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
-    """Shifts by all bits or more give 0, or all sign bits."""
+    """Convert to shifts; shifts by all bits or more give 0, or all sign bits."""
     build, bits = node.build, x.type.dtype.bits
     if x.type.dtype.is_signed and node.text("direction", "") == "RIGHT":
         return build.BitwiseRightShift(x, build.Minimum(by, node.like(bits - 1, by)))
@@ -216,15 +216,15 @@ def cast_like(node: Call, x: OutPort, like: OutPort) -> OutPort:
 
 
 def converted(node: Call, x: OutPort, to: DType) -> OutPort:
-    """Floats of 8 bits saturate if `saturate` says so, infinities too; integers of few bits wrap."""
+    """Convert the element type: floats of 8 bits saturate if `saturate` is set, infinities too; short integers wrap."""
     own, build = x.type.dtype, node.build
     if own is to:
         return node.rounded(x)
     node.refuse(DType.STRING in (own, to), "strings cannot be converted")
     if to is DType.F8E8M0:
         return _power_of_two(node, x)
-    if to in SMALL and node.flag("saturate", True):
-        limit, wide = SMALL[to].greatest, node.cast(x, DType.F32)
+    if to in SMALL_FLOATS and node.flag("saturate", True):
+        limit, wide = SMALL_FLOATS[to].greatest, node.cast(x, DType.F32)
         inside = build.Minimum(build.Maximum(wide, -limit), limit)
         return node.cast(build.Select(build.Equal(wide, wide), inside, wide), to)
     if own.is_float and to.is_integer and to.bits < 8:
@@ -232,14 +232,14 @@ def converted(node: Call, x: OutPort, to: DType) -> OutPort:
     return node.cast(x, to)
 
 
-ROUNDED = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # what is added to a float below its exponent
+ROUNDING_BITS = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # added to the mantissa before it is cut off
 
 
 def _power_of_two(node: Call, x: OutPort) -> OutPort:
-    """The power of two above, below or nearest to the size of `x`: its exponent's bits."""
+    """Return the power of two above, below or nearest to |x|, from the exponent's bits."""
     build, wide = node.build, node.cast(x, DType.F32)
     bits = build.BitCast(wide, destination_type=DType.I32)
-    size = build.BitwiseAnd(build.Add(bits, node.choice("round_mode", ROUNDED, "up")), 0x7F800000)
+    size = build.BitwiseAnd(build.Add(bits, node.choice("round_mode", ROUNDING_BITS, "up")), 0x7F800000)
     size = build.Select(build.Equal(wide, 0.0), build.const(0, DType.I32), size)
     power = build.BitCast(size, destination_type=DType.F32)
     return node.cast(build.Select(build.IsFinite(wide), power, build.const(np.nan, DType.F32)), DType.F8E8M0)
@@ -272,7 +272,7 @@ def where(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
 def dropout(
     node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
 ) -> tuple[OutPort, ...]:
-    """At inference: the identity, and a mask of ones, which are of the data's type before opset 10."""
+    """At inference: the identity, and a mask of ones, which has the data's type before opset 10."""
     if training is not None and node.known(training, "training_mode").any():
         rate = 0.5 if ratio is None else float(node.known(ratio, "ratio").reshape(-1)[0])
         node.refuse(rate != 0, "training mode is not supported: export the model for inference")

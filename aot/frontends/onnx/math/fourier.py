@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from aot.frontends.onnx.arrays.axes import ENDLESS, bounded
+from aot.frontends.onnx.arrays.axes import OPEN_END, bounded
 from aot.frontends.onnx.arrays.generators import single
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.estimate import check_table
@@ -15,22 +15,23 @@ from aot.ir.types import Array
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
-SMALL = 256  # up to here a transform is a product with a matrix, in f64: then what cancels out is nearly zero
+# Longest transform that is a product with a matrix, in f64: cancelling terms then give nearly zero.
+MAX_MATRIX_LENGTH = 256
 
 
 @onnx("DFT")
 def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | None = None) -> OutPort:
-    """The axis is an attribute before opset 20."""
+    """Convert to a transform; the axis is an attribute before opset 20."""
     rank = x.type.rank
     if (axis is not None and axis.value is None) or (length is not None and length.value is None):
-        given = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
-        along = node.build.Select(node.build.Less(given, 0), node.build.Add(given, rank), given)
+        number = node.scalar(node.integer("axis", 1)) if axis is None else single(node, axis)
+        along = node.build.Select(node.build.Less(number, 0), node.build.Add(number, rank), number)
         along = node.within(along, 0, rank - 2, "the axis is one of the signal's dimensions")
         rule = "dft_length must be positive"
-        points = None if length is None else node.within(single(node, length), 1, ENDLESS, rule)
+        points = None if length is None else node.within(single(node, length), 1, OPEN_END, rule)
         return _by_sums(node, x, along, points)
-    given = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
-    along = node.axis(given, rank)
+    number = node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else node.ints(axis, "axis")[0]
+    along = node.axis(number, rank)
     onesided, inverse, extent = node.flag("onesided"), node.flag("inverse"), x.shape[along]
     real = x.shape[-1] == 1
     node.refuse(onesided and not inverse and not real, "a one-sided transform needs a real signal")
@@ -39,13 +40,13 @@ def dft(node: Call, x: OutPort, length: OutPort | None = None, axis: OutPort | N
         size = node.ints(length, "dft_length")[0]
     elif isinstance(extent, int):
         size = 2 * (extent - 1) if onesided and inverse else extent
-    if size is not None and size <= SMALL and isinstance(extent, int):
+    if size is not None and size <= MAX_MATRIX_LENGTH and isinstance(extent, int):
         return _by_matrix(node, x, along, size)
     return _by_transform(node, x, along, real, None if length is None else node.list([size or 0]))
 
 
 def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> OutPort:
-    """Axis and sizes that only run time knows: [before, n, after] times a matrix that is made then."""
+    """Transform along a dynamic axis or to dynamic sizes: [before, n, after] times a matrix built at run time."""
     build, rank = node.build, x.type.rank
     sizes, numbers = node.dims(x, range(rank)), node.list(range(rank))
     onesided, inverse = node.flag("onesided"), node.flag("inverse")
@@ -66,21 +67,21 @@ def _by_sums(node: Call, x: OutPort, along: OutPort, length: OutPort | None) -> 
     extent, total = node.size(lined, 1), length
     if total is None:
         total = build.Multiply(build.Subtract(extent, 1), 2) if onesided and inverse else extent
-    found = _transformed(node, lined, total, onesided, inverse)
-    shape = build.Select(build.Equal(numbers, along), node.dims(found, [1]), sizes)
-    last = node.list([node.extent(found, -1, "the number of parts")])
+    result = _transformed(node, lined, total, onesided, inverse)
+    shape = build.Select(build.Equal(numbers, along), node.dims(result, [1]), sizes)
+    last = node.list([node.extent(result, -1, "the number of parts")])
     shape = build.Concat(build.Slice(shape, *(node.list([v]) for v in (0, rank - 1, 1, 0))), last, axis=0)
-    return node.cast(build.Reshape(found, build.Maximum(shape, 0)), x.type.dtype)
+    return node.cast(build.Reshape(result, build.Maximum(shape, 0)), x.type.dtype)
 
 
 def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse: bool) -> OutPort:
-    """[before, n, after, parts] in f64 -> [before, frequencies, after, parts]; what is behind `size` does not count."""
+    """Transform [before, n, after, parts] in f64 to [before, frequencies, after, parts]; inputs beyond `size` are 0."""
     build, zero, one = node.build, node.scalar(0), node.scalar(1)
     half = build.Add(build.Divide(size, 2), 1)
     extent = build.Squeeze(node.dims(x, [1]), node.list([0]))
     used = build.Minimum(extent, half if onesided and inverse else size)
     ends = build.Reshape(used, node.list([1]))
-    kept = build.Slice(node.cast(x, DType.F64), node.list([0]), ends, node.list([1]), node.list([1]))
+    cropped = build.Slice(node.cast(x, DType.F64), node.list([0]), ends, node.list([1]), node.list([1]))
     rows = build.Range(zero, half if onesided and not inverse else size, one, output_type=DType.I64)
     columns = build.Range(zero, used, one, output_type=DType.I64)
     turns = build.FloorMod(build.Multiply(build.Unsqueeze(rows, node.list([1])), columns), size)
@@ -91,18 +92,18 @@ def _transformed(node: Call, x: OutPort, size: OutPort, onesided: bool, inverse:
         alone = build.LogicalOr(build.Equal(columns, 0), build.Equal(build.Multiply(columns, 2), size))
         twice = build.Select(alone, node.like(1, wide), node.like(2 if onesided else 1, wide))
         cosine, sine = (build.Multiply(p, build.Divide(twice, wide)) for p in (cosine, sine))
-    parts = [build.Squeeze(p, node.list([3])) for p in _halves(node, kept)]
+    parts = [build.Squeeze(p, node.list([3])) for p in _halves(node, cropped)]
     real, imaginary = build.MatMul(cosine, parts[0]), build.MatMul(sine, parts[0])
     if len(parts) > 1:
         real = build.Subtract(real, build.MatMul(sine, parts[1]))
         imaginary = build.Add(imaginary, build.MatMul(cosine, parts[1]))
     shown = (real,) if onesided and inverse else (real, imaginary)
-    found = [build.Unsqueeze(p, node.list([3])) for p in shown]
-    return found[0] if len(found) == 1 else build.Concat(*found, axis=3)
+    planes = [build.Unsqueeze(p, node.list([3])) for p in shown]
+    return planes[0] if len(planes) == 1 else build.Concat(*planes, axis=3)
 
 
 def _halves(node: Call, x: OutPort) -> list[OutPort]:
-    """The real and, where there is one, the imaginary part."""
+    """Return the real part and, if there is one, the imaginary part."""
     if x.shape[3] == 1:
         return [x]
     return list(node.build.Split(x, node.scalar(3), num_splits=2, outputs=2).node.out_ports().values())
@@ -122,7 +123,7 @@ def _by_transform(node: Call, x: OutPort, along: int, real: bool, length: OutPor
 
 
 def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
-    """[.., n, .., parts] as rows of n * parts numbers, times a matrix."""
+    """Transform [.., n, .., parts] as rows of n * parts numbers, times a matrix."""
     build, rank, dtype = node.build, x.type.rank, x.type.dtype
     extent, parts = x.type.shape[along], x.type.shape[-1]
     if not isinstance(extent, int) or not isinstance(parts, int):
@@ -131,20 +132,20 @@ def _by_matrix(node: Call, x: OutPort, along: int, size: int) -> OutPort:
     order = [*(a for a in range(rank) if a not in (along, rank - 1)), along, rank - 1]
     moved = build.Transpose(node.cast(x, DType.F64), node.list(order))
     rows = build.Reshape(moved, node.list([*[0] * (rank - 2), extent * parts]), special_zero=True)
-    found = build.MatMul(rows, build.const(matrix.reshape(extent * parts, prod(matrix.shape[2:])), DType.F64))
-    split = build.Reshape(found, node.list([*[0] * (rank - 2), *matrix.shape[2:]]), special_zero=True)
+    product = build.MatMul(rows, build.const(matrix.reshape(extent * parts, prod(matrix.shape[2:])), DType.F64))
+    split = build.Reshape(product, node.list([*[0] * (rank - 2), *matrix.shape[2:]]), special_zero=True)
     return node.cast(build.Transpose(split, node.list(np.argsort(order).tolist())), dtype)
 
 
 def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -> Array:
-    """[input, its part, output, its part]: the sums of a transform of `size` elements; inputs behind do not count."""
+    """Return the matrix [input, its part, output, its part] of a transform of `size` elements; other rows are 0."""
     count = size // 2 + 1 if onesided and not inverse else size
     used = min(extent, size // 2 + 1 if onesided and inverse else size)
     check_table("DFT", extent, parts, count, 2)
     angle = 2 * np.pi * ((np.arange(used)[:, None] * np.arange(count)) % size) / size
     cosine, sine = np.cos(angle), np.sin(angle) * (1 if inverse else -1)
     if inverse:
-        twice = [1 if k in (0, size / 2) or not onesided else 2 for k in range(used)]  # the other half is conjugate
+        twice = [1 if k in (0, size / 2) or not onesided else 2 for k in range(used)]  # the other half is the conjugate
         cosine, sine = (m * np.array(twice)[:, None] / size for m in (cosine, sine))
     out = np.zeros((extent, parts, count, 1 if onesided and inverse else 2))
     out[:used, 0, :, 0] = cosine
@@ -161,7 +162,7 @@ def _matrix(extent: int, parts: int, size: int, inverse: bool, onesided: bool) -
 def stft(
     node: Call, signal: OutPort, step: OutPort, window: OutPort | None = None, length: OutPort | None = None
 ) -> OutPort:
-    """Spectra of windows `step` apart; sizes may be known at run time only."""
+    """Spectra of windows `step` apart; sizes may be dynamic."""
     build, onesided = node.build, node.flag("onesided", True)
     sized = length if length is not None else None if window is None else node.dims(window, [0])
     if sized is None:
@@ -174,7 +175,7 @@ def stft(
             window = build.Broadcast(node.like(1, signal), node.list([int(frame.value)]))
         return build.STFT(flat, window, frame, single(node, step))
     parts = signal if signal.type.rank == 3 else build.Unsqueeze(signal, node.list([2]))
-    hop = node.within(single(node, step), 1, ENDLESS, "frame_step must be positive")
+    hop = node.within(single(node, step), 1, OPEN_END, "frame_step must be positive")
     extent = build.Squeeze(node.dims(parts, [1]), node.list([0]))
     frame = node.within(frame, 1, extent, "frames are not empty, and at most as long as the signal")
     count = build.Add(build.Divide(build.Subtract(extent, frame), hop), 1)
@@ -185,5 +186,5 @@ def stft(
     if window is not None:
         frames = build.Multiply(frames, build.Unsqueeze(window, node.list([1])))
     turned = build.Transpose(frames, node.list([0, 2, 1, 3]))
-    found = _transformed(node, turned, frame, onesided, inverse=False)
-    return node.cast(build.Transpose(found, node.list([0, 2, 1, 3])), signal.type.dtype)
+    spectra = _transformed(node, turned, frame, onesided, inverse=False)
+    return node.cast(build.Transpose(spectra, node.list([0, 2, 1, 3])), signal.type.dtype)

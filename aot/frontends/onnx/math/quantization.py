@@ -1,4 +1,4 @@
-"""Quantised operations, exact: products of integers are added up in i32, scales are applied once."""
+"""Quantised operations, computed exactly: products of integers are summed in i32, scales are applied once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def limits(dtype: DType) -> tuple[float, float]:
 
 
 def quantized(node: Call, x: OutPort, zero: OutPort | None, dtype: DType) -> OutPort:
-    """saturate(round(x) + zero), halves to even; floats of 8 bits are converted."""
+    """Return saturate(round(x) + zero), halves to even; floats of 8 bits are converted."""
     build = node.build
     if dtype.is_float:
         return converted(node, x, dtype)
@@ -27,13 +27,13 @@ def quantized(node: Call, x: OutPort, zero: OutPort | None, dtype: DType) -> Out
 
 
 def shifted(node: Call, x: OutPort, zero: OutPort | None) -> OutPort:
-    """x - zero in i32"""
+    """Return x - zero in i32."""
     wide = node.cast(x, DType.I32)
     return wide if zero is None else node.build.Subtract(wide, node.cast(zero, DType.I32))
 
 
 def fitted(node: Call, p: OutPort, x: OutPort, axis: int, block: int = 0) -> OutPort:
-    """A scale or zero point as a factor of `x`: for the tensor, for each slice of an axis, or for blocks of slices."""
+    """Return a scale or zero point that broadcasts to `x`: per tensor, per slice of an axis, or per block of slices."""
     if block:
         build, shape = node.build, p.type.static_shape
         times = [block if a == axis + 1 else 1 for a in range(p.type.rank + 1)]
@@ -67,7 +67,7 @@ def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None
 def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
     """(x - zero) scale"""
     axis, block, dtype = _axis(node, x), node.integer("block_size", 0), x.type.dtype
-    made = node.float_type("output_dtype", scale.type.dtype)
+    result_type = node.float_type("output_dtype", scale.type.dtype)
     if dtype.is_float:
         value = node.cast(x, DType.F32)
         if zero is not None:
@@ -75,12 +75,12 @@ def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | No
     else:
         value = node.cast(shifted(node, x, None if zero is None else fitted(node, zero, x, axis, block)), DType.F32)
     factor = node.cast(fitted(node, scale, x, axis, block), DType.F32)
-    return node.cast(node.build.Multiply(value, factor), made)
+    return node.cast(node.build.Multiply(value, factor), result_type)
 
 
 @onnx("DynamicQuantizeLinear")
 def dynamic_quantize_linear(node: Call, x: OutPort) -> tuple[OutPort, ...]:
-    """To u8, by the range of the data and zero."""
+    """Quantise to u8, by the range of the data and zero."""
     build, axes = node.build, node.list(range(x.type.rank))
     low = build.Minimum(build.ReduceMin(x, axes), 0.0)
     high = build.Maximum(build.ReduceMax(x, axes), 0.0)
@@ -94,12 +94,12 @@ def dynamic_quantize_linear(node: Call, x: OutPort) -> tuple[OutPort, ...]:
 def matmul_integer(
     node: Call, a: OutPort, b: OutPort, a_zero: OutPort | None = None, b_zero: OutPort | None = None
 ) -> OutPort:
-    """In i32; zero points for the tensor, for each row of a, for each column of b."""
+    """Product in i32; zero points are per tensor, per row of a, or per column of b."""
     return node.build.MatMul(shifted(node, a, _row(node, a_zero, a)), shifted(node, b, b_zero))
 
 
 def _row(node: Call, p: OutPort | None, a: OutPort) -> OutPort | None:
-    """A vector has one entry for each row."""
+    """Reshape a vector with one entry for each row to a column."""
     if p is None or p.type.rank != 1 or p.shape[0] == 1 or a.type.rank < 2:
         return p
     return node.reshape(p, (p.shape[0], 1))
@@ -131,7 +131,7 @@ def _requantized(node: Call, total: OutPort, scale: OutPort, y_scale: OutPort, y
 
 
 def _per_filter(node: Call, p: OutPort, rank: int) -> OutPort:
-    """A vector along the first axis of the weights, or a scalar."""
+    """Reshape a vector along the first axis of the weights to broadcast; a scalar stays."""
     if p.type.rank == 1 and p.shape[0] != 1:
         return node.reshape(p, (p.shape[0], *[1] * (rank - 1)))
     return node.reshape(p, ()) if p.type.rank else p
@@ -159,7 +159,7 @@ def qlinear_conv(
     y_zero: OutPort,
     b: OutPort | None = None,
 ) -> OutPort:
-    """The bias is i32, in units of x_scale w_scale."""
+    """Convolution in i32; the bias is i32, in units of x_scale w_scale."""
     rank = x.type.rank
     weights = shifted(node, w, _per_filter(node, w_zero, rank))
     total = convolved(node, shifted(node, x, _per_filter(node, x_zero, rank)), weights)

@@ -1,4 +1,4 @@
-"""Reductions over axes, and positions of extremes."""
+"""Reductions over axes, and indices of extremes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = (*SAME, "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 
 @onnx(*KINDS)
 def reduce(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort:
-    """Axes are an attribute before opset 18 (ReduceSum: 13); without them, all are meant, or none if it is said."""
+    """Convert a reduction; axes are an attribute before opset 18 (ReduceSum: 13). No axes: all axes, or none."""
     rank, keep = x.type.rank, node.flag("keepdims", True)
     if axes is None or axes.type.dims == (0,):
         chosen = node.integers("axes", ()) if axes is None else ()
@@ -53,19 +53,19 @@ def reduced(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
 
 
 def _log_sum_exp(node: Call, x: OutPort, axes: OutPort, keep: bool) -> OutPort:
-    """top + log(sum(exp(x - top))), where an infinite top counts as 0."""
+    """Return top + log(sum(exp(x - top))), where an infinite top counts as 0."""
     build = node.build
     if not x.type.dtype.is_float:
         node.refuse(True, f"numbers must be floats, got {x.type.dtype.value}")
     top = build.ReduceMax(x, axes, keep_dims=True)
     top = build.Select(build.IsFinite(top), top, node.like(0, x))
     total = build.Log(build.ReduceSum(build.Exp(build.Subtract(x, top)), axes, keep_dims=True))
-    found = build.Add(total, top)
-    return found if keep else build.Squeeze(found, axes)
+    result = build.Add(total, top)
+    return result if keep else build.Squeeze(result, axes)
 
 
 def _elementwise(node: Call, x: OutPort) -> OutPort:
-    """The reduction of each element alone."""
+    """Return the reduction over no axes: the result for each element alone."""
     build = node.build
     match node.kind:
         case "ReduceSumSquare":
@@ -80,14 +80,14 @@ def _elementwise(node: Call, x: OutPort) -> OutPort:
 
 @onnx("ArgMax", "ArgMin")
 def arg_extreme(node: Call, x: OutPort) -> OutPort:
-    """The first position, or the last one: the first of the reversed tensor."""
+    """Index of the first extreme, or of the last one: the first of the reversed tensor."""
     build, axis = node.build, node.axis(node.integer("axis", 0), x.type.rank)
     mode, last = Mode.MAX if node.kind == "ArgMax" else Mode.MIN, node.flag("select_last_index")
     along = node.list([axis])
     if last:
         x = build.Reverse(x, along)
     best = build.TopK(x, node.scalar(1), axis=axis, mode=mode, stable=True, index_element_type=DType.I64, outputs=2)
-    found = best.node.out_port(1)
+    index = best.node.out_port(1)
     if last:
-        found = build.Subtract(build.Subtract(node.dims(x, [axis]), node.list([1])), found)
-    return found if node.flag("keepdims", True) else build.Squeeze(found, along)
+        index = build.Subtract(build.Subtract(node.dims(x, [axis]), node.list([1])), index)
+    return index if node.flag("keepdims", True) else build.Squeeze(index, along)

@@ -1,4 +1,4 @@
-"""Attention of domain com.microsoft, as ONNX Runtime's transformer optimiser writes it."""
+"""Attention of domain com.microsoft, as ONNX Runtime's transformer optimiser generates it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def attention(
     past: OutPort | None = None,
     score_bias: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """Queries, keys and values from one product."""
+    """Attention whose queries, keys and values come from one product."""
     total = node.build.MatMul(x, w)
     return attended_with_past(node, total if bias is None else node.build.Add(total, bias), mask, past, score_bias)
 
@@ -28,7 +28,7 @@ def attention(
 def attended_with_past(
     node: Call, total: OutPort, mask: OutPort | None, past: OutPort | None, score_bias: OutPort | None
 ) -> tuple[OutPort, ...]:
-    """Attention of [batch, length, q + k + v]; `past` and result 1: [2 (keys, values), batch, heads, length, size]."""
+    """Attend to [batch, length, q + k + v]; `past`, result 1: [2 (keys, values), batch, heads, rows, size]."""
     node.refuse(node.flag("past_present_share_buffer"), "one buffer for past and present is not supported")
     node.refuse(node.flag("do_rotary"), "do_rotary is not supported")
     build, first = node.build, node.list([0])
@@ -49,7 +49,7 @@ def attended_with_past(
 def attended(
     node: Call, q: OutPort, k: OutPort, v: OutPort, mask: OutPort | None, score_bias: OutPort | None
 ) -> OutPort:
-    """[batch, heads, length, size]"""
+    """Return attention [batch, heads, length, size]."""
     build = node.build
     scores = build.Multiply(build.MatMul(q, k, transpose_b=True), factor(node, q))
     scores = scores if score_bias is None else build.Add(scores, score_bias)
@@ -63,7 +63,7 @@ def attended(
 
 
 def _causal(node: Call, q: OutPort, k: OutPort) -> OutPort:
-    """[queries, keys]: the last query sees all keys, those before it fewer."""
+    """Return a mask [queries, keys]: the last query sees all keys, each one before it one key fewer."""
     build, ends = node.build, [node.size(p, 2) for p in (q, k)]
     rows, columns = (indices(node, n) for n in ends)
     own = build.Add(rows, build.Subtract(ends[1], ends[0]))
@@ -71,11 +71,7 @@ def _causal(node: Call, q: OutPort, k: OutPort) -> OutPort:
 
 
 def _valid(node: Call, mask: OutPort, q: OutPort, k: OutPort) -> OutPort:
-    """Mask of the keys that count, shaped for scores [batch, heads, queries, keys].
-
-    `mask` is [batch, keys]; [batch, queries, keys]; [batch, 1, places, places], of which the last queries and the first
-    keys are meant; [batch], the ends of sequences; or [2 * batch], these and then their starts.
-    """
+    """Return a mask of the valid keys that broadcasts to scores [batch, heads, queries, keys]."""
     build, rank = node.build, mask.type.rank
     match rank:
         case 1:
@@ -91,7 +87,7 @@ def _valid(node: Call, mask: OutPort, q: OutPort, k: OutPort) -> OutPort:
 
 
 def _between(node: Call, mask: OutPort, k: OutPort) -> OutPort:
-    """Ends, or ends and starts, of the keys of each sequence."""
+    """Return a mask from the ends, or ends and starts, of the keys of each sequence."""
     build, batch, have = node.build, k.shape[0], mask.shape[0]
     keys, mask = indices(node, node.size(k, 2)), build.Unsqueeze(node.cast(mask, DType.I64), node.list([1, 2, 3]))
     if have != 2 * batch:
@@ -113,7 +109,7 @@ def multi_head_attention(
     past_key: OutPort | None = None,
     past_value: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """Queries [batch, length, hidden]; keys and values alike, or with heads in front, or packed with the queries."""
+    """Attention of queries [batch, length, hidden]; keys and values alike, with heads first, or packed with queries."""
     build, heads = node.build, node.integer("num_heads")
     parts = [q, k, v] if k is not None and v is not None else _unpacked(node, q, k)
     if bias is not None:
@@ -125,7 +121,7 @@ def multi_head_attention(
 
 
 def _unpacked(node: Call, q: OutPort, k: OutPort | None) -> list[OutPort]:
-    """[batch, length, heads, 3, size] as three; or queries and [batch, length, heads, 2, size]."""
+    """Split [batch, length, heads, 3, size] into three, or [batch, length, heads, 2, size] into keys and values."""
     build, packed = node.build, q if k is None else k
     node.refuse(packed.type.rank != 5, f"keys without values must be packed in 5 axes, got {packed.type.rank}")
     count = 3 if k is None else 2
@@ -135,24 +131,24 @@ def _unpacked(node: Call, q: OutPort, k: OutPort | None) -> list[OutPort]:
 
 
 def _with_bias(node: Call, parts: list[OutPort], bias: OutPort) -> list[OutPort]:
-    """The bias holds those of queries, keys and values; keys that come with heads have none."""
+    """Add the bias of queries, keys and values, one after another; keys that come with heads have none."""
     what = "the size of heads"
     sizes = [
         node.extent(p, 2, what) if p.type.rank == 3 else node.extent(p, 1, what) * node.extent(p, 3, what)
         for p in parts
     ]
-    made = node.build.VariadicSplit(bias, node.scalar(0), node.list(sizes), outputs=3).node.out_ports().values()
-    return [node.build.Add(p, b) if p.type.rank == 3 else p for p, b in zip(parts, made, strict=True)]
+    biases = node.build.VariadicSplit(bias, node.scalar(0), node.list(sizes), outputs=3).node.out_ports().values()
+    return [node.build.Add(p, b) if p.type.rank == 3 else p for p, b in zip(parts, biases, strict=True)]
 
 
 @onnx("RotaryEmbedding", domain=MS)
 def rotary_embedding(node: Call, x: OutPort, positions: OutPort, cos: OutPort, sin: OutPort) -> OutPort:
-    """`positions` is [batch, length], or where the first one is; the input has heads in front, or none."""
+    """Rotate; `positions` is [batch, length], or the first position; the input has heads first, or is [.., hidden]."""
     build = node.build
     node.refuse(node.number("scale", 1.0) != 1, "a scale is not supported")
     flat, some = x.type.rank == 3, node.integer("rotary_embedding_dim", 0)
     if flat:
-        width = 2 * node.extent(cos, 1, "the size of what is turned")
+        width = 2 * node.extent(cos, 1, "the number of rotated elements")
         heads = node.integer("num_heads", 0) or node.extent(x, 2, "the size of heads") // width
         x = build.Reshape(x, node.list([0, 0, heads, -1]), special_zero=True)
     else:
@@ -161,7 +157,7 @@ def rotary_embedding(node: Call, x: OutPort, positions: OutPort, cos: OutPort, s
         places = indices(node, node.size(x, 1))
         whole = build.Concat(node.dims(x, [0]), build.ShapeOf(places), axis=0)
         positions = build.Broadcast(build.Add(places, positions), whole)
-    found = rotated(node, x, cos, sin, positions, node.flag("interleaved"), some)
+    turned = rotated(node, x, cos, sin, positions, node.flag("interleaved"), some)
     if flat:
-        return build.Reshape(found, node.list([0, 0, -1]), special_zero=True)
-    return build.Transpose(found, node.list([0, 2, 1, 3]))
+        return build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
+    return build.Transpose(turned, node.list([0, 2, 1, 3]))

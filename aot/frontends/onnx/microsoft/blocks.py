@@ -1,6 +1,4 @@
-"""Weights of few bits in domain com.microsoft, with a scale for each block of a row, as quantisers of language models
-write them.
-"""
+"""Weights of 2 to 8 bits with a scale for each block of a row, in domain com.microsoft; for language models."""
 
 from __future__ import annotations
 
@@ -23,9 +21,9 @@ def matmul_nbits(
     order: OutPort | None = None,
     bias: OutPort | None = None,
 ) -> OutPort:
-    """a [.., K] times weights [N, K] of few bits, with a scale for each block of a row. The weights become f32.
+    """a [.., K] times weights [N, K] of 2 to 8 bits, with a scale for each block of a row. The weights become f32.
 
-    `order` names the block of each column, where they do not lie side by side.
+    `order`: the block of each column, if blocks are permuted.
     """
     bits, block, inner, outer = (node.integer(name) for name in ("bits", "block_size", "K", "N"))
     node.refuse(bits not in (2, 4, 8), f"weights of 2, 4 and 8 bits are supported, got {bits}")
@@ -36,10 +34,10 @@ def matmul_nbits(
     if zeros is None:
         points = np.full((outer, count), 2.0 ** (bits - 1), np.float32)
     else:
-        given = node.known(zeros, "zero points")
-        if given.dtype == np.uint8:
-            given = _unpacked(given.reshape(outer, -1), bits)[:, :count]
-        points = given.reshape(outer, count).astype(np.float32)
+        packed_zeros = node.known(zeros, "zero points")
+        if packed_zeros.dtype == np.uint8:
+            packed_zeros = _unpacked(packed_zeros.reshape(outer, -1), bits)[:, :count]
+        points = packed_zeros.reshape(outer, count).astype(np.float32)
     factors = node.known(scales, "scales").reshape(outer, count).astype(np.float32)
     blocks = np.arange(inner) // block if order is None else node.known(order, "blocks (g_idx)")[:inner]
     whole = (levels - points[:, blocks]) * factors[:, blocks]
@@ -50,7 +48,7 @@ def matmul_nbits(
 def _unpacked(
     packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """Each byte holds 8 / bits numbers, the first one lowest; along the last axis."""
+    """Unpack 8 / bits numbers from each byte, lowest bits first, along the last axis."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     apart = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
     return apart.reshape(*packed.shape[:-1], -1)
@@ -60,7 +58,7 @@ def _unpacked(
 def gather_block_quantized(
     node: Call, x: OutPort, indices: OutPort, scales: OutPort, zeros: OutPort | None = None
 ) -> OutPort:
-    """(x[indices] - zero) scale, block by block along the last axis. The table of few bits stays as it is."""
+    """(x[indices] - zero) scale, block by block along the last axis. The table stays packed."""
     build, rank, packed = node.build, x.type.rank, x.type.dtype is DType.U8
     bits = node.integer("bits", 4) if packed else x.type.dtype.bits
     first, last = node.axis(node.integer("gather_axis", 0), rank), node.axis(node.integer("quantize_axis", 1), rank)
@@ -68,8 +66,8 @@ def gather_block_quantized(
     node.refuse(bits not in (2, 4, 8), f"tables of 2, 4 and 8 bits are supported, got {bits}")
 
     def rows(p: OutPort, small: bool) -> OutPort:
-        found = build.Gather(p, indices, node.scalar(0))
-        return _apart(node, found, bits) if small and bits < 8 else found
+        gathered = build.Gather(p, indices, node.scalar(0))
+        return _apart(node, gathered, bits) if small and bits < 8 else gathered
 
     values, factors = rows(x, packed), rows(scales, False)
     size, block = node.extent(values, -1, "the size of rows"), node.integer("block_size", 128)
@@ -85,7 +83,7 @@ def gather_block_quantized(
 
 
 def _apart(node: Call, x: OutPort, bits: int) -> OutPort:
-    """Each byte as 8 / bits numbers, the first one lowest; along the last axis."""
+    """Unpack 8 / bits numbers from each byte, lowest bits first, along the last axis."""
     build, rank = node.build, x.type.rank
     shifted = [x if by == 0 else build.BitwiseRightShift(x, by) for by in range(0, 8, bits)]
     parts = [build.Unsqueeze(build.BitwiseAnd(p, 2**bits - 1), node.list([rank])) for p in shifted]

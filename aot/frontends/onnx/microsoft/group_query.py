@@ -1,8 +1,8 @@
-"""GroupQueryAttention of domain com.microsoft, as exporters of language models write it.
+"""GroupQueryAttention of domain com.microsoft, as exporters of language models generate it.
 
-    past [.., room, ..], new rows  ->  present: the new rows of sequence b lie at past[b] .. past[b] + length
+    past [.., room, ..], new rows  ->  present: the new rows of sequence b are at past[b] .. past[b] + length
 
-Each sequence of a batch has a length of its own; row i of sequence b sees the keys up to past[b] + i.
+Sequences of a batch have different lengths; row i of sequence b sees the keys up to past[b] + i.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def group_query_attention(
     q_norm: OutPort | None = None,
     k_norm: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """`last` [batch] is the index of each sequence's last key; `total` is how many keys the longest sequence has."""
+    """`last` [batch]: the index of each sequence's last key. `total`: the number of keys of the longest sequence."""
     node.refuse(k_scale is not None or v_scale is not None, "quantised keys and values are not supported")
     node.refuse(node.flag("sliding_window_cache"), "a cache that slides is not supported")
     build = node.build
@@ -47,11 +47,11 @@ def group_query_attention(
     q, k = _normalised(node, q, q_norm), _normalised(node, k, k_norm)
     length = node.size(q, 1)
     ends = build.Add(node.cast(build.Reshape(last, node.list([-1, 1])), DType.I64), 1)
-    past = build.Maximum(build.Subtract(ends, length), 0)  # [batch, 1]; a first prompt may be padded behind its end
+    past = build.Maximum(build.Subtract(ends, length), 0)  # [batch, 1]; the first prompt may be padded at its end
     rows = build.Add(indices(node, length), past)  # [batch, length]
     if node.flag("do_rotary") and cos is not None and sin is not None:
         places, near = rows if positions is None else positions, node.flag("rotary_interleaved")
-        size = 2 * node.extent(cos, 1, "the size of what is turned")
+        size = 2 * node.extent(cos, 1, "the number of rotated elements")
         q, k = (rotated(node, p, cos, sin, places, near, size) for p in (q, k))
     q, k, v = (build.Transpose(p, node.list([0, 2, 1, 3])) for p in (q, k, v))
     count = single(node, total)
@@ -63,7 +63,7 @@ def group_query_attention(
 
 
 def _heads(node: Call, q: OutPort, k: OutPort | None, v: OutPort | None) -> list[OutPort]:
-    """[batch, length, heads, size] of queries, keys and values, which may come as one."""
+    """Return [batch, length, heads, size] of queries, keys and values, which may come packed in one tensor."""
     build, heads, groups = node.build, node.integer("num_heads"), node.integer("kv_num_heads")
     node.refuse(min(heads, groups) < 1, f"heads must be 1 or more, got {heads} and {groups}")
     parts = [q, k, v]
@@ -84,7 +84,7 @@ def _normalised(node: Call, x: OutPort, weight: OutPort | None) -> OutPort:
 
 
 def _cached(node: Call, held: OutPort | None, new: OutPort, past: OutPort, count: OutPort) -> tuple[OutPort, OutPort]:
-    """The first `count` rows of each head, which hold the new ones; and all rows that there is room for."""
+    """Return the first `count` rows of each head with the new ones written, and the whole cache."""
     if held is None:
         return new, new
     build, room, zero, one = node.build, node.size(held, 2), node.scalar(0), node.list([1])
@@ -98,7 +98,7 @@ def _cached(node: Call, held: OutPort | None, new: OutPort, past: OutPort, count
 
 
 def _hidden(node: Call, rows: OutPort, ends: OutPort, count: OutPort) -> OutPort:
-    """[batch, 1, queries, keys]: which keys a query does not see."""
+    """Return a mask [batch, 1, queries, keys], true for the keys that a query does not see."""
     build, columns, window = node.build, indices(node, count), node.integer("local_window_size", -1)
     if not node.flag("causal", True):
         return build.Unsqueeze(build.GreaterEqual(columns, ends), node.list([1, 2]))
@@ -112,7 +112,7 @@ def _hidden(node: Call, rows: OutPort, ends: OutPort, count: OutPort) -> OutPort
 def _weights(
     node: Call, q: OutPort, k: OutPort, hidden: OutPort, bias: OutPort | None, sink: OutPort | None
 ) -> OutPort:
-    """Softmax of the scores; a sink is one more score, of a key without a value."""
+    """Return the softmax of the scores; a sink is one more score, of a key without a value."""
     build, cap = node.build, node.number("softcap", 0.0)
     scores = build.Multiply(build.MatMul(q, k, transpose_b=True), factor(node, q))
     if cap > 0:

@@ -1,4 +1,4 @@
-"""Operations of domain com.microsoft that exports contain."""
+"""Operations of domain com.microsoft that exporters generate."""
 
 from __future__ import annotations
 
@@ -87,17 +87,17 @@ def embed_layer_normalization(
     mask: OutPort | None = None,
     places: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    found = [(words, ids), (positions, indices(node, node.size(ids, 1)) if places is None else places)]
+    lookups = [(words, ids), (positions, indices(node, node.size(ids, 1)) if places is None else places)]
     if kinds is not None and segments is not None:
-        found.append((kinds, segments))
-    rows = [node.build.Gather(table, at, node.scalar(0)) for table, at in found]
+        lookups.append((kinds, segments))
+    rows = [node.build.Gather(table, at, node.scalar(0)) for table, at in lookups]
     return embedded(node, ids, rows, gamma, beta, mask)
 
 
 def embedded(
     node: Call, ids: OutPort, rows: Sequence[OutPort], gamma: OutPort, beta: OutPort, mask: OutPort | None
 ) -> tuple[OutPort, ...]:
-    """Rows of tables added and normalised; also how many tokens are valid, and the sum."""
+    """Return rows of tables, added and normalised; the numbers of valid tokens; and the sum."""
     build, total = node.build, reduce(node.build.Add, rows)
     y = layer_normalized(node, total, gamma, beta, 2, node.number("epsilon", 1e-12))[0]
     if mask is None:
@@ -108,13 +108,13 @@ def embedded(
 
 
 def _rows_behind(node: Call, x: OutPort) -> OutPort:
-    """[rows, .., columns] -> [.., rows, columns]"""
+    """Transpose [rows, .., columns] to [.., rows, columns]."""
     return node.build.Transpose(x, node.list([*range(1, x.type.rank - 1), 0, x.type.rank - 1]))
 
 
 @onnx("FusedMatMul", "TransposeMatMul", domain=MS)
 def fused_matmul(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """alpha a b; what has a transposed batch has its rows in front."""
+    """alpha a b; an input with a transposed batch has its rows first."""
     if node.flag("transBatchA"):
         a = _rows_behind(node, a)
     if node.flag("transBatchB"):
@@ -131,16 +131,16 @@ def fused_gemm(node: Call, a: OutPort, b: OutPort, c: OutPort | None = None) -> 
 
 def _activated(node: Call, y: OutPort) -> OutPort:
     build, name = node.build, node.text("activation", "")
-    given = node.numbers("activation_params", ())
-    slope = node.number("activation_alpha", given[0] if given else 0.01)
+    parameters = node.numbers("activation_params", ())
+    slope = node.number("activation_alpha", parameters[0] if parameters else 0.01)
     table: dict[str, Callable[[OutPort], OutPort]] = {
         "": lambda p: p,
         "Relu": build.Relu,
         "Tanh": build.Tanh,
         "Sigmoid": build.Sigmoid,
         "LeakyRelu": lambda p: build.PRelu(p, node.like(slope, p)),
-        "Clip": lambda p: build.Clamp(p, min=given[0], max=given[1]),
-        "HardSigmoid": lambda p: build.HardSigmoid(p, node.like(given[0], p), node.like(given[1], p)),
+        "Clip": lambda p: build.Clamp(p, min=parameters[0], max=parameters[1]),
+        "HardSigmoid": lambda p: build.HardSigmoid(p, node.like(parameters[0], p), node.like(parameters[1], p)),
     }
     node.refuse(name not in table, f"activation {name} is not supported")
     return table[name](y)

@@ -1,4 +1,4 @@
-"""Quantised operations of domain com.microsoft, as ONNX Runtime's quantiser writes them.
+"""Quantised operations of domain com.microsoft, as ONNX Runtime's quantiser generates them.
 
 integers -> numbers, (q - zero) scale -> the operation -> quantised again: round, add zero, saturate
 """
@@ -20,7 +20,7 @@ from runtime.abi import DType
 
 
 def numbers(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None, axis: int = 0) -> OutPort:
-    """(x - zero) scale in f32; a vector goes along an axis."""
+    """Return (x - zero) scale in f32; a vector is along an axis."""
     point = None if zero is None else fitted(node, zero, x, axis)
     return node.build.Multiply(node.cast(shifted(node, x, point), DType.F32), fitted(node, scale, x, axis))
 
@@ -42,8 +42,8 @@ def qlinear_two(
     y_zero: OutPort | None = None,
 ) -> OutPort:
     both = numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero)
-    found = (node.build.Add if node.kind == "QLinearAdd" else node.build.Multiply)(*both)
-    return again(node, found, y_scale, y_zero, a.type.dtype)
+    result = (node.build.Add if node.kind == "QLinearAdd" else node.build.Multiply)(*both)
+    return again(node, result, y_scale, y_zero, a.type.dtype)
 
 
 @onnx("QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", domain=MS)
@@ -52,33 +52,33 @@ def qlinear_one(
 ) -> OutPort:
     build, wide = node.build, numbers(node, x, x_scale, x_zero)
     if node.kind == "QLinearSigmoid":
-        found = build.Sigmoid(wide)
+        result = build.Sigmoid(wide)
     elif node.kind == "QLinearLeakyRelu":
-        found = build.PRelu(wide, node.like(node.number("alpha", 0.01), wide))
+        result = build.PRelu(wide, node.like(node.number("alpha", 0.01), wide))
     else:
         axis = node.axis(node.integer("axis", -1), x.type.rank)
         node.refuse(node.integer("opset", 13) < 13 and axis != x.type.rank - 1, "softmax over several axes at once")
-        found = weights(node, wide, axis)
-    return again(node, found, y_scale, y_zero, x.type.dtype)
+        result = weights(node, wide, axis)
+    return again(node, result, y_scale, y_zero, x.type.dtype)
 
 
 @onnx("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MS)
 def qlinear_average_pool(
     node: Call, x: OutPort, x_scale: OutPort, x_zero: OutPort | None, y_scale: OutPort, y_zero: OutPort | None = None
 ) -> OutPort:
-    """Channels may be the last axis instead of the second."""
+    """Average pooling; channels may be the last axis instead of the second."""
     rank, last = x.type.rank, node.flag("channels_last")
     wide = numbers(node, x, x_scale, x_zero)
     if node.kind == "QLinearGlobalAveragePool":
         axes = node.list(range(1, rank - 1) if last else range(2, rank))
-        found = node.build.ReduceMean(wide, axes, keep_dims=True)
+        mean = node.build.ReduceMean(wide, axes, keep_dims=True)
     else:
-        found = _channels_last(node, average_pool(node, _channels_first(node, wide, last)), last)
-    return again(node, found, y_scale, y_zero, x.type.dtype)
+        mean = _channels_last(node, average_pool(node, _channels_first(node, wide, last)), last)
+    return again(node, mean, y_scale, y_zero, x.type.dtype)
 
 
 def _channels_first(node: Call, x: OutPort, last: bool) -> OutPort:
-    """[batch, .., channels] -> [batch, channels, ..] where channels are `last`."""
+    """Transpose [batch, .., channels] to [batch, channels, ..] if channels are `last`."""
     order = (0, x.type.rank - 1, *range(1, x.type.rank - 1))
     return node.build.Transpose(x, node.list(order)) if last else x
 
@@ -124,7 +124,7 @@ def qembed_layer_normalization(
     mask: OutPort | None,
     *rest: OutPort | None,
 ) -> tuple[OutPort, ...]:
-    """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay as they are."""
+    """`rest`: scales, then zero points, of words, positions, segments, gamma and beta. Tables stay quantised."""
     scales, zeros = rest[:5], (*rest[5:], *[None] * 5)[:5]
 
     def plain(x: OutPort, which: int, at: OutPort | None = None) -> OutPort:
@@ -132,23 +132,23 @@ def qembed_layer_normalization(
         node.refuse(scale is None, "each quantised input needs a scale")
         return rows if scale is None else numbers(node, rows, scale, zeros[which])
 
-    found = [plain(words, 0, ids), plain(positions, 1, indices(node, node.size(ids, 1)))]
+    lookups = [plain(words, 0, ids), plain(positions, 1, indices(node, node.size(ids, 1)))]
     if kinds is not None and segments is not None:
-        found.append(plain(kinds, 2, segments))
-    return embedded(node, ids, found, plain(gamma, 3), plain(beta, 4), mask)[:2]
+        lookups.append(plain(kinds, 2, segments))
+    return embedded(node, ids, lookups, plain(gamma, 3), plain(beta, 4), mask)[:2]
 
 
 @onnx("QLinearConcat", domain=MS)
 def qlinear_concat(node: Call, y_scale: OutPort, y_zero: OutPort, *parts: OutPort) -> OutPort:
-    """`parts`: tensor, scale, zero point; tensor, scale, ..; one that is quantised as the result stays as it is."""
-    made: list[OutPort] = []
+    """`parts`: tensor, scale, zero point; tensor, scale, ..; a part with the result's parameters is not requantised."""
+    inputs: list[OutPort] = []
     for x, scale, zero in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         same = all(
             a.value is not None and b.value is not None and np.array_equal(a.value, b.value)
             for a, b in ((scale, y_scale), (zero, y_zero))
         )
-        made.append(x if same else again(node, numbers(node, x, scale, zero), y_scale, y_zero, x.type.dtype))
-    return node.build.Concat(*made, axis=node.integer("axis"))
+        inputs.append(x if same else again(node, numbers(node, x, scale, zero), y_scale, y_zero, x.type.dtype))
+    return node.build.Concat(*inputs, axis=node.integer("axis"))
 
 
 @onnx("QLinearWhere", domain=MS)
@@ -164,8 +164,8 @@ def qlinear_where(
     y_scale: OutPort,
     y_zero: OutPort,
 ) -> OutPort:
-    found = node.build.Select(condition, numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero))
-    return again(node, found, y_scale, y_zero, a.type.dtype)
+    selected = node.build.Select(condition, numbers(node, a, a_scale, a_zero), numbers(node, b, b_scale, b_zero))
+    return again(node, selected, y_scale, y_zero, a.type.dtype)
 
 
 @onnx("QGemm", domain=MS)
@@ -181,15 +181,15 @@ def qgemm(
     y_scale: OutPort | None = None,
     y_zero: OutPort | None = None,
 ) -> OutPort:
-    """alpha a b + c in i32, where c is in units of the product; f32 where the result has no scale."""
+    """alpha a b + c in i32, where c is in units of the product; f32 if the result has no scale."""
     build, columns = node.build, 0 if node.flag("transB") else 1
     whole_a = shifted(node, a, None if a_zero is None else fitted(node, a_zero, a, 0))
     whole_b = shifted(node, b, None if b_zero is None else fitted(node, b_zero, b, columns))
     total = build.MatMul(whole_a, whole_b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
     total = total if c is None else build.Add(total, c)
     unit = build.Multiply(build.Multiply(a_scale, b_scale), node.number("alpha", 1.0))
-    found = build.Multiply(node.cast(total, DType.F32), unit)
-    return found if y_scale is None else again(node, found, y_scale, y_zero, a.type.dtype)
+    result = build.Multiply(node.cast(total, DType.F32), unit)
+    return result if y_scale is None else again(node, result, y_scale, y_zero, a.type.dtype)
 
 
 @onnx("QAttention", domain=MS)
@@ -205,7 +205,7 @@ def qattention(
     w_zero: OutPort | None = None,
     past: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """The first product is of integers; all that follows is in f32."""
+    """Attention whose first product is of integers; the rest is in f32."""
     build = node.build
     x_point, w_point = (
         None if zero is None else fitted(node, zero, p, axis) for zero, p, axis in ((x_zero, x, 2), (w_zero, w, 1))
@@ -231,10 +231,10 @@ def dynamic_quantize_lstm(
     r_scale: OutPort,
     r_zero: OutPort,
 ) -> tuple[OutPort, ...]:
-    """The weights as numbers, [directions, gates, inputs]; inputs and states are not quantised on the way."""
+    """LSTM with dequantised weights [directions, gates, inputs]; inputs and states are not quantised."""
 
     def plain(q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
-        """Scales are [directions], or [directions, gates]."""
+        """Dequantise; scales are [directions], or [directions, gates]."""
         last = node.list([1] if scale.type.rank == 2 else [1, 2])
         factor, point = (node.build.Unsqueeze(v, last) for v in (scale, zero))
         wide = node.build.Multiply(node.cast(shifted(node, q, point), DType.F32), factor)

@@ -12,11 +12,12 @@ from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
-QK_PLAIN, QK_CAPPED, QK_BIASED, QK_SOFTMAX = range(4)  # what `qk_matmul_output_mode` asks for
+# Values of `qk_matmul_output_mode`: the stage of the scores that output 3 returns.
+QK_PLAIN, QK_CAPPED, QK_BIASED, QK_SOFTMAX = range(4)
 
 
 def heads_first(node: Call, x: OutPort, heads: int) -> OutPort:
-    """[batch, length, heads * size] -> [batch, heads, length, size]"""
+    """Reshape [batch, length, heads * size] to [batch, heads, length, size]."""
     if x.type.rank == 4:
         return x
     split = node.build.Reshape(x, node.list([0, 0, heads, -1]), special_zero=True)
@@ -24,13 +25,13 @@ def heads_first(node: Call, x: OutPort, heads: int) -> OutPort:
 
 
 def heads_last(node: Call, x: OutPort) -> OutPort:
-    """[batch, heads, length, size] -> [batch, length, heads * size]"""
+    """Reshape [batch, heads, length, size] to [batch, length, heads * size]."""
     turned = node.build.Transpose(x, node.list([0, 2, 1, 3]))
     return node.build.Reshape(turned, node.list([0, 0, -1]), special_zero=True)
 
 
 def repeated(node: Call, x: OutPort, q: OutPort) -> OutPort:
-    """Each head of keys or values for several heads of queries: h0 h0 h1 h1 .."""
+    """Repeat each head of keys or values for the heads of queries that share it: h0 h0 h1 h1 .."""
     own, heads, build = x.shape[1], q.shape[1], node.build
     if own == heads:
         return x
@@ -55,7 +56,7 @@ def attention(
     past_value: OutPort | None = None,
     lengths: OutPort | None = None,
 ) -> tuple[OutPort | None, ...]:
-    """softmax(cap(q k^T scale + bias)) v, with the keys and values of the past in front."""
+    """softmax(cap(q k^T scale + bias)) v, with the past keys and values prepended."""
     build, flat = node.build, q.type.rank == 3
     heads, groups = (node.integer(n) if flat else 0 for n in ("q_num_heads", "kv_num_heads"))
     q, k, v = heads_first(node, q, heads), heads_first(node, k, groups), heads_first(node, v, groups)
@@ -68,15 +69,15 @@ def attention(
     bias = _bias(node, q, k, mask, offset, lengths)
     kinds = node.integer("qk_matmul_output_mode", QK_PLAIN)
     keys, values = repeated(node, k, q), repeated(node, v, q)
-    found, shown = _attended(node, q, keys, values, bias, kinds)
-    return heads_last(node, found) if flat else found, k, v, shown
+    result, shown = _attended(node, q, keys, values, bias, kinds)
+    return heads_last(node, result) if flat else result, k, v, shown
 
 
 def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
-    """Factor of the scores, to a power: 1 / sqrt(size of a head) where the node does not say."""
-    given, size, build = node.number("scale", 0.0), q.shape[3], node.build
-    if given or isinstance(size, int):
-        return node.like((given or 1 / math.sqrt(size if isinstance(size, int) else 1)) ** power, q)
+    """Return the factor of the scores to a power: 1 / sqrt(size of a head) by default."""
+    scale, size, build = node.number("scale", 0.0), q.shape[3], node.build
+    if scale or isinstance(size, int):
+        return node.like((scale or 1 / math.sqrt(size if isinstance(size, int) else 1)) ** power, q)
     wide = build.Power(node.cast(node.size(q, 3), DType.F64), build.const(-power / 2, DType.F64))
     return node.cast(wide, q.type.dtype)
 
@@ -84,7 +85,7 @@ def factor(node: Call, q: OutPort, power: float = 1.0) -> OutPort:
 def _attended(
     node: Call, q: OutPort, k: OutPort, v: OutPort, bias: OutPort | None, kind: int
 ) -> tuple[OutPort, OutPort]:
-    """The result, and the scores at the stage that is asked for; each step is rounded to the type of the inputs."""
+    """Return the result, and the scores at the requested stage; each step is rounded to the type of the inputs."""
     build, dtype = node.build, q.type.dtype
     root = factor(node, q, 0.5)
     q, k = (node.rounded(build.Multiply(p, root)) for p in (q, k))
@@ -95,16 +96,16 @@ def _attended(
         capped = node.rounded(build.Multiply(node.rounded(build.Tanh(capped)), cap))
     biased = capped if bias is None else node.rounded(build.Add(capped, node.cast(bias, dtype)))
     precision = node.float_type("softmax_precision", dtype)
-    found = weights(node, node.cast(biased, precision), 3)
-    if bias is not None:  # a row without any key gives zeros
+    probabilities = weights(node, node.cast(biased, precision), 3)
+    if bias is not None:  # a row in which all keys are masked gives zeros
         top = build.ReduceMax(biased, node.list([-1]), keep_dims=True)
-        found = build.Select(build.Equal(top, -math.inf), node.like(0, found), found)
-    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: found}.get(kind, scores)
-    return build.MatMul(node.cast(found, dtype), v), node.cast(shown, dtype)
+        probabilities = build.Select(build.Equal(top, -math.inf), node.like(0, probabilities), probabilities)
+    shown = {QK_CAPPED: capped, QK_BIASED: biased, QK_SOFTMAX: probabilities}.get(kind, scores)
+    return build.MatMul(node.cast(probabilities, dtype), v), node.cast(shown, dtype)
 
 
 def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[OutPort, OutPort]:
-    """Positions of queries, as a column, and of keys."""
+    """Return the positions of queries, as a column, and of keys."""
     build = node.build
     rows, columns = (indices(node, node.size(x, 2)) for x in (q, k))
     return build.Add(build.Unsqueeze(rows, node.list([1])), offset), columns
@@ -113,7 +114,7 @@ def _positions(node: Call, q: OutPort, k: OutPort, offset: OutPort) -> tuple[Out
 def _bias(
     node: Call, q: OutPort, k: OutPort, mask: OutPort | None, offset: OutPort, lengths: OutPort | None
 ) -> OutPort | None:
-    """Bias added to the scores: -inf where a query must not see a key."""
+    """Return the bias added to the scores: -inf where a query must not see a key; None without a mask."""
     build = node.build
     parts: list[OutPort] = []
     left, right = node.integer("left_window_size", -1), node.integer("right_window_size", -1)
@@ -141,14 +142,14 @@ def _hidden(node: Call, hidden: OutPort) -> OutPort:
 
 
 def _mask(node: Call, mask: OutPort, k: OutPort) -> OutPort:
-    """The mask as a bias; keys behind its end are hidden."""
+    """Return the mask as a bias; keys beyond the mask's end are masked."""
     build, boolean = node.build, mask.type.dtype is DType.BOOL
-    found = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
+    hidden = _hidden(node, build.LogicalNot(mask)) if boolean else node.cast(mask, DType.F32)
     have, need = mask.shape[-1], k.shape[2]
     if isinstance(have, int) and isinstance(need, int) and 1 < have < need:
         ends = [0] * (mask.type.rank - 1) + [need - have]
-        found = build.Pad(found, node.list([0] * mask.type.rank), node.list(ends), build.const(-math.inf, DType.F32))
-    return found
+        hidden = build.Pad(hidden, node.list([0] * mask.type.rank), node.list(ends), build.const(-math.inf, DType.F32))
+    return hidden
 
 
 @onnx("RotaryEmbedding")
@@ -167,12 +168,14 @@ def rotary_embedding(node: Call, x: OutPort, cos: OutPort, sin: OutPort, positio
 def rotated(
     node: Call, x: OutPort, cos: OutPort, sin: OutPort, positions: OutPort | None, near: bool, some: int = 0
 ) -> OutPort:
-    """(x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2), for halves of a head or for neighbours, in [batch, length, heads,
-    size]; `some`: of so many elements at the front. `positions` [batch, length] are rows of `cos` and `sin`.
+    """Rotate pairs of [batch, length, heads, size]: (x1, x2) -> (cos x1 - sin x2, sin x1 + cos x2).
+
+    A pair is in both halves of a head, or adjacent if `near`. `some`: number of leading elements that are rotated, 0:
+    all. `positions` [batch, length] are rows of `cos` and `sin`.
     """
     build, depth = node.build, node.extent(x, 3, "the size of heads")
     size = some or depth
-    node.refuse(size > depth or size % 2 != 0, f"an even number of up to {depth} elements can be turned, got {size}")
+    node.refuse(size > depth or size % 2 != 0, f"an even number of up to {depth} elements can be rotated, got {size}")
     rest = None
     if size != depth:
         first = build.VariadicSplit(x, node.scalar(3), node.list([size, -1]), outputs=2)

@@ -30,18 +30,18 @@ class Windowing:
     auto_pad: AutoPad
 
     def fields(self, *without: str) -> dict[str, Any]:
-        found = {
+        attributes = {
             "strides": self.strides,
             "dilations": self.dilations,
             "pads_begin": self.begins,
             "pads_end": self.ends,
             "auto_pad": self.auto_pad,
         }
-        return {k: v for k, v in found.items() if k not in without}
+        return {k: v for k, v in attributes.items() if k not in without}
 
 
 def windowing(node: Call, rank: int) -> Windowing:
-    """ModelError for lists of a wrong length."""
+    """Return the attributes; ModelError for lists of a wrong length."""
     auto = node.choice("auto_pad", AUTO_PAD, "NOTSET")
     strides = node.integers("strides", (1,) * rank)
     dilations = node.integers("dilations", (1,) * rank)
@@ -76,7 +76,7 @@ def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
 
 
 def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
-    """[a, b, ..] -> [groups, a / groups, b, ..]"""
+    """Reshape [a, b, ..] to [groups, a / groups, b, ..]."""
     first = w.shape[0]
     if groups < 1 or (isinstance(first, int) and first % groups):
         raise ModelError(f"{node.kind}: group must divide the weights' {first} channels, got {groups}")
@@ -92,14 +92,16 @@ def biased(node: Call, y: OutPort, b: OutPort | None) -> OutPort:
 @onnx("ConvTranspose")
 def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
     rank = spatial_rank(node, x)
-    made, extra = windowing(node, rank), node.integers("output_padding", (0,) * rank)
-    wanted = _transposed_size(node, made, x, extra)
-    pads = (made.begins, made.ends) if wanted is None else _transposed_pads(made, x, w, extra, wanted)
-    fields, size = made.fields("auto_pad") | {"output_padding": extra}, list[OutPort]()
-    if pads is not None:  # padding at the end that exceeds the kernel's reach is output that nothing reaches
+    windows, extra = windowing(node, rank), node.integers("output_padding", (0,) * rank)
+    wanted = _transposed_size(node, windows, x, extra)
+    pads = (windows.begins, windows.ends) if wanted is None else _transposed_pads(windows, x, w, extra, wanted)
+    fields, size = windows.fields("auto_pad") | {"output_padding": extra}, list[OutPort]()
+    if pads is not None:  # padding at the end beyond the kernel's reach: output elements that no input reaches
         fields |= {"pads_begin": pads[0], "pads_end": pads[1]}
-    elif wanted is not None:  # the rest is cut where `_transposed_pads` cuts it; the operation names the ends otherwise
-        upper = made.auto_pad is AutoPad.SAME_UPPER
+    elif (
+        wanted is not None
+    ):  # the remainder is cut as in `_transposed_pads`; the operation names the ends the other way
+        upper = windows.auto_pad is AutoPad.SAME_UPPER
         fields |= {"auto_pad": AutoPad.SAME_LOWER if upper else AutoPad.SAME_UPPER}
         node.refuse(not all(isinstance(n, int) for n in wanted), "sizes must be known where the kernel's size is not")
         size.append(node.list([n for n in wanted if isinstance(n, int)]))
@@ -111,31 +113,31 @@ def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None)
     return biased(node, y, b)
 
 
-def _transposed_size(node: Call, made: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
-    """The spatial size that is asked for, if any is."""
+def _transposed_size(node: Call, windows: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
+    """Return the requested spatial size; None if the node has none."""
     if node.has("output_shape"):
         return node.integers("output_shape")[-len(extra) :]
-    if made.auto_pad in (AutoPad.SAME_UPPER, AutoPad.SAME_LOWER):
-        return tuple(n * s for n, s in zip(x.shape[2:], made.strides, strict=True))
+    if windows.auto_pad in (AutoPad.SAME_UPPER, AutoPad.SAME_LOWER):
+        return tuple(n * s for n, s in zip(x.shape[2:], windows.strides, strict=True))
     return None
 
 
 def _transposed_pads(
-    made: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], wanted: tuple[Dim, ...]
+    windows: Windowing, x: OutPort, w: OutPort, extra: tuple[int, ...], wanted: tuple[Dim, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Padding that gives the wanted size: the odd rest is cut at the end for SAME_UPPER, else at the begin.
+    """Return the padding for the requested size; the odd remainder is cut at the end for SAME_UPPER, else at the start.
 
-    None if that depends on sizes that only an inference knows; for SAME_* the input's size cancels out.
+    None if it depends on dynamic sizes; for SAME_* the input's size cancels out.
     """
     begins: list[int] = []
     ends: list[int] = []
     for a, size in enumerate(wanted):
-        reach = (w.shape[2 + a] - 1) * made.dilations[a] + 1
-        total = simplify(made.strides[a] * (x.shape[2 + a] - 1) + extra[a] + reach - size)
+        reach = (w.shape[2 + a] - 1) * windows.dilations[a] + 1
+        total = simplify(windows.strides[a] * (x.shape[2 + a] - 1) + extra[a] + reach - size)
         if not isinstance(total, int):
             return None
         small, large = total // 2, total - total // 2
-        upper = made.auto_pad is AutoPad.SAME_UPPER
+        upper = windows.auto_pad is AutoPad.SAME_UPPER
         begins.append(small if upper else large)
         ends.append(large if upper else small)
     return tuple(begins), tuple(ends)

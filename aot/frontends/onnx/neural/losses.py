@@ -16,13 +16,13 @@ def negative_log_likelihood_loss(node: Call, x: OutPort, target: OutPort, weight
 def softmax_cross_entropy_loss(
     node: Call, scores: OutPort, labels: OutPort, weights: OutPort | None = None
 ) -> tuple[OutPort, ...]:
-    """Also the log-probabilities."""
+    """The loss, and the log-probabilities."""
     logs = node.build.LogSoftmax(scores, axis=1)
     return _loss(node, logs, labels, weights), logs
 
 
 def _loss(node: Call, logs: OutPort, target: OutPort, weight: OutPort | None) -> OutPort:
-    """-logs[target] weight[target]; the mean is over the weights."""
+    """Return -logs[target] weight[target]; the mean is over the weights."""
     build, one, dtype = node.build, node.list([1]), logs.type.dtype
     ignored = node.has("ignore_index")
     place = node.cast(target, DType.I64)
@@ -35,11 +35,11 @@ def _loss(node: Call, logs: OutPort, target: OutPort, weight: OutPort | None) ->
     if counted is not None:
         mask = node.cast(counted, dtype)
         factor = mask if factor is None else build.Multiply(factor, mask)
-    found = picked if factor is None else build.Multiply(picked, factor)
-    reduction, axes = node.text("reduction", "mean"), node.list(range(found.type.rank))
+    losses = picked if factor is None else build.Multiply(picked, factor)
+    reduction, axes = node.text("reduction", "mean"), node.list(range(losses.type.rank))
     if reduction == "none":
-        return found
-    total = build.ReduceSum(found, axes)
+        return losses
+    total = build.ReduceSum(losses, axes)
     if reduction == "sum":
         return total
-    return build.ReduceMean(found, axes) if factor is None else build.Divide(total, build.ReduceSum(factor, axes))
+    return build.ReduceMean(losses, axes) if factor is None else build.Divide(total, build.ReduceSum(factor, axes))

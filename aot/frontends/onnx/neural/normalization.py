@@ -10,7 +10,7 @@ from runtime.abi import DType
 
 
 def along(node: Call, v: OutPort, x: OutPort, axis: int = 1) -> OutPort:
-    """A vector as a factor along one axis of `x`."""
+    """Reshape a vector to broadcast along one axis of `x`."""
     return node.reshape(v, (v.shape[0], *[1] * (x.type.rank - axis - 1))) if v.type.rank == 1 else v
 
 
@@ -27,8 +27,8 @@ def batch_normalization(
             return (_per_feature(node, x, vectors, eps),)
         return (build.BatchNormInference(x, *vectors, epsilon=eps),)
     axes = node.list([0, *range(2, x.type.rank)])
-    found = build.ReduceMean(x, axes, keep_dims=True)
-    gap = build.Subtract(x, found)
+    batch_mean = build.ReduceMean(x, axes, keep_dims=True)
+    gap = build.Subtract(x, batch_mean)
     spread = build.ReduceMean(build.Multiply(gap, gap), axes, keep_dims=True)
     y = build.Divide(gap, build.Sqrt(build.Add(spread, eps)))
     y = build.Add(build.Multiply(y, along(node, scale, x)), along(node, bias, x))
@@ -38,11 +38,11 @@ def batch_normalization(
         flat = node.cast(build.Squeeze(new, axes), old.type.dtype)
         return build.Add(build.Multiply(old, momentum), build.Multiply(flat, 1 - momentum))
 
-    return y, running(mean, found), running(variance, spread)
+    return y, running(mean, batch_mean), running(variance, spread)
 
 
 def _per_feature(node: Call, x: OutPort, parameters: Sequence[OutPort], eps: float) -> OutPort:
-    """spatial=0, before opset 9: scale, bias, mean and variance [C, D1, ...] for each feature of a sample."""
+    """Normalise with spatial=0, before opset 9: scale, bias, mean and variance [C, D1, ...] per feature of a sample."""
     build, rank = node.build, x.type.rank - 1
     for p in parameters:
         node.refuse(p.type.rank != rank, f"spatial=0 takes parameters of rank {rank}, got {p.type}")
@@ -60,7 +60,7 @@ def instance_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort
 
 @onnx("LayerNormalization")
 def layer_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort | None = None) -> tuple[OutPort, ...]:
-    """Also the mean and 1 / deviation, in the type that `stash_type` names."""
+    """The normalised tensor, the mean, and 1 / deviation in the type of `stash_type`."""
     first = node.axis(node.integer("axis", -1), x.type.rank)
     return layer_normalized(node, x, scale, bias, first, node.number("epsilon", 1e-5))
 
@@ -87,7 +87,7 @@ def rms_normalization(node: Call, x: OutPort, scale: OutPort) -> OutPort:
 
 
 def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: float) -> OutPort:
-    """x / sqrt(mean(x x) + eps) scale"""
+    """Return x / sqrt(mean(x x) + eps) scale."""
     build, dtype, axes = node.build, x.type.dtype, node.list(range(first, x.type.rank))
     wide = node.cast(x, DType.F32) if dtype in (DType.F16, DType.BF16) else x
     square = build.ReduceMean(build.Multiply(wide, wide), axes, keep_dims=True)
@@ -97,7 +97,7 @@ def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: floa
 
 @onnx("GroupNormalization")
 def group_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort) -> OutPort:
-    """One scale for each channel; before opset 21 one for each group."""
+    """Normalise groups; scales are per channel, before opset 21 per group."""
     build, groups, eps = node.build, node.integer("num_groups"), node.number("epsilon", 1e-5)
     if node.opset < 21:
         count = x.shape[1] // groups
@@ -125,7 +125,7 @@ def lrn(node: Call, x: OutPort) -> OutPort:
 
 @onnx("LpNormalization")
 def lp_normalization(node: Call, x: OutPort) -> OutPort:
-    """x / |x|_p; where the norm is 0, 0."""
+    """x / |x|_p; 0 where the norm is 0."""
     build, axes = node.build, node.list([node.integer("axis", -1)])
     norm = build.ReduceL1 if node.integer("p", 2) == 1 else build.ReduceL2
     size = norm(x, axes, keep_dims=True)

@@ -15,7 +15,7 @@ from runtime.errors import ModelError
 
 
 def _rounding(node: Call) -> Rounding:
-    """No window starts in the padding at the end."""
+    """Return the rounding of the number of windows; no window starts in the padding at the end."""
     return Rounding.CEIL_TORCH if node.flag("ceil_mode") else Rounding.FLOOR
 
 
@@ -24,15 +24,15 @@ def max_pool(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     fields = windowing(node, spatial_rank(node, x)).fields()
     indexed = len(node.outputs) > 1 and node.outputs[1]
     kernel, rounding = node.integers("kernel_shape"), _rounding(node)
-    found = node.build.MaxPool_8(x, kernel=kernel, rounding_type=rounding, **fields, outputs=2)
+    pool = node.build.MaxPool_8(x, kernel=kernel, rounding_type=rounding, **fields, outputs=2)
     if not indexed:
-        return (found,)
-    places = found.node.out_port(1)
-    return found, _columns_first(node, places, x) if node.flag("storage_order") else places
+        return (pool,)
+    places = pool.node.out_port(1)
+    return pool, _columns_first(node, places, x) if node.flag("storage_order") else places
 
 
 def _columns_first(node: Call, places: OutPort, x: OutPort) -> OutPort:
-    """Flat places in a tensor whose last axes are stored in the reverse order."""
+    """Transpose flat indices to a tensor whose last axes are stored in reverse order."""
     build, sizes = node.build, x.type.static_shape[2:]
     outside = build.Multiply(build.Divide(places, prod(sizes)), prod(sizes))
     rest, total, step = places, outside, prod(sizes)
@@ -52,7 +52,7 @@ def _averaged(node: Call, x: OutPort, exclude_pad: bool) -> OutPort:
     fields = windowing(node, spatial_rank(node, x)).fields()
     fields |= {"kernel": node.integers("kernel_shape"), "rounding_type": _rounding(node)}
     if not exclude_pad and fields["rounding_type"] is not Rounding.FLOOR:
-        return node.build.CountedAvgPool(x, **fields)  # padding counts, but not what rounding up adds
+        return node.build.CountedAvgPool(x, **fields)  # counts padding, but not the overhang of rounding up
     plain = all(d == 1 for d in fields["dilations"])
     if plain:
         del fields["dilations"]
@@ -94,13 +94,13 @@ def global_lp_pool(node: Call, x: OutPort) -> OutPort:
 
 @onnx("MaxUnpool")
 def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = None) -> OutPort:
-    """Elements go back to where they were in the flat tensor."""
+    """Write elements back to their indices in the flat tensor."""
     build, rank = node.build, x.type.rank - 2
-    made, kernel = windowing(node, rank), node.integers("kernel_shape")
+    windows, kernel = windowing(node, rank), node.integers("kernel_shape")
     small = x.type.static_shape
     if len(kernel) != rank:
         raise ModelError(f"MaxUnpool: {rank} spatial axes need as many kernel sizes, got {len(kernel)}")
-    counts = zip(small[2:], made.strides, kernel, made.begins, made.ends, strict=True)
+    counts = zip(small[2:], windows.strides, kernel, windows.begins, windows.ends, strict=True)
     natural = (*small[:2], *((n - 1) * s + k - b - e for n, s, k, b, e in counts))
     shape = node.list(natural) if size is None else size
     flat = node.reshape(indices, (-1,))
@@ -114,7 +114,7 @@ def max_unpool(node: Call, x: OutPort, indices: OutPort, size: OutPort | None = 
 
 
 def _moved(node: Call, rest: OutPort, old: tuple[int, ...], new: OutPort) -> OutPort:
-    """Flat indices into shape `old` as flat indices into shape `new`."""
+    """Convert flat indices into shape `old` to flat indices into shape `new`."""
     build, total, step = node.build, node.list([0]), node.scalar(1)
     for a in reversed(range(len(old))):
         total = build.Add(total, build.Multiply(build.FloorMod(rest, node.list([old[a]])), step))

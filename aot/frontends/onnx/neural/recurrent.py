@@ -16,11 +16,11 @@ from runtime.errors import ModelError
 DIRECTIONS = {d.value: d for d in Direction}
 WITH_BETA = ("hardsigmoid", "scaledtanh", "affine")
 WITH_ALPHA = (*WITH_BETA, "leakyrelu", "elu", "thresholdedrelu")
-MOST_CELLS = 64  # in a row: beyond, there is too much code
+MAX_UNROLLED_CELLS = 64  # steps at most that are unrolled; beyond, there is too much code
 
 
 class _Layer:
-    """Base of the three kinds."""
+    """Base of the conversions of RNN, GRU and LSTM."""
 
     def __init__(self, node: Call, x: OutPort, w: OutPort, r: OutPort, gates: int) -> None:
         self.node, self.build, self.gates = node, node.build, gates
@@ -39,12 +39,12 @@ class _Layer:
         return self.build.Transpose(p, self.node.list([1, 0, *range(2, p.type.rank)]))
 
     def sorted(self, p: OutPort, order: str) -> OutPort:
-        """Gates along axis 1 in another order: `order` names the place of each in ONNX."""
+        """Reorder gates along axis 1; `order`: the index of each gate in ONNX."""
         places = [int(c) * self.hidden + i for c in order for i in range(self.hidden)]
         return self.build.Gather(p, self.node.list(places), self.node.scalar(1))
 
     def state(self, p: OutPort | None) -> OutPort:
-        """[batch, directions, hidden]"""
+        """Transpose an initial state to [batch, directions, hidden]; zeros if it is absent."""
         if p is not None:
             return p if self.batch_first else self._swapped(p)
         build, node = self.build, self.node
@@ -58,7 +58,7 @@ class _Layer:
         return build.Broadcast(build.Squeeze(node.dims(self.x, [1]), node.list([0])), node.dims(self.x, [0]))
 
     def biases(self, b: OutPort | None) -> tuple[OutPort, OutPort]:
-        """Biases of the input's and of the state's products, [directions, gates * hidden] each."""
+        """Return the biases of the products with the input and the state, [directions, gates * hidden] each."""
         n = self.gates * self.hidden
         if b is None:
             zero = self.build.Broadcast(self.node.like(0, self.x), self.node.list([self.directions, n]))
@@ -67,7 +67,7 @@ class _Layer:
         return first, first.node.out_port(1)
 
     def fields(self, each: int) -> dict[str, Any]:
-        """Attributes; `each` activations for a direction, which must be the same for both."""
+        """Return the attributes; `each`: activations of a direction, which must be equal for both."""
         node = self.node
         names = tuple(n.lower() for n in node.texts("activations", ()))
         alphas = _consumed(names, node.numbers("activation_alpha", ()), WITH_ALPHA, 0)
@@ -76,25 +76,25 @@ class _Layer:
             halves = [(p[:each], p[each:]) for p in (names, alphas, betas)]
             node.refuse(any(a != b for a, b in halves), "directions with different activations are not supported")
             names, alphas, betas = names[:each], alphas[:each], betas[:each]
-        given = any(n in WITH_ALPHA for n in names)
+        has_alpha = any(n in WITH_ALPHA for n in names)
         return {
             "hidden_size": self.hidden,
             "direction": self.direction,
             "clip": node.number("clip", 0.0),
             "activations": names,
-            "activations_alpha": alphas if given else (),
-            "activations_beta": betas if given else (),
+            "activations_alpha": alphas if has_alpha else (),
+            "activations_beta": betas if has_alpha else (),
         }
 
     def arranged(self, ports: Sequence[OutPort]) -> tuple[OutPort, ...]:
-        """Y [batch, directions, time, hidden] and states [batch, directions, hidden], as ONNX has them."""
+        """Transpose Y [batch, directions, time, hidden] and states [batch, directions, hidden] to ONNX's layout."""
         order = [0, 2, 1, 3] if self.batch_first else [2, 1, 0, 3]
         first = self.build.Transpose(ports[0], self.node.list(order))
         return first, *(p if self.batch_first else self._swapped(p) for p in ports[1:])
 
 
 def _consumed(names: Sequence[str], values: Sequence[float], takers: Sequence[str], place: int) -> tuple[float, ...]:
-    """A parameter for each activation: those that take one consume `values` in their order, then usual ones follow."""
+    """Return a parameter for each activation: those that have one take `values` in order, then their defaults."""
     left = iter(values)
     return tuple(next(left, usual_parameters(n)[place]) if n in takers else 0.0 for n in names)
 
@@ -129,7 +129,7 @@ def gru(
     lengths: OutPort | None = None,
     h: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """Both sort the gates z r h. With `linear_before_reset` the two biases of h stay apart."""
+    """Convert to GRUSequence; both order the gates z r h. With `linear_before_reset` h has two biases."""
     layer, build = _Layer(node, x, w, r, 3), node.build
     linear, n = node.flag("linear_before_reset"), layer.hidden
     outer, inner = layer.biases(b)
@@ -140,8 +140,8 @@ def gru(
     else:
         bias = build.Add(outer, inner)
     inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
-    made = build.GRUSequence(*inputs, **layer.fields(2), linear_before_reset=linear, outputs=2)
-    return layer.arranged(ports_of(made))
+    sequence = build.GRUSequence(*inputs, **layer.fields(2), linear_before_reset=linear, outputs=2)
+    return layer.arranged(ports_of(sequence))
 
 
 @onnx("LSTM")
@@ -156,7 +156,7 @@ def lstm(
     c: OutPort | None = None,
     p: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    """Gates: ONNX i o f c, the opset f i c o."""
+    """Convert to LSTMSequence: the gates are i o f c in ONNX, f i c o in the opset."""
     layer = _Layer(node, x, w, r, 4)
     bias = node.build.Add(*layer.biases(b))
     if p is not None or node.flag("input_forget"):
@@ -171,13 +171,15 @@ def lstm(
 def _with_peepholes(
     layer: _Layer, bias: OutPort, lengths: OutPort | None, states: tuple[OutPort, OutPort], p: OutPort | None
 ) -> tuple[OutPort, ...]:
-    """Cell by cell, because the sequence operation has no peepholes; a sequence that has ended keeps its state."""
+    """Build cells step by step, because LSTMSequence has no peepholes; a sequence that has ended keeps its state."""
     node, build = layer.node, layer.build
     steps = node.extent(layer.x, 1, "the number of steps beside peepholes")
-    node.refuse(steps > MOST_CELLS, f"peepholes are supported for up to {MOST_CELLS} steps, got {steps}")
+    node.refuse(
+        steps > MAX_UNROLLED_CELLS, f"peepholes are supported for up to {MAX_UNROLLED_CELLS} steps, got {steps}"
+    )
     fields = {k: v for k, v in layer.fields(3).items() if k != "direction"}
     weights = [layer.sorted(q, "2031") for q in (layer.w, layer.r, bias)]
-    found: list[tuple[OutPort, ...]] = []
+    results: list[tuple[OutPort, ...]] = []
     for d in range(layer.directions):
         backwards = d == 1 or layer.direction is Direction.REVERSE
         ends = layer.lengths(lengths)
@@ -188,7 +190,7 @@ def _with_peepholes(
         x, rows = turned(layer.x), [build.Gather(q, node.scalar(d), node.scalar(0)) for q in weights]
         rest = () if p is None else (build.Gather(p, node.scalar(d), node.scalar(0)),)
         h, c = (build.Gather(s, node.scalar(d), node.scalar(1)) for s in states)
-        made: list[OutPort] = []
+        outputs: list[OutPort] = []
         for t in range(steps):
             part = build.Gather(x, node.scalar(t), node.scalar(1))
             after = build.OnnxLSTMCell(
@@ -204,16 +206,16 @@ def _with_peepholes(
             )
             alive = None if lengths is None else build.Greater(build.Unsqueeze(ends, node.list([1])), t)
             shown, h, c = _while(node, alive, (after, after.node.out_port(1)), (h, c))
-            made.append(build.Unsqueeze(shown, node.list([1])))
-        found.append((turned(made[0] if steps == 1 else build.Concat(*made, axis=1)), h, c))
-    stacked = [[build.Unsqueeze(q, node.list([1])) for q in parts] for parts in zip(*found, strict=True)]
+            outputs.append(build.Unsqueeze(shown, node.list([1])))
+        results.append((turned(outputs[0] if steps == 1 else build.Concat(*outputs, axis=1)), h, c))
+    stacked = [[build.Unsqueeze(q, node.list([1])) for q in parts] for parts in zip(*results, strict=True)]
     return layer.arranged([q[0] if len(q) == 1 else build.Concat(*q, axis=1) for q in stacked])
 
 
 def _while(
     node: Call, alive: OutPort | None, after: tuple[OutPort, OutPort], before: tuple[OutPort, OutPort]
 ) -> tuple[OutPort, OutPort, OutPort]:
-    """Output of a step, and its states: those `before` it, and zeros, where a sequence is not alive any more."""
+    """Return a step's output and states; a sequence that has ended has output 0 and the states `before` the step."""
     if alive is None:
         return after[0], *after
     select, zero = node.build.Select, node.like(0, after[0])

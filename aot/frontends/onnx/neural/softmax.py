@@ -12,12 +12,12 @@ from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from runtime.abi import DType
 
-FEW = 16  # elements that are added up in bf16: of more, those added last would get lost (256 + 1 = 256)
+MAX_SERIAL_TERMS = 16  # elements at most that are summed in bf16; of more, the last would be lost (256 + 1 = 256)
 
 
 @onnx("Softmax", "LogSoftmax", "Hardmax")
 def softmax(node: Call, x: OutPort) -> OutPort:
-    """Along one axis; before opset 13 along all axes from `axis` on, taken as one."""
+    """Softmax along one axis; before opset 13 over all axes from `axis` on."""
     axis = node.axis(node.integer("axis", -1 if node.opset >= 13 else 1), x.type.rank)
     if node.opset >= 13 or axis == x.type.rank - 1:
         return _soft(node, x, axis)
@@ -42,7 +42,7 @@ def _soft(node: Call, x: OutPort, axis: int) -> OutPort:
 
 
 def weights(node: Call, x: OutPort, axis: int) -> OutPort:
-    """Softmax along an axis, in the type of `x`."""
+    """Return the softmax along an axis, in the type of `x`."""
     build = node.build
     if x.type.dtype not in SHORT or not x.type.rank:
         return build.Softmax(x, axis=axis)
@@ -52,9 +52,9 @@ def weights(node: Call, x: OutPort, axis: int) -> OutPort:
 
 
 def _total(node: Call, x: OutPort, axis: int) -> OutPort:
-    """The sum along an axis; a few numbers of bf16 are added one by one, and each sum is rounded, as ONNX does it."""
+    """Return the sum along an axis; a few numbers of bf16 are summed in sequence and rounded each time, as in ONNX."""
     build, count = node.build, x.shape[axis]
-    if x.type.dtype is not DType.BF16 or not isinstance(count, int) or not 1 < count <= FEW:
+    if x.type.dtype is not DType.BF16 or not isinstance(count, int) or not 1 < count <= MAX_SERIAL_TERMS:
         return node.rounded(build.ReduceSum(x, node.list([axis]), keep_dims=True))
     parts = build.Split(x, node.scalar(axis), num_splits=count, outputs=count)
     total, *rest = parts.node.out_ports().values()

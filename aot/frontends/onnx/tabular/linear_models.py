@@ -24,9 +24,9 @@ from aot.ir.types import Array
 from runtime.abi import DType
 from runtime.errors import ModelError
 
-LEAST = 1e-7  # of a probability of two classes
-MOST_CLASSES = 256  # of pairs of classes: their matrices grow with the third power
-MOST_PAIRED = 1 << 26  # elements of the matrix from support vectors to pairs of classes
+MIN_PROBABILITY = 1e-7  # lower bound of a probability of two classes
+MAX_PAIRED_CLASSES = 256  # limit for probabilities by pairs of classes: their matrices grow with the third power
+MAX_PAIR_ELEMENTS = 1 << 26  # elements at most of the matrix from support vectors to pairs of classes
 
 
 @onnx("LinearRegressor", domain=ML)
@@ -54,15 +54,15 @@ def linear_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 
 
 def _matrix(node: Call, name: str, rows: int, columns: int) -> Array:
-    """A matrix that an attribute lists row by row; ModelError for another number of elements."""
-    found = np.array(node.numbers(name), np.float32)
-    if rows < 1 or found.size != rows * columns:
-        raise ModelError(f"{node.kind}: {name} must have {rows} x {columns} numbers, got {found.size}")
-    return found.reshape(rows, columns)
+    """Return a matrix that an attribute lists row by row; ModelError for another number of elements."""
+    matrix = np.array(node.numbers(name), np.float32)
+    if rows < 1 or matrix.size != rows * columns:
+        raise ModelError(f"{node.kind}: {name} must have {rows} x {columns} numbers, got {matrix.size}")
+    return matrix.reshape(rows, columns)
 
 
 def _linear(node: Call, x: OutPort, name: str, count: int, offsets: Sequence[float]) -> OutPort:
-    """x [rows, features] times a matrix [count, features], plus an offset for all results or one for each."""
+    """Return x [rows, features] times a matrix [count, features], plus an offset for all results or one for each."""
     matrix = _matrix(node, name, count, node.extent(x, 1, "the number of features"))
     if len(offsets) not in (0, 1, count):
         raise ModelError(f"{node.kind}: there must be an offset for each of {count} scores, got {len(offsets)}")
@@ -72,7 +72,7 @@ def _linear(node: Call, x: OutPort, name: str, count: int, offsets: Sequence[flo
 
 @onnx("SVMRegressor", domain=ML)
 def svm_regressor(node: Call, x: OutPort) -> OutPort:
-    """kernel(x, vectors) coefficients + rho [rows, 1]; 1 or -1 by its sign for `one_class`."""
+    """kernel(x, vectors) coefficients + rho [rows, 1]; its sign, 1 or -1, for `one_class`."""
     build, rows, count = node.build, rows_of(node, x, DType.F32), node.integer("n_supports", 0)
     rho = node.numbers("rho")[:1]
     if count > 0:
@@ -86,7 +86,7 @@ def svm_regressor(node: Call, x: OutPort) -> OutPort:
 
 
 def _kernel(node: Call, x: OutPort, count: int) -> OutPort:
-    """The kernel of each row with each support vector [rows, count]."""
+    """Return the kernel of each row with each support vector [rows, count]."""
     build = node.build
     vectors = build.const(_matrix(node, "support_vectors", count, node.extent(x, 1, "the features")), DType.F32)
     kind = node.choice("kernel_type", {k: k for k in ("LINEAR", "POLY", "RBF", "SIGMOID")}, "LINEAR")
@@ -109,7 +109,9 @@ def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     rows, sizes = rows_of(node, x, DType.F32), node.integers("vectors_per_class", ())
     if sum(sizes) <= 0:
         return _linear_svm(node, rows, names, transform)
-    node.refuse(len(names) > MOST_CLASSES, f"at most {MOST_CLASSES} classes are supported, got {len(names)}")
+    node.refuse(
+        len(names) > MAX_PAIRED_CLASSES, f"at most {MAX_PAIRED_CLASSES} classes are supported, got {len(names)}"
+    )
     if len(sizes) != len(names) or len(sizes) < 2 or min(sizes) < 0:
         raise ModelError(f"SVMClassifier: vectors_per_class must have {len(names)} numbers, two or more, got {sizes}")
     build, pairs = node.build, list(combinations(range(len(names)), 2))
@@ -134,10 +136,12 @@ def svm_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 
 
 def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> OutPort:
-    """A score for each pair of classes [rows, pairs], above 0 for the first one; f64, for their signs choose labels."""
+    """Return a score for each pair of classes [rows, pairs], above 0 for the first; f64, since signs choose labels."""
     build, count = node.build, sum(sizes)
     coefficients = _matrix(node, "coefficients", len(sizes) - 1, count)
-    node.refuse(count * len(pairs) > MOST_PAIRED, f"too many vectors of pairs of classes, got {count * len(pairs)}")
+    node.refuse(
+        count * len(pairs) > MAX_PAIR_ELEMENTS, f"too many vectors of pairs of classes, got {count * len(pairs)}"
+    )
     rho = np.array(node.numbers("rho"), np.float64)[: len(pairs)]
     if len(rho) < len(pairs):
         raise ModelError(f"SVMClassifier: rho must have {len(pairs)} numbers, got {len(rho)}")
@@ -154,11 +158,11 @@ def _pair_scores(node: Call, rows: OutPort, sizes: Sequence[int], pairs: Sequenc
 def _probabilities(
     node: Call, scores: OutPort, slopes: Array, shifts: Array, pairs: Sequence[tuple[int, int]], classes: int
 ) -> OutPort:
-    """Probabilities of classes [rows, classes], from a logistic function of the score of each pair of classes."""
+    """Return probabilities of classes [rows, classes], from a logistic function of the score of each pair."""
     build, count = node.build, len(pairs)
     value = build.Multiply(scores, build.const(slopes[:count], DType.F32))
     logistic = build.Sigmoid(build.Negative(build.Add(value, build.const(shifts[:count], DType.F32))))
-    first = build.Clamp(logistic, min=LEAST, max=float(np.float32(1) - np.float32(LEAST)))
+    first = build.Clamp(logistic, min=MIN_PROBABILITY, max=float(np.float32(1) - np.float32(MIN_PROBABILITY)))
     places = np.full((classes, classes), 2 * count)
     for k, (i, j) in enumerate(pairs):
         places[i, j], places[j, i] = k, count + k
@@ -170,7 +174,7 @@ def _probabilities(
 def _linear_svm(
     node: Call, rows: OutPort, names: Sequence[str] | Sequence[int], transform: str
 ) -> tuple[OutPort, OutPort]:
-    """Labels and scores without support vectors: by a row of coefficients for each class."""
+    """Return labels and scores without support vectors, by a row of coefficients for each class."""
     build, rho = node.build, node.numbers("rho")[:1]
     scores = _linear(node, rows, "coefficients", len(names), rho)
     place = first_largest(node, scores)

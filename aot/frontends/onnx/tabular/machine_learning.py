@@ -1,4 +1,4 @@
-"""Counts of n-grams, and what is simple of domain ai.onnx.ml."""
+"""Counts of n-grams, and the simple operations of domain ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def binarizer(node: Call, x: OutPort) -> OutPort:
 
 @onnx("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(node: Call, x: OutPort, places: OutPort) -> OutPort:
-    """Elements of the last axis."""
-    found = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
-    return node.build.Unsqueeze(found, node.list([0])) if x.type.rank == 1 else found
+    """Gather elements of the last axis."""
+    elements = node.build.Gather(x, node.reshape(places, (-1,)), node.scalar(x.type.rank - 1))
+    return node.build.Unsqueeze(elements, node.list([0])) if x.type.rank == 1 else elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +37,23 @@ class _Grams:
 
 
 def _grams(node: Call) -> list[_Grams]:
-    """ModelError if the pool is no whole number of n-grams."""
+    """Return the n-grams by length; ModelError if the pool is no whole number of n-grams."""
     pool, starts, columns = node.integers("pool_int64s"), node.integers("ngram_counts"), node.integers("ngram_indexes")
-    found: list[_Grams] = []
+    grams: list[_Grams] = []
     taken = 0
     for n, (start, end) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), 1):
         part = np.array(pool[start:end], np.int64)
         if part.size % n or taken + part.size // n > len(columns):
             raise ModelError(f"{node.kind}: {part.size} elements are no whole number of {n}-grams that have columns")
         count = part.size // n
-        found.append(_Grams(part.reshape(count, n), columns[taken : taken + count]))
+        grams.append(_Grams(part.reshape(count, n), columns[taken : taken + count]))
         taken += count
-    return found
+    return grams
 
 
 @onnx("TfIdfVectorizer")
 def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
-    """Count the n-grams of the pool, where up to `max_skip_count` elements lie between two of its own."""
+    """Count the pool's n-grams, with gaps of up to `max_skip_count` elements between their elements."""
     build, rank = node.build, x.type.rank
     node.refuse(node.has("pool_strings") or x.type.dtype is DType.STRING, "strings are not supported: use integers")
     mode, length = node.text("mode"), x.type.static_shape[-1]
@@ -81,7 +81,7 @@ def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
 
 
 def _counted(node: Call, x: OutPort, places: np.ndarray[tuple[int, int], np.dtype[np.int64]], grams: _Grams) -> OutPort:
-    """[.., grams]: of all windows, those that are equal to each n-gram."""
+    """Count the windows that equal each n-gram: [.., grams]."""
     build, rank = node.build, x.type.rank
     windows = build.Gather(x, build.const(places, DType.I64), node.scalar(rank - 1))
     same = build.Equal(build.Unsqueeze(windows, node.list([rank])), build.const(grams.elements, DType.I64))

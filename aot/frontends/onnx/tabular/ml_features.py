@@ -14,8 +14,8 @@ from aot.ir.types import Array, dtype_of, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
-UNUSED = "_Unused"  # what texts default to
-TEXTS = "texts as keys or categories are not supported: replace them by numbers outside of the model"
+DEFAULT_TEXT = "_Unused"  # default of attributes that are texts
+TEXTS_REASON = "texts as keys or categories are not supported: replace them by numbers outside of the model"
 
 
 @onnx("Scaler", domain=ML)
@@ -28,7 +28,7 @@ def scaler(node: Call, x: OutPort) -> OutPort:
 
 
 def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort:
-    """A number for all features, or one for each of them: those of the last axis."""
+    """Return one number for all features, or one for each along the last axis, checked."""
     count = x.shape[-1] if x.type.rank else 1
     if len(values) != 1 and isinstance(count, int) and len(values) != count:
         raise ModelError(f"{node.kind}: {name} must have one number or {count}, got {len(values)}")
@@ -37,7 +37,7 @@ def _each(node: Call, x: OutPort, values: Sequence[float], name: str) -> OutPort
 
 @onnx("Normalizer", domain=ML)
 def normalizer(node: Call, x: OutPort) -> OutPort:
-    """Rows divided by their maximum, by the sum of their sizes or by their length; rows of zeros stay."""
+    """Rows divided by their maximum, by the sum of their absolute values, or by their length; rows of zeros stay."""
     build, norm = node.build, node.choice("norm", {n: n for n in ("MAX", "L1", "L2")}, "MAX")
     x = node.cast(x, DType.F32)
     last = node.list([x.type.rank - 1])
@@ -53,7 +53,7 @@ def normalizer(node: Call, x: OutPort) -> OutPort:
 
 @onnx("Imputer", domain=ML)
 def imputer(node: Call, x: OutPort) -> OutPort:
-    """Values that are missing replaced: by one number, or by one for each feature."""
+    """Replace missing values by one number, or by one for each feature."""
     build = node.build
     if x.type.dtype.is_float:
         missing, values = node.number("replaced_value_float", 0.0), node.numbers("imputed_value_floats")
@@ -67,7 +67,7 @@ def imputer(node: Call, x: OutPort) -> OutPort:
 
 @onnx("FeatureVectorizer", domain=ML)
 def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
-    """Features of several inputs side by side, as f32."""
+    """Features of several inputs, concatenated as f32."""
     sizes = node.integers("inputdimensions", ())
     if not parts or (sizes and len(sizes) != len(parts)):
         raise ModelError(f"FeatureVectorizer: inputdimensions must have {len(parts)} numbers, got {len(sizes)}")
@@ -81,10 +81,10 @@ def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
 
 @onnx("OneHotEncoder", domain=ML)
 def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
-    """1 where x is a category [.., categories], as f32; nothing but zeros for others."""
+    """1 where x equals a category [.., categories], as f32; all zeros for other values."""
     _numbers_only(node, x, node.has("cats_strings"))
-    found = node.integers("cats_int64s")
-    categories = node.build.const(np.array(found, np.int64), DType.I64)
+    values = node.integers("cats_int64s")
+    categories = node.build.const(np.array(values, np.int64), DType.I64)
     wide = node.build.Unsqueeze(node.cast(x, DType.I64), node.list([x.type.rank]))
     return node.cast(node.build.Equal(wide, categories), DType.F32)
 
@@ -95,16 +95,16 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
     if node.has("classes_strings"):
         _numbers_only(node, x)
         texts = node.texts("classes_strings")
-        return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", UNUSED))
+        return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", DEFAULT_TEXT))
     _numbers_only(node, x, node.has("keys_strings"))
     keys, values = _pairs(node, "keys"), _pairs(node, "values")
     if isinstance(keys, tuple):
-        raise UnsupportedError(f"{node.kind}: {TEXTS}")
+        raise UnsupportedError(f"{node.kind}: {TEXTS_REASON}")
     default: str | float
     if node.has("default_tensor"):
         default = node.tensor("default_tensor").reshape(-1)[0]
     elif isinstance(values, tuple):
-        default = node.text("default_string", UNUSED)
+        default = node.text("default_string", DEFAULT_TEXT)
     elif values.dtype.kind == "f":
         default = node.number("default_float", -0.0)
     else:
@@ -113,10 +113,10 @@ def label_encoder(node: Call, x: OutPort) -> OutPort:
 
 
 def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
-    """The keys, or the values, of whatever type they are."""
+    """Return the keys, or the values, of whichever type the node has."""
     if node.has(f"{name}_tensor"):
-        found = node.tensor(f"{name}_tensor").reshape(-1)
-        return tuple(map(str, found.tolist())) if found.dtype == object else found
+        values = node.tensor(f"{name}_tensor").reshape(-1)
+        return tuple(map(str, values.tolist())) if values.dtype == object else values
     if node.has(f"{name}_floats"):
         return np.array(node.numbers(f"{name}_floats"), np.float32)
     return node.texts(f"{name}_strings") if node.has(f"{name}_strings") else np.array(node.integers(f"{name}_int64s"))
@@ -124,18 +124,18 @@ def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
 
 @onnx("CategoryMapper", domain=ML)
 def category_mapper(node: Call, x: OutPort) -> OutPort:
-    """Texts for numbers."""
+    """Map numbers to texts."""
     _numbers_only(node, x)
     keys, texts = np.array(node.integers("cats_int64s"), np.int64), node.texts("cats_strings")
-    return _mapped(node, x, keys, texts, node.text("default_string", UNUSED))
+    return _mapped(node, x, keys, texts, node.text("default_string", DEFAULT_TEXT))
 
 
 def _numbers_only(node: Call, x: OutPort, texts: bool = False) -> None:
-    node.refuse(texts or x.type.dtype is DType.STRING, TEXTS)
+    node.refuse(texts or x.type.dtype is DType.STRING, TEXTS_REASON)
 
 
 def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float) -> OutPort:
-    """values[i] where x is keys[i], else the default. Of equal keys the first one counts.
+    """Return values[i] where x is keys[i], else the default. The first of equal keys counts.
 
     NaN equals NaN from LabelEncoder-4 on.
     """
@@ -157,7 +157,7 @@ def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...]
 
 
 def _table(node: Call, values: Array | tuple[str, ...], default: str | float) -> OutPort:
-    """The values and, behind them, the default."""
+    """Return the values, followed by the default."""
     if isinstance(values, tuple):
         return named(node, (*values, str(default)))
     whole: Array = np.append(values, np.array(default, values.dtype))
@@ -166,5 +166,5 @@ def _table(node: Call, values: Array | tuple[str, ...], default: str | float) ->
 
 @onnx("ZipMap", domain=ML)
 def zip_map(node: Call, x: OutPort) -> OutPort:
-    """The scores [rows, classes] as they are: outputs are tensors, not lists of dictionaries."""
+    """The scores [rows, classes] unchanged: outputs are tensors, not lists of dictionaries."""
     return x

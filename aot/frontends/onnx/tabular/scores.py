@@ -1,4 +1,4 @@
-"""Labels and transformed scores that classifiers and regressors of ai.onnx.ml make of raw scores.
+"""Labels and transformed scores, from the raw scores of classifiers and regressors of ai.onnx.ml.
 
 ONNX says little about classifiers with one score for two classes; the rules here are those of ONNX Runtime.
 """
@@ -15,8 +15,8 @@ from runtime.abi import DType
 from runtime.errors import ModelError
 
 ML = "ai.onnx.ml"
-TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # numbered so in TreeEnsemble-5
-TINY = 1e-7  # SOFTMAX_ZERO takes smaller scores for 0
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # in the numbering of TreeEnsemble-5
+MAX_ZERO_SCORE = 1e-7  # SOFTMAX_ZERO treats smaller scores as 0
 
 
 def transform_of(node: Call) -> str:
@@ -24,7 +24,7 @@ def transform_of(node: Call) -> str:
 
 
 def rows_of(node: Call, x: OutPort, dtype: DType) -> OutPort:
-    """Features as rows of floats; one dimension is one row."""
+    """Return features as rows of floats; a vector is one row."""
     if x.type.rank not in (1, 2) or x.type.dtype in (DType.STRING, DType.BOOL):
         raise ModelError(f"{node.kind}: features must be numbers with 1 or 2 dimensions, got {x.type}")
     x = node.cast(x, dtype)
@@ -32,7 +32,7 @@ def rows_of(node: Call, x: OutPort, dtype: DType) -> OutPort:
 
 
 def transformed(node: Call, scores: OutPort, transform: str) -> OutPort:
-    """Scores [rows, n] as `post_transform` wants them."""
+    """Return scores [rows, n] transformed by `post_transform`."""
     build = node.build
     match transform:
         case "SOFTMAX":
@@ -41,7 +41,7 @@ def transformed(node: Call, scores: OutPort, transform: str) -> OutPort:
             return build.Sigmoid(scores)
         case "SOFTMAX_ZERO":
             most = build.ReduceMax(scores, node.list([1]), keep_dims=True)
-            other = build.Greater(build.Abs(scores), node.like(TINY, scores))
+            other = build.Greater(build.Abs(scores), node.like(MAX_ZERO_SCORE, scores))
             shares = build.Exp(build.Subtract(scores, most))
             zeros = build.Multiply(scores, build.Exp(build.Negative(most)))
             total = build.ReduceSum(build.Select(other, shares, node.like(0, scores)), node.list([1]), keep_dims=True)
@@ -53,7 +53,7 @@ def transformed(node: Call, scores: OutPort, transform: str) -> OutPort:
 
 
 def _probit(node: Call, scores: OutPort) -> OutPort:
-    """sqrt 2 erfinv(2 s - 1), by the approximation with 0.147 that ONNX Runtime has."""
+    """Return sqrt 2 erfinv(2 s - 1), by the approximation with 0.147 that ONNX Runtime uses."""
     build = node.build
     x = build.Subtract(build.Multiply(scores, node.like(2, scores)), node.like(1, scores))
     log = build.Log(build.Multiply(build.Subtract(node.like(1, x), x), build.Add(node.like(1, x), x)))
@@ -65,9 +65,9 @@ def _probit(node: Call, scores: OutPort) -> OutPort:
 
 
 def pair_of(node: Call, score: OutPort, transform: str, mixed: bool) -> OutPort:
-    """Scores of two classes from one [rows, 1]: -s and s where its signs are `mixed`, else 1 - s and s.
+    """Return the scores of two classes from one [rows, 1]: -s and s if weights have `mixed` signs, else 1 - s and s.
 
-    UnsupportedError for PROBIT, of which ONNX Runtime leaves the second score undefined.
+    UnsupportedError for PROBIT, for which ONNX Runtime leaves the second score undefined.
     """
     node.refuse(transform == "PROBIT", "PROBIT of one score for two classes is not defined")
     build, negative = node.build, node.build.Negative(score)
@@ -77,33 +77,33 @@ def pair_of(node: Call, score: OutPort, transform: str, mixed: bool) -> OutPort:
 
 
 def first_largest(node: Call, scores: OutPort) -> OutPort:
-    """The place of the largest score of each row [rows], the first one of equals."""
+    """Return the index of the largest score of each row [rows], the first of equal ones."""
     best = node.build.TopK(scores, node.scalar(1), axis=1, index_element_type=DType.I64, outputs=2)
     return node.build.Squeeze(best.node.out_port(1), node.list([1]))
 
 
 def label_names(node: Call, texts: str, integers: str) -> tuple[str, ...] | tuple[int, ...]:
-    """The class labels; ModelError unless one of the two attributes has some."""
-    found = node.texts(texts, ()) or node.integers(integers, ())
-    if not found:
+    """Return the class labels; ModelError unless one of the two attributes has some."""
+    names = node.texts(texts, ()) or node.integers(integers, ())
+    if not names:
         raise ModelError(f"{node.kind}: {texts} or {integers} must name the classes, got neither")
-    return found
+    return names
 
 
 def labels(node: Call, names: Sequence[str] | Sequence[int], place: OutPort) -> OutPort:
-    """The labels at places [rows]: texts or i64."""
+    """Return the labels at indices [rows]: texts or i64."""
     table = named(node, names)
     return node.build.Gather(table, place, node.scalar(0))
 
 
 def named(node: Call, names: Sequence[str] | Sequence[int]) -> OutPort:
-    """A constant of texts or i64."""
+    """Return a constant of texts or i64."""
     if names and isinstance(names[0], str):
         return node.build.const(np.array(names, object), DType.STRING)
     return node.build.const(np.array(names, np.int64), DType.I64)
 
 
 def one_of_two(node: Call, names: Sequence[str] | Sequence[int], score: OutPort, least: float) -> OutPort:
-    """The second label where a score [rows, 1] is above `least`, else the first."""
+    """Return the second label where a score [rows, 1] is above `least`, else the first."""
     above = node.build.Greater(score, node.like(least, score))
     return labels(node, names, node.build.Squeeze(node.cast(above, DType.I64), node.list([1])))

@@ -16,10 +16,10 @@ from aot.ir.types import Array
 from aot.opset.estimators.tree_tables import Forest
 from runtime.errors import ModelError, UnsupportedError
 
-LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = MODES = range(7)  # as TreeEnsemble-5 numbers them
-DEEPEST = 4096  # levels of a tree
-PADDING = 64  # a table of weights may be so many times as large as what it is made of
-MOST_TARGETS = 1 << 20
+LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = MODES = range(7)  # in the numbering of TreeEnsemble-5
+MAX_LEVELS = 4096  # levels of a tree at most
+MAX_TABLE_RATIO = 64  # maximum ratio of a table of weights to the weights in the file
+MAX_TARGETS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Branches:
     modes: Array
     features: Array
     values: Array
-    missing: Array  # does NaN go to the true branch
+    missing: Array  # true if NaN goes to the true branch
     children: Array  # [nodes, 2]: true, false
     roots: Array
     members: dict[int, Array] = field(default_factory=dict[int, Array])
@@ -37,26 +37,26 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of leaves: `values[i]` is added to target `targets[i]`, where a row reaches leaf `leaves[i]`.
+    """Weights of leaves: `values[i]` is added to target `targets[i]` if a row reaches leaf `leaves[i]`.
 
-    `trees`: the tree of each leaf, where the file tells it.
+    `trees`: the tree of each leaf, if the file has it.
     """
 
     leaves: Array
     targets: Array
     values: Array
-    count: int  # of all leaves
+    count: int  # number of all leaves
     trees: Array
 
 
 def forest(kind: str, branches: Branches, weights: Weights, targets: int, fill: float) -> Forest:
-    """The tables of an ensemble; `fill` is what leaves add to targets that they say nothing about.
+    """Return the tables of an ensemble; `fill`: contribution of a leaf to targets for which it has no weight.
 
-    ModelError for trees that are none; UnsupportedError for trees that are too deep, or targets that are too many.
+    ModelError for nodes that form no trees; UnsupportedError for trees that are too deep, or for too many targets.
     """
     order, leaf_trees = _visited(kind, branches, weights.count)
     first, width = _columns(kind, weights, leaf_trees, len(branches.roots), targets)
-    if weights.count * width > max(1 << 20, PADDING * len(weights.values)):
+    if weights.count * width > max(1 << 20, MAX_TABLE_RATIO * len(weights.values)):
         raise UnsupportedError(f"{kind}: too many targets for {len(weights.values)} weights, got {width}")
     table = np.full((weights.count, width), fill, weights.values.dtype)
     place = weights.leaves, weights.targets - first[np.maximum(leaf_trees, 0)][weights.leaves]
@@ -66,14 +66,11 @@ def forest(kind: str, branches: Branches, weights: Weights, targets: int, fill: 
 
 
 def _visited(kind: str, branches: Branches, leaves: int) -> tuple[Array, Array]:
-    """The nodes that rows reach, tree by tree and level by level.
-
-    For each leaf its tree, -1 for none, -2 for several.
-    """
+    """Return the reachable nodes by tree and level; and for each leaf its tree, -1 for none, -2 for several."""
     trees, levels = (np.full(len(branches.modes), -1) for _ in range(2))
     leaf_trees = np.full(leaves, -1)
     refs, tree = branches.roots, np.arange(len(branches.roots))
-    for level in range(DEEPEST + 1):
+    for level in range(MAX_LEVELS + 1):
         leaf = refs < 0
         known, new = leaf_trees[~refs[leaf]], tree[leaf]
         leaf_trees[~refs[leaf]] = np.where((known == -1) | (known == new), new, -2)
@@ -86,18 +83,18 @@ def _visited(kind: str, branches: Branches, leaves: int) -> tuple[Array, Array]:
             raise ModelError(f"{kind}: a node must have one parent at most, got several of node {node}")
         trees[nodes], levels[nodes] = tree, level
         refs, tree = branches.children[nodes].reshape(-1), np.repeat(tree, 2)
-    raise UnsupportedError(f"{kind}: trees of at most {DEEPEST} levels are supported, got a deeper one")
+    raise UnsupportedError(f"{kind}: trees of at most {MAX_LEVELS} levels are supported, got a deeper one")
 
 
 def _columns(kind: str, weights: Weights, leaf_trees: Array, trees: int, targets: int) -> tuple[Array, int]:
-    """For each tree the first target that its leaves add to; the number of targets from there on, equal for all."""
-    if not 0 < targets <= MOST_TARGETS:
-        raise UnsupportedError(f"{kind}: 1 to {MOST_TARGETS} targets are supported, got {targets}")
+    """Return the first target that each tree's leaves add to; and the number of targets from there, equal for all."""
+    if not 0 < targets <= MAX_TARGETS:
+        raise UnsupportedError(f"{kind}: 1 to {MAX_TARGETS} targets are supported, got {targets}")
     wrong = weights.targets[(weights.targets < 0) | (weights.targets >= targets)]
     if len(wrong):
         raise ModelError(f"{kind}: a leaf's target must be in 0..{targets - 1}, got {wrong[0]}")
     owner = leaf_trees[weights.leaves]
-    if (leaf_trees == -2).any():  # leaves of several trees: they cannot lie differently in each of them
+    if (leaf_trees == -2).any():  # a leaf that several trees share has one position only
         return np.zeros(trees, np.int64), targets
     low, high = np.full(trees, targets), np.full(trees, -1)
     used = owner >= 0
@@ -109,7 +106,7 @@ def _columns(kind: str, weights: Weights, leaf_trees: Array, trees: int, targets
 
 @dataclass(slots=True)
 class _Tables:
-    """Comparisons in the making: `made[i]` is where node i begins."""
+    """Comparisons under construction: node i begins at comparison `made[i]`."""
 
     features: list[int] = field(default_factory=list[int])
     thresholds: list[float] = field(default_factory=list[float])
@@ -127,8 +124,8 @@ def _compared(branches: Branches, order: Array, table: Array, columns: Array) ->
     dtype = branches.values.dtype
     sets = {int(i): _bounds(branches, int(i)) for i in order[branches.modes[order] >= EQ]}
     sizes = np.ones(len(branches.modes) + 1, np.int64)
-    for i, found in sets.items():
-        sizes[i] = max(len(found), 1)
+    for i, members in sets.items():
+        sizes[i] = max(len(members), 1)
     starts = np.full(len(branches.modes), -1)
     starts[order] = np.cumsum(sizes[order]) - sizes[order]
     refs = np.where(branches.children >= 0, starts[np.maximum(branches.children, 0)], branches.children)
@@ -150,7 +147,7 @@ def _compared(branches: Branches, order: Array, table: Array, columns: Array) ->
 
 
 def _plain(branches: Branches, order: Array, refs: Array) -> tuple[Array, Array, Array]:
-    """Nodes that order: thresholds, children and `nan_first`."""
+    """Return thresholds, children and `nan_first` of nodes that compare by order."""
     modes, values, missing = branches.modes[order], branches.values[order], branches.missing[order]
     exchanged = (modes == GTE) | (modes == GT)
     before = np.nextafter(values, values.dtype.type(-np.inf))
@@ -162,7 +159,7 @@ def _plain(branches: Branches, order: Array, refs: Array) -> tuple[Array, Array,
 
 
 def _bounds(branches: Branches, node: int) -> Array:
-    """Bounds of a set, ascending: a number is a member behind an odd number of them."""
+    """Return the bounds of a set, ascending: a number is a member if it is above an odd number of them."""
     values = branches.members.get(node, branches.values[node : node + 1])
     values = np.unique(values[~np.isnan(values)])
     before = np.nextafter(values, values.dtype.type(-np.inf))
@@ -173,33 +170,40 @@ def _bounds(branches: Branches, node: int) -> Array:
 def _searches(
     branches: Branches, order: Array, refs: Array, sets: dict[int, Array]
 ) -> tuple[Array, Array, Array, Array]:
-    """All nodes, those that look for a value among several as balanced trees of comparisons."""
-    made = _Tables()
+    """Return all nodes, with tests for membership expanded to balanced trees of comparisons."""
+    comparisons = _Tables()
     thresholds, children, nan_first = _plain(branches, order, refs)
     for k, i in enumerate(order.tolist()):
         feature = int(branches.features[i])
         if i not in sets:
-            made.add(feature, float(thresholds[k]), (int(children[k, 0]), int(children[k, 1])), bool(nan_first[k]))
+            comparisons.add(
+                feature, float(thresholds[k]), (int(children[k, 0]), int(children[k, 1])), bool(nan_first[k])
+            )
             continue
         yes, no = refs[i].tolist()[::-1] if branches.modes[i] == NEQ else refs[i].tolist()
         known = sets[i].tolist()
         member = bool(branches.missing[i]) and branches.modes[i] != NEQ  # NaN differs from all values
         if known:
-            _search(made, feature, known, (no, yes), 1 if member else len(known))
+            _search(comparisons, feature, known, (no, yes), 1 if member else len(known))
         else:
-            made.add(feature, float("nan"), (yes, no), member)
-    return np.array(made.features), np.array(made.thresholds), np.array(made.children), np.array(made.nan_first)
+            comparisons.add(feature, float("nan"), (yes, no), member)
+    return (
+        np.array(comparisons.features),
+        np.array(comparisons.thresholds),
+        np.array(comparisons.children),
+        np.array(comparisons.nan_first),
+    )
 
 
-def _search(made: _Tables, feature: int, known: Sequence[float], ends: tuple[int, int], nan: int) -> None:
-    """Comparisons with ascending bounds. Behind k of them lies ends[k % 2]; NaN counts as behind `nan` of them."""
+def _search(comparisons: _Tables, feature: int, known: Sequence[float], ends: tuple[int, int], nan: int) -> None:
+    """Append a binary search among ascending bounds. A value above k of them goes to ends[k % 2]; NaN: k = `nan`."""
 
     def between(low: int, high: int) -> int:
         if low == high:
             return ends[low % 2]
-        at, middle = len(made.features), (low + high) // 2
-        made.add(feature, known[middle], (0, 0), nan <= middle)
-        made.children[at] = between(low, middle), between(middle + 1, high)
+        at, middle = len(comparisons.features), (low + high) // 2
+        comparisons.add(feature, known[middle], (0, 0), nan <= middle)
+        comparisons.children[at] = between(low, middle), between(middle + 1, high)
         return at
 
     between(0, len(known))

@@ -27,7 +27,7 @@ from aot.opset.estimators.trees import Aggregate
 from runtime.abi import DType
 from runtime.errors import ModelError
 
-AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")  # numbered so in TreeEnsemble-5
+AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")  # in the numbering of TreeEnsemble-5
 LEAF = -1
 NAMES = {
     "BRANCH_LEQ": LEQ,
@@ -42,15 +42,15 @@ NAMES = {
 
 @onnx("TreeEnsembleRegressor", domain=ML)
 def tree_ensemble_regressor(node: Call, x: OutPort) -> OutPort:
-    """Scores [rows, n_targets] of f32. One target is transformed by PROBIT only, as ONNX Runtime does it."""
+    """Scores [rows, n_targets] of f32. One target is transformed by PROBIT only, as in ONNX Runtime."""
     targets, dtype = node.integer("n_targets"), _compared_type(x)
     branches, weights = _listed(node, "target", dtype)
     aggregate = AGGREGATES[node.choice("aggregate_function", {a: i for i, a in enumerate(AGGREGATES)}, "SUM")]
     scores = _scores(node, rows_of(node, x, dtype), branches, weights, targets, aggregate)
-    found = _finished(node, scores, aggregate, len(branches.roots), _attribute(node, "base_values", dtype))
+    finished = _finished(node, scores, aggregate, len(branches.roots), _attribute(node, "base_values", dtype))
     transform = transform_of(node)
-    found = found if targets == 1 and transform != "PROBIT" else transformed(node, found, transform)
-    return node.cast(found, DType.F32)
+    finished = finished if targets == 1 and transform != "PROBIT" else transformed(node, finished, transform)
+    return node.cast(finished, DType.F32)
 
 
 @onnx("TreeEnsemble", domain=ML)
@@ -62,9 +62,9 @@ def tree_ensemble(node: Call, x: OutPort) -> OutPort:
     transform = _numbered(node, "post_transform", TRANSFORMS, 0)
     branches, weights = _indexed(node, dtype)
     scores = _scores(node, rows_of(node, x, dtype), branches, weights, targets, aggregate)
-    found = _finished(node, scores, aggregate, len(branches.roots), np.zeros(0))
-    found = found if targets == 1 and transform != "PROBIT" else transformed(node, found, transform)
-    return node.cast(found, x.type.dtype)
+    finished = _finished(node, scores, aggregate, len(branches.roots), np.zeros(0))
+    finished = finished if targets == 1 and transform != "PROBIT" else transformed(node, finished, transform)
+    return node.cast(finished, x.type.dtype)
 
 
 @onnx("TreeEnsembleClassifier", domain=ML)
@@ -77,25 +77,25 @@ def tree_ensemble_classifier(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     if len(base) not in ((0, len(names)) if len(names) != 2 else (0, 1, 2)):
         raise ModelError(f"{node.kind}: base_values must have none or {len(names)} numbers, got {len(base)}")
     if len(names) <= 2:
-        label, found = _two_classes(node, scores, names, weights, base)
+        label, totals = _two_classes(node, scores, names, weights, base)
     else:
-        found = _plus(node, scores, base)
-        label = labels(node, names, first_largest(node, _eligible(node, found, rows, branches, weights, base)))
-        found = transformed(node, found, transform_of(node))
-    return label, node.cast(found, DType.F32)
+        totals = _plus(node, scores, base)
+        label = labels(node, names, first_largest(node, _eligible(node, totals, rows, branches, weights, base)))
+        totals = transformed(node, totals, transform_of(node))
+    return label, node.cast(totals, DType.F32)
 
 
 def _two_classes(
     node: Call, scores: OutPort, names: Sequence[str] | Sequence[int], weights: Weights, base: Array
 ) -> tuple[OutPort, OutPort]:
-    """Labels and scores of one or two classes; leaves may give one score for both, or one for each."""
+    """Return labels and scores of one or two classes; leaves may have one score for both, or one for each."""
     build, transform, used = node.build, transform_of(node), set(weights.targets.tolist())
     first = build.Slice(scores, node.list([0]), node.list([1]), node.list([1]), node.list([1]))
     unnamed = names if isinstance(names[0], str) and len(names) == 2 else (0, 1)
     if len(names) == 1:
-        found = _plus(node, first, base)
-        score = transformed(node, found, transform) if transform == "PROBIT" else found
-        return one_of_two(node, unnamed, found, 0.0), score
+        total = _plus(node, first, base)
+        score = transformed(node, total, transform) if transform == "PROBIT" else total
+        return one_of_two(node, unnamed, total, 0.0), score
     least = 0.0 if (weights.values < 0).any() else 0.5
     if 1 not in used and len(base) < 2:
         score = _plus(node, first, base)
@@ -105,7 +105,7 @@ def _two_classes(
         pair = build.Concat(score, other, axis=1)
         return one_of_two(node, names, score, least), transformed(node, pair, transform)
     second = build.Slice(scores, node.list([1]), node.list([2]), node.list([1]), node.list([1]))
-    if len(base) == 2:  # ONNX Runtime takes both base values for one
+    if len(base) == 2:  # ONNX Runtime adds only the second of two base values
         second = _plus(node, first, base[1:])
         first = build.Negative(second) if 0 in used else build.Multiply(first, node.like(0, first))
     elif 0 in used:
@@ -117,7 +117,7 @@ def _two_classes(
 
 
 def _eligible(node: Call, scores: OutPort, rows: OutPort, branches: Branches, weights: Weights, base: Array) -> OutPort:
-    """Scores, -inf for classes about which no leaf of a row says anything: they are no candidates for the label."""
+    """Return scores, -inf for classes to which no leaf of a row contributes: they are no candidates for the label."""
     classes, trees = scores.shape[1], len(branches.roots)
     assert isinstance(classes, int)
     pairs = np.unique(np.stack([weights.leaves, weights.targets], 1), axis=0)
@@ -132,28 +132,28 @@ def _eligible(node: Call, scores: OutPort, rows: OutPort, branches: Branches, we
 
 
 def _scores(node: Call, rows: OutPort, branches: Branches, weights: Weights, targets: int, aggregate: str) -> OutPort:
-    """Sums, minima or maxima [rows, targets]; 0 where no leaf of a row says anything about a target."""
+    """Return sums, minima or maxima [rows, targets]; 0 where no leaf of a row contributes to a target."""
     kind = {"MIN": Aggregate.MIN, "MAX": Aggregate.MAX}.get(aggregate, Aggregate.SUM)
     _within(node, "nodes_featureids", branches.features, node.extent(rows, 1, "the number of features"))
-    made = forest(node.kind, branches, weights, targets, kind.identity)
+    ensemble = forest(node.kind, branches, weights, targets, kind.identity)
     tables = (
-        (made.features, DType.I32),
-        (made.thresholds, rows.type.dtype),
-        (made.children, DType.I32),
-        (made.nan_first, DType.BOOL),
-        (made.roots, DType.I32),
-        (made.weights, rows.type.dtype),
-        (made.columns, DType.I32),
+        (ensemble.features, DType.I32),
+        (ensemble.thresholds, rows.type.dtype),
+        (ensemble.children, DType.I32),
+        (ensemble.nan_first, DType.BOOL),
+        (ensemble.roots, DType.I32),
+        (ensemble.weights, rows.type.dtype),
+        (ensemble.columns, DType.I32),
     )
     build = node.build
-    found = build.TreeEnsemble(rows, *(build.const(*t) for t in tables), targets=targets, aggregate=kind)
+    totals = build.TreeEnsemble(rows, *(build.const(*t) for t in tables), targets=targets, aggregate=kind)
     if kind is Aggregate.SUM:
-        return found
-    return build.Select(build.Equal(found, node.like(kind.identity, found)), node.like(0, found), found)
+        return totals
+    return build.Select(build.Equal(totals, node.like(kind.identity, totals)), node.like(0, totals), totals)
 
 
 def _finished(node: Call, scores: OutPort, aggregate: str, trees: int, base: Array) -> OutPort:
-    """Averages, and base values: one for all targets or one for each."""
+    """Apply averages and base values: one for all targets or one for each."""
     targets = scores.shape[1]
     if len(base) not in (0, 1, targets):
         raise ModelError(f"{node.kind}: base_values must have none or {targets} numbers, got {len(base)}")
@@ -168,12 +168,12 @@ def _plus(node: Call, scores: OutPort, base: Array) -> OutPort:
 
 
 def _compared_type(x: OutPort) -> DType:
-    """In which thresholds are compared: integers are made f32, as ONNX Runtime does it."""
+    """Return the type in which thresholds are compared: integers become f32, as in ONNX Runtime."""
     return DType.F64 if x.type.dtype is DType.F64 else DType.F32
 
 
 def _attribute(node: Call, name: str, dtype: DType) -> Array:
-    """Numbers of an attribute, or of the tensor that replaces it."""
+    """Return the numbers of an attribute, or of the tensor that replaces it."""
     if node.has(f"{name}_as_tensor"):
         return node.tensor(f"{name}_as_tensor").reshape(-1).astype(numpy_dtype(dtype))
     return np.array(node.numbers(name, ()), np.float32).astype(numpy_dtype(dtype))
@@ -187,15 +187,15 @@ def _numbered(node: Call, name: str, names: Sequence[str], default: int) -> str:
 
 
 def _equally_long(node: Call, tables: dict[str, Array]) -> None:
-    """ModelError for attributes that describe different numbers of nodes or leaves."""
-    sizes = {name: len(found) for name, found in tables.items()}
+    """Raise ModelError for attributes that describe different numbers of nodes or leaves."""
+    sizes = {name: len(table) for name, table in tables.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise ModelError(f"{node.kind}: attributes must have equal lengths, got {listed}")
 
 
 def _listed(node: Call, prefix: str, dtype: DType) -> tuple[Branches, Weights]:
-    """Nodes with numbers of trees and nodes; the first node of a tree is its root."""
+    """Return nodes and weights of attributes that number trees and nodes; the first node of a tree is its root."""
     integers = ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
     nodes: dict[str, Array] = {f"nodes_{name}": np.array(node.integers(f"nodes_{name}"), np.int64) for name in integers}
     nodes["nodes_values"] = _attribute(node, "nodes_values", dtype)
@@ -230,7 +230,7 @@ def _listed(node: Call, prefix: str, dtype: DType) -> tuple[Branches, Weights]:
 def _leaves(
     node: Call, prefix: str, dtype: DType, places: dict[tuple[int, int], int], numbers: Array, trees: Array
 ) -> Weights:
-    """Weights of leaves; those of other nodes have no effect."""
+    """Return the weights of leaves; those of inner nodes have no effect."""
     names = [f"{prefix}_{name}" for name in ("treeids", "nodeids", "ids")]
     tables: dict[str, Array] = {name: np.array(node.integers(name), np.int64) for name in names}
     tables[f"{prefix}_weights"] = _attribute(node, f"{prefix}_weights", dtype)
@@ -242,13 +242,13 @@ def _leaves(
 
 
 def _found(node: Call, places: dict[tuple[int, int], int], trees: Array, names: Array) -> Array:
-    """Places of nodes in the list."""
+    """Return the indices of nodes in the list."""
     pairs = list(zip(trees.tolist(), names.tolist(), strict=True))
-    found = [places.get(pair, -1) for pair in pairs]
-    if -1 in found:
-        tree, name = pairs[found.index(-1)]
-        raise ModelError(f"{node.kind}: a node must exist that is referred to, got node {name} of tree {tree}")
-    return np.array(found, np.int64)
+    indices = [places.get(pair, -1) for pair in pairs]
+    if -1 in indices:
+        tree, name = pairs[indices.index(-1)]
+        raise ModelError(f"{node.kind}: nodes that are referred to must exist, got node {name} of tree {tree}")
+    return np.array(indices, np.int64)
 
 
 def _mode(node: Call, name: str) -> int:
@@ -258,7 +258,7 @@ def _mode(node: Call, name: str) -> int:
 
 
 def _indexed(node: Call, dtype: DType) -> tuple[Branches, Weights]:
-    """Nodes and leaves that are referred to by their places."""
+    """Return nodes and weights of attributes that refer to nodes and leaves by index."""
     wide = numpy_dtype(dtype)
     integers = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
     nodes: dict[str, Array] = {f"nodes_{name}": np.array(node.integers(f"nodes_{name}"), np.int64) for name in integers}
@@ -285,7 +285,7 @@ def _indexed(node: Call, dtype: DType) -> tuple[Branches, Weights]:
 
 
 def _members(node: Call, nodes: Array, dtype: np.dtype[np.generic]) -> dict[int, Array]:
-    """The sets of MEMBER nodes, in their order; NaN ends each of them."""
+    """Return the sets of MEMBER nodes, in order; NaN ends each of them."""
     values = node.tensor("membership_values").reshape(-1).astype(dtype) if len(nodes) else np.zeros(0)
     ends = np.flatnonzero(np.isnan(values))
     if len(ends) != len(nodes):
@@ -294,7 +294,7 @@ def _members(node: Call, nodes: Array, dtype: np.dtype[np.generic]) -> dict[int,
     return {int(i): values[a:b] for i, a, b in zip(nodes, starts, ends, strict=False)}
 
 
-def _within(node: Call, what: str, found: Array, count: int) -> None:
-    wrong = found[(found < 0) | (found >= count)]
+def _within(node: Call, what: str, indices: Array, count: int) -> None:
+    wrong = indices[(indices < 0) | (indices >= count)]
     if len(wrong):
         raise ModelError(f"{node.kind}: {what} must be in 0..{count - 1}, got {wrong[0]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.onnx.arrays.axes import ENDLESS
+from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
@@ -22,7 +22,7 @@ def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
         return x
     if size.value is not None and size.value.dtype != object and begin.value is not None:
         sizes, starts = node.ints(size, "size"), begin.value.reshape(-1).tolist()
-        ends = [ENDLESS if n == -1 else s + n for s, n in zip(starts, sizes, strict=True)]
+        ends = [OPEN_END if n == -1 else s + n for s, n in zip(starts, sizes, strict=True)]
         if all(isinstance(e, int) for e in ends):
             return build.Slice(x, begin, node.list(ends), node.list([1] * rank), node.list(range(rank)))
     stops = build.Select(build.Equal(size, -1), node.dims(x, range(rank)), build.Add(begin, size))
