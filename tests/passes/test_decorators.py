@@ -117,7 +117,7 @@ def declared(function: Any) -> type[ComposedOp]:
 
 
 def test_operations_are_functions_of_a_builder() -> None:
-    def clipped_sum(build: Any, x: Any, y: Any = None, *, low: float = 0, axes: tuple = (1,), keep: bool = True) -> Any:  # pyright: ignore
+    def clipped_sum(build: Any, x: Any, y: Any = None, *, low: float = 0, axes: tuple = (1,), keep: bool = True) -> Any:
         """Sum of what is above `low`."""
         whole = x if y is None else build.Add(x, y)
         return build.ReduceSum(build.Maximum(whole, low), build.const(axes, DType.I64), keep_dims=keep)
@@ -152,7 +152,7 @@ def test_wrong_results_of_operations_are_errors() -> None:
         declared(lambda build, x: 3)
         cls: Any = declared(no_tensor)
         with pytest.raises(AotError, match="the function returns tensors, got 3"):
-            graph_of(lambda b, x: b(cls(), x), (2,)).results[0].out_port(0).type  # noqa: B018
+            _ = graph_of(lambda b, x: b(cls(), x), (2,)).results[0].out_port(0).type
 
 
 def no_tensor(build: Any, x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice, product
 from typing import Any
 
@@ -18,7 +19,7 @@ from aot.mo.utils.arrays import dynamic_dimension, is_a, masked_arrays, shape_ar
 from aot.mo.utils.error import Error, InferenceError
 from codegen.ir.loops import Expr
 from runtime.abi import DType
-from runtime.errors import AotError
+from runtime.errors import AotError, BudgetError, InternalError
 
 TRIED = (DType.F32, DType.I64, DType.BOOL)  # element types of inputs whose types the graph does not say
 TRIALS = 64  # combinations of these and of the types of values: those of three inputs
@@ -59,42 +60,39 @@ def _outputs(node: Any, otherwise: Known) -> tuple[Operand, ...]:
         raise Error("{} ({}): inference of operations with bodies needs their own `infer`", op.type, name)
     inputs, loose = _inputs(node, op)
     try:
-        try:
-            outputs = infer_outputs(op, inputs, None, None, {})
-        except AotError:
-            inputs, outputs = _with_other_types(op, inputs, loose)
-        return _with_values(op, inputs, outputs)
+        return _with_values(op, *_fitting(op, inputs, loose))
+    except (BudgetError, InternalError):
+        raise
     except AotError as error:
         raise InferenceError("{}, in layer {!r}", error, name) from error
 
 
-def _with_other_types(
+def _fitting(
     op: Definition, inputs: list[Operand | None], loose: list[int]
 ) -> tuple[list[Operand | None], tuple[Operand, ...]]:
-    """Return the inputs and the outputs with other element types for `loose`, whose types no node declares.
+    """Return the inputs and the outputs; inputs in `loose`, whose types no node declares, may get other types.
 
     The types are those that the operation takes: a condition is boolean, an index an integer. AotError if none fits.
     """
-    failed: AotError | None = None
-    kinds = [dict.fromkeys([given.type.dtype, *TRIED]) for i in loose if (given := inputs[i]) is not None]
-    for types in islice(product(*kinds), 1, TRIALS):
-        changed = list(inputs)
-        for idx, dtype in zip(loose, types, strict=True):
-            given = inputs[idx]
-            assert given is not None
-            value = None if given.value is None else _cast(given.value, dtype)
-            changed[idx] = Operand(TensorType(dtype, given.type.dims), value)
-        try:
-            return changed, infer_outputs(op, changed, None, None, {})
-        except AotError as error:
-            failed = failed or error
-    if failed is None or not loose:
-        infer_outputs(op, inputs, None, None, {})  # which raises the error
-    raise failed or InferenceError("{}: no element types fit", op.type)
+    try:
+        return inputs, infer_outputs(op, inputs, None, None, {})
+    except AotError as error:
+        kinds = [dict.fromkeys([given.type.dtype, *TRIED]) for i in loose if (given := inputs[i]) is not None]
+        for types in islice(product(*kinds), 1, TRIALS):
+            changed = list(inputs)
+            for idx, dtype in zip(loose, types, strict=True):
+                changed[idx] = _cast(inputs[idx], dtype)
+            with suppress(AotError):
+                return changed, infer_outputs(op, changed, None, None, {})
+        raise error
 
 
-def _cast(value: Array, dtype: DType) -> Array:
-    return value if value.dtype == object else value.astype(numpy_dtype(dtype))
+def _cast(given: Operand | None, dtype: DType) -> Operand | None:
+    if given is None:
+        return None
+    value = given.value
+    cast = value if value is None or value.dtype == object else value.astype(numpy_dtype(dtype))
+    return Operand(TensorType(dtype, given.type.dims), cast)
 
 
 def _with_values(op: Definition, inputs: list[Operand | None], outputs: tuple[Operand, ...]) -> tuple[Operand, ...]:
