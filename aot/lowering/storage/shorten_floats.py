@@ -192,7 +192,7 @@ class _Shortened:
 
     def _short_constant(self, b: Buffer) -> Buffer:
         if b.name not in self.weights:
-            data = self.steps.values[b.name].data
+            data = self.steps.values[b.name].array
             assert data is not None
             short = np.asarray(data, np.float32).astype(ml_dtypes.bfloat16)
             self.weights[b.name] = self.steps.constant(f"{b.name}.bf16", short)
