@@ -20,6 +20,7 @@ Message = Any
 Attributes = Mapping[str, Message]  # AttrValue by name
 Output = tuple["Item", int]
 
+MOST_OUTPUTS = 1 << 16  # of one operation
 ARGUMENT = "_Arg"
 
 
@@ -78,7 +79,10 @@ def _length(item: Item, number: str) -> int:
     value = item.attrs.get(number)
     if value is None:
         return 0
-    return value.i if value.WhichOneof("value") == "i" else len(value.list.type)
+    count = value.i if value.WhichOneof("value") == "i" else len(value.list.type)
+    if not 0 <= count <= MOST_OUTPUTS:
+        raise CorruptError(f"{item.kind}: {number} is 0 to {MOST_OUTPUTS}, got {count}")
+    return int(count)
 
 
 def graph_net(graph: Message, file: str) -> Net:
