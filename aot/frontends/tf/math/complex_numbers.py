@@ -5,13 +5,14 @@ Conversions that only move elements or add them are applied to both parts: `by_p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from aot.frontends.calls import Packed
 from aot.frontends.tf.registry import Call, Conversion, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.broadcasting import BroadcastMode
@@ -22,11 +23,18 @@ COMPLEX = {"complex64": DType.F32, "complex128": DType.F64}
 
 
 @dataclass(frozen=True, slots=True)
-class Complex:
+class Complex(Packed):
     """A complex tensor; both parts have one type."""
 
     real: OutPort
     imag: OutPort
+
+    @property
+    def ports(self) -> tuple[OutPort, ...]:
+        return self.real, self.imag
+
+    def with_ports(self, ports: Sequence[OutPort]) -> Complex:
+        return Complex(*ports)
 
 
 Number = OutPort | Complex
@@ -128,6 +136,15 @@ def add(node: Call, a: Number, b: Number) -> Number:
 @by_parts
 def neg(node: Call, x: OutPort) -> OutPort:
     return node.build.Negative(x)
+
+
+@tf("Exp")
+def exp(node: Call, x: Number) -> Number:
+    """e^(a + bi) = e^a (cos b + i sin b)"""
+    if not isinstance(x, Complex):
+        return node.build.Exp(x)
+    size = node.build.Exp(x.real)
+    return Complex(node.build.Multiply(size, node.build.Cos(x.imag)), node.build.Multiply(size, node.build.Sin(x.imag)))
 
 
 @tf("Mul")
