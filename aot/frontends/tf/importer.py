@@ -29,8 +29,8 @@ from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 
 MAX_DEPTH = 48  # functions within functions; each takes a few frames of Python's stack
-CALLS = ("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient")
-PASSES = ("Identity", "IdentityN", "DisableCopyOnRead", "EnsureShape")  # handles go through unchanged
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+PASSES = ("Identity", "IdentityN")  # handles go through unchanged
 
 Rule = Callable[["Importer", Item, Scope, list[Value], str], Sequence[Value]]
 RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; the last input is the name of the node
