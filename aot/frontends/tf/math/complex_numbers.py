@@ -184,7 +184,7 @@ def cast_(node: Call, x: Number) -> Number:
     node.refuse(DType.STRING in (plain.type.dtype, wanted), "strings cannot be converted")
     if wanted is DType.BOOL and plain.type.dtype is not DType.BOOL:
         return node.build.NotEqual(plain, node.like(0, plain))
-    return node.rounded(node.cast(plain, wanted))
+    return node.cast(plain, wanted)
 
 
 @tf("OnesLike", "ZerosLike")
