@@ -107,7 +107,9 @@ class CompileOptions:
             given: object = getattr(self, name)
             if not isinstance(given, tuple) or not all(map(_is_named, cast("tuple[object, ...]", given))):
                 raise UsageError(f"CompileOptions: {name} is a tuple of tuples that begin with a name, got {given!r}")
-        precision_of(self.precision)
+        plain = precision_of(self.precision).is_plain
+        if self.tune is not None and not plain:
+            raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")
         for name, least in (("max_memory", self.max_memory), ("max_seconds", self.max_seconds)):
             if least is not None and least <= 0:
                 raise UsageError(f"CompileOptions: {name} is more than 0, got {least}")

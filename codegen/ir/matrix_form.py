@@ -30,12 +30,6 @@ class MatrixForm:
     word: int
     kind: str
 
-    @property
-    def is_packed(self) -> bool:
-        """True if the columns are constants in words: [.., columns / 16, words, 16, terms of a word]."""
-        shape = self.w.buffer.shape
-        return len(shape) > 2 and shape[-2:] == (ROWS, self.word)
-
 
 def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixForm | None:
     """Return the form of a sum whose columns are along `lane`; None for sums that tile registers do not compute.

@@ -79,9 +79,9 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
     form = matrix_form(asking_no_longer(reduction, outside, points), points.vector, _block_axis(reduction, schedule))
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
-    if form is None or row is None or points.vector is None:
+    if form is None or row is None or points.vector is None or reduction.init is not None:
         raise ScheduleError(f"{d.out.name}: tile registers sum products of rows and columns, got {reduction.fn}")
-    if form.is_packed:
+    if any(p.operand == form.w.buffer.name for p in schedule.pack):
         return _tile(d, reduction, schedule, points, part, form)
     panel = _panel(d, form, points)
     words = replace(form, w=Load(panel, _place(form, points.spans[points.vector].start, points.vector)))

@@ -23,6 +23,7 @@ from codegen.schedules.product_form import MatmulShape, extent, loops_of
 from codegen.schedules.reasons import note
 from codegen.target import Target
 
+MIN_ROWS = 4  # rows below which memory limits a product, whatever computes it
 PANEL_BYTES = 24 << 10  # of columns that are arranged in words, on the stack
 
 
@@ -33,7 +34,8 @@ def in_tiles(
     r = d.reduction
     assert r is not None
     chains = is_chains(r)
-    found = matrix_form(r, form.lane, form.sums[-1]) if target.has_tiles else None
+    fits = target.has_tiles and r.init is None and not varies(form.sums)
+    found = matrix_form(r, form.lane, form.sums[-1]) if fits and (chains or _is_large(form)) else None
     axes = r.axes if chains else form.sums
     plans = word_panels(d, form, constants, axes) if found is not None else ()
     if found is None or not form.rows or (not plans and not chains) or not _lies_well(d, form, found, plans):
@@ -68,6 +70,11 @@ def in_tiles(
         pack=plans,
         parallel=None if shared else order[0],
     )
+
+
+def _is_large(form: MatmulShape) -> bool:
+    """True if rows and columns of a sum of bytes fill tiles enough to be faster than vectors."""
+    return extent(form.lane) >= ROWS and prod(map(extent, form.rows)) >= MIN_ROWS
 
 
 def _line(form: MatmulShape, around: list[str]) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 
 from codegen.ir.chains import LONGEST, SHORTEST, block_terms, is_contiguous
 from codegen.ir.definition import Definition
-from codegen.ir.loops import CHAINS, Buffer, Expr, Reduce, Size, Var, dense, prim
+from codegen.ir.loops import CHAINS, Buffer, Expr, Reduce, Size, Var, cast, dense, prim
 from codegen.ir.printer import kernel_text
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.nest import apply
@@ -183,6 +183,37 @@ def test_products_of_data(target: Target, heads: int, rows: int, columns: int) -
         out = aligned(np.zeros(tuple(map(int, y.shape)), np.float32))  # type: ignore[arg-type]
         compiled(apply("k", work, plan, (x, w, y)), target)(aligned(left), aligned(right), out)
         np.testing.assert_array_equal(out, expected.swapaxes(1, 2) if across else expected)
+
+
+def byte_product(rows: int, terms: int, columns: int, start: bool = False) -> tuple[Definition, tuple[Buffer, ...]]:
+    i, j, k = Var("i", rows), Var("j", columns), Var("k", terms)
+    x, w = dense("x", rows, terms, dtype=DType.U8), dense("w", terms, columns, dtype=DType.I8)
+    b, y = dense("b", columns, dtype=DType.I32), dense("y", rows, columns, dtype=DType.I32)
+    total = Reduce("add", (k,), cast(x[i, k], DType.I32) * cast(w[k, j], DType.I32), b[j] if start else None)
+    return Definition(y, (i, j), prim("max", total, -1000)), (x, w, b, y)
+
+
+@pytest.mark.skipif(not runs(TILES), reason="this machine has no tile registers")
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(4, 64, 16), (49, 96, 40), (32, 36, 17), (100, 640, 64)])
+def test_sums_of_bytes_are_exact(rows: int, terms: int, columns: int) -> None:
+    work, params = byte_product(rows, terms, columns)
+    plan = choose(work, TILES, W)
+    assert plan.matrix == "i"
+    r = np.random.default_rng(rows)
+    x, w = r.integers(0, 256, (rows, terms), np.uint8), r.integers(-128, 128, (terms, columns), np.int8)
+    y = aligned(np.zeros((rows, columns), np.int32))
+    bias = aligned(np.zeros(columns, np.int32))
+    compiled(apply("k", work, plan, params), TILES)(aligned(x), aligned(pack_array(w, plan.pack[0])), bias, y)
+    np.testing.assert_array_equal(y, np.maximum(x.astype(np.int32) @ w.astype(np.int32), -1000))
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "start"),
+    [(3, 64, 16, False), (8, 64, 8, False), (8, 68, 16, False), (8, 64, 16, True)],
+)
+def test_small_sums_of_bytes_stay_in_vectors(rows: int, terms: int, columns: int, start: bool) -> None:
+    work, _ = byte_product(rows, terms, columns, start)
+    assert choose(work, TILES, W).matrix is None
 
 
 def test_heads_are_read_in_aligned_runs() -> None:

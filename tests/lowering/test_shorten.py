@@ -18,6 +18,7 @@ from aot.precision import Precision, precision_of
 from codegen.ir.chains import is_chains
 from codegen.ir.traverse import members
 from codegen.llvm.host import parse_target
+from runtime.abi import DType
 from runtime.errors import UsageError
 from runtime.machine import missing_features, refused_tiles
 from tests.lowering.check import conv, ints, weights
@@ -170,6 +171,22 @@ def test_pictures_of_three_channels_become_pixels_of_four_or_six() -> None:
 def test_other_precisions_are_refused(text: str, rule: str) -> None:
     with pytest.raises(UsageError, match=f"precision: .*{rule.replace('|', '.')}.* got"):
         CompileOptions(precision=text)
+
+
+def test_tuning_would_change_the_order_of_sums() -> None:
+    with pytest.raises(UsageError, match="tune is for layers in f32, got precision bf16"):
+        CompileOptions(precision="bf16", tune=1.0)
+
+
+def test_weights_of_few_rows_are_rounded_but_for_those_that_bytes_hold() -> None:
+    def vector(b: Builder, x: OutPort) -> OutPort:
+        first = b.MatMul(x, weights(b, 64, 64))
+        levels = np.random.default_rng(0).integers(-127, 128, (64, 64)) * np.float32(0.013)
+        return b.MatMul(first, b.const(levels, DType.F32))
+
+    read = {x.buffer.name: x.buffer.dtype for s in short(vector, (1, 64)).steps.steps for x in s.reads()}
+    assert read["Constant_1"] in (DType.BF16, DType.F16)  # f16 holds most bf16 numbers
+    assert read["Constant_3"] is DType.I8
 
 
 def test_a_pattern_matches_a_layer() -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Cycle, Step, Steps, Value
 from aot.lowering.storage.few_channels import few_channels
+from aot.lowering.storage.integers import whole_numbers
 from aot.precision import BF16, Precision
 from codegen.ir.access import known
 from codegen.ir.chains import block_terms, chain_factors
@@ -31,6 +32,7 @@ from codegen.ir.traverse import members, move_loads, rewrite_work
 from runtime.abi import DType
 from runtime.errors import UsageError
 
+READ = (Region.INPUT, Region.ARENA, Region.CONSTANT)  # memory that no later step of a block writes again
 MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
 MIN_COLUMNS = 16  # columns of a product that fill a row of a tile register
 MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
@@ -64,6 +66,8 @@ class _Shortened:
         self.steps, self.precision = steps, precision
         self.constants = steps.constants()
         self.weights: dict[str, Buffer] = {}
+        long = (s for block in steps.blocks() for s in block.steps if precision.of(s.layers) != BF16)
+        self.long = {x.buffer.name for s in long for x in s.reads()}  # values read in f32, and weights that are done
         self.makers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
 
     def is_short(self, step: Step) -> bool:
@@ -169,7 +173,7 @@ class _Shortened:
 
     def _is_plain(self, b: Buffer) -> bool:
         value = self.steps.values.get(b.name)
-        if value is None or b.dtype not in (DType.F32, DType.BF16):
+        if value is None or b.dtype not in (DType.F32, DType.BF16) or value.region not in READ:
             return False
         if b.dtype is DType.F32 and self.makers[b.name] > 1:
             return False  # a copy of all parts would need those that this step may be made before
@@ -207,21 +211,24 @@ class _Shortened:
         return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))
 
     def _round_weights(self, step: Step) -> None:
-        """Round the weights of products that sum in any order, so that they can lie in memory as bf16."""
+        """Round the weights of products of few rows, so that they can lie in memory as bf16.
+
+        Weights that bytes hold, and those that a layer in f32 reads, too, stay what they are.
+        """
         for d in (d for w in step.works for d in members(w)):
             r = d.reduction
             factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
             for w in factors or ():
-                one = self.steps.values.get(w.buffer.name)
-                if one is None or w.buffer.name not in self.constants or not self._is_plain(w.buffer):
+                value = self.steps.values.get(w.buffer.name)
+                rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
+                if r is None or value is None or value.data is None or w.buffer.name in self.long or rows >= MIN_ROWS:
                     continue
-                if one.data is not None and one.data.size >= MIN_ELEMENTS and w.buffer.name not in self.weights:
-                    self._round(one)
-
-    def _round(self, value: Value) -> None:
-        assert value.data is not None
-        short = np.asarray(value.array, np.float32).astype(ml_dtypes.bfloat16).astype(np.float32)
-        self.steps.values[value.name] = replace(value, data=short)
+                if w.buffer.name in self.constants and self._is_plain(w.buffer) and value.data.size >= MIN_ELEMENTS:
+                    sums = tuple(k for k, i in enumerate(w.index) if variables(i) & {*r.axes})
+                    if whole_numbers(value.data, sums, 127) is None:
+                        short = np.asarray(value.array, np.float32).astype(ml_dtypes.bfloat16)
+                        self.steps.values[value.name] = replace(value, data=short.astype(np.float32))
+                    self.long.add(value.name)
 
 
 def _is_worth_it(value: Value) -> bool:
