@@ -217,7 +217,7 @@ Operand = Arith | float | int
 PRIMS = frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
     "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
-    "not shl shr select cast bits fma within dot exact_add exact_sub exact_mul exact_fma".split()
+    "not shl shr select cast bits fma within dot exact_add exact_sub exact_mul exact_fma fixed_product".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 IDENTITY = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
