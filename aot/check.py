@@ -30,6 +30,7 @@ class Finding:
 
 ADVICE = (  # what a reason says, and what to do then
     ("known at compile time", "fix the input it comes from: --value INPUT=VALUE, or --shape for sizes"),
+    ("rank is not known", "give the shapes of inputs: --shape INPUT=1,224,224,3"),
     ("there is no ", "export the model without it, or write it: docs/develop/add-an-op.md, and --extensions"),
     ("random numbers", "make the numbers outside and give them as an input"),
     ("training mode", "export the model for inference"),

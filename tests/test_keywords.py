@@ -40,6 +40,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"max_memory": "2GB", "max_seconds": 3}, {"max_memory": 2_000_000_000, "max_seconds": 3}),
     ({"tune": 1, "tune_file": "m.json"}, {"tune": 1, "tune_file": Path("m.json")}),
     ({"extensions": Path("mine"), "seed": 3}, {"extensions": Path("mine"), "seed": 3}),
+    ({"signature": "serving"}, {"signature": "serving"}),
     ({"level": None, "verify": True}, {"level": None, "verify": True}),
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
 ]

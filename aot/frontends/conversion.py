@@ -35,7 +35,7 @@ from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Dim
 from aot.opset.control.control_flow import BRANCHES, If
-from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.control.infrastructure import Parameter, Result
 from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 MAX_FORKS = 256
@@ -130,6 +130,8 @@ class _Work:
             return
         if foreign(node, self.dialect) is not None:
             self._convert(node, env)
+        elif any(s is not None and env[s] is FAILED for s in node.sources()):
+            env |= dict.fromkeys(node.out_ports().values(), FAILED)
         elif source is self.graph:
             self._keep(node, env)
         elif node.type != "Parameter":  # `env` has those of regions
@@ -293,7 +295,7 @@ class _Work:
         made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=name).out_port(0)
         value = port.value
         if fixed and value is not None and value.dtype != object:
-            made = self.graph.add(Constant(port.type.dtype), name=f"{name}.known", data=value).out_port(0)
+            made = Builder(self.graph).const(value, port.type.dtype, f"{name}.known")
         return made
 
     def fork(

@@ -140,7 +140,9 @@ FROM_TORCH = "load it in Python and export it: torch.onnx.export(model.eval(), i
 FROM_SCRIPT = "load and export it: torch.onnx.export(torch.jit.load('{file}'), inputs, '{stem}.onnx', dynamo=False)"
 FROM_EXPORTED = "load and export it: torch.onnx.export(torch.export.load('{file}'), (), '{stem}.onnx', dynamo=True)"
 FROM_TRAINING = "export the model as ONNX from where it was trained"
-FROM_KERAS = "load it in Python and export it: keras.saving.load_model('{file}').export('{stem}.onnx', format='onnx')"
+FROM_KERAS = (
+    "export it in Python: keras.saving.load_model('{file}').export('{stem}'), then aot compile '{stem}', its SavedModel"
+)
 EXPORT_HUB = "export the network with its weights: optimum-cli export onnx --model NAME FOLDER"
 DOWNLOAD = "download the file itself, and look at its first bytes: head -c 100 '{file}'"
 

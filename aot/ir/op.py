@@ -239,6 +239,9 @@ class Op:
                 return None
             if self.moved is not None:  # so that symbols of one can be written into another
                 values = [v.astype(object) if v is not None and i in where else v for i, v in enumerate(values)]
+            # one number taken from an array of objects comes as Python's; objects get the output's type later
+            found = self.evaluate(*values)
+            return tuple(v.astype(object) if v.dtype.kind in "iu" else v for v in found)
         return self.evaluate(*values)
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:

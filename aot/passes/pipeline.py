@@ -13,10 +13,12 @@ from aot.passes.middle.decompress_weights import decompress_weights
 from aot.passes.middle.drop_unused_region_ports import drop_unused_region_ports
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.inline_regions import inline_regions
+from aot.passes.middle.loops_to_sequences import loops_to_sequences
 from aot.passes.middle.lower_strings import lower_strings
 from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.middle.round_short_floats import round_short_floats
+from aot.passes.middle.simplify_loops import simplify_loops
 from aot.passes.middle.unify_branch_ranks import unify_branch_ranks
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
@@ -40,6 +42,8 @@ def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
         "FrontFinish",
         "MiddleStart",
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
+        simplify_loops,  # before bodies are copied: what a counter says of them is told by their inputs and outputs
+        loops_to_sequences,  # once slices are told; before bodies are copied
         inline_regions,  # static control flow disappears: passes below fuse across former bodies
         unify_branch_ranks,  # every value has one rank; after inlining, which settles known Ifs
         drop_unused_region_ports,  # remaining bodies lose unused outputs

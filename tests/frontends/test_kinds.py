@@ -48,22 +48,19 @@ def tarred(path: Path) -> None:
 HDF = b"\x89HDF\r\n\x1a\n" + bytes(64)
 SAFE = (2).to_bytes(8, "little") + b"{}" + bytes(16)
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
-GRAPH_DEF = b"\x0a\x10\x0a\x01x\x12\x0bPlaceholder"
 LEGACY_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." + bytes(16)
 
 FILES: list[tuple[str, Write, str, str, int]] = [
     ("m.tflite", raw(b"\x1c\0\0\0TFL3" + bytes(32)), "a TensorFlow Lite model", "openvino.convert_model", 3),
     ("m.ort", raw(b"\x20\0\0\0ORTM" + bytes(32)), "ONNX Runtime's own format", "the .onnx file", 3),
     ("m.onnx", raw(b"\x20\0\0\0ORTM" + bytes(32)), "ONNX Runtime's own format", "the .onnx file", 3),
-    ("m.pb", raw(GRAPH_DEF), "a TensorFlow graph", "openvino.convert_model", 3),
-    ("saved_model.pb", raw(b"\x08\x01\x12\x04\x0a\x02\x08\x01"), "a TensorFlow SavedModel", "FOLDER", 3),
     ("m.pt", zipped("m/data.pkl", "m/constants.pkl", "m/code/x.py"), "a TorchScript model", "torch.jit.load", 3),
     ("m.pth", zipped("archive/data.pkl", "archive/data/0"), "a PyTorch checkpoint", "torch.onnx.export", 3),
     ("m.pth", raw(LEGACY_TORCH), "a PyTorch checkpoint", "torch.onnx.export", 3),
     ("m.pt2", zipped("m/models/model.json", "m/data/weights"), "exported by PyTorch", "torch.export.load", 3),
     ("m.pt", raw(b"\xfe\xfd\xfc" * 9), "damaged or encrypted", "torch.onnx.export", 4),
     ("m.h5", raw(HDF), "Keras's HDF5", "keras.saving.load_model", 3),
-    ("m.keras", zipped("metadata.json", "config.json", "model.weights.h5"), "a Keras model", "format='onnx'", 3),
+    ("m.keras", zipped("metadata.json", "config.json", "model.weights.h5"), "a Keras model", "aot compile 'm'", 3),
     ("m.safetensors", raw(SAFE), "safetensors", "optimum-cli", 3),
     ("m.gguf", raw(b"GGUF\x03\0\0\0" + bytes(16)), "GGUF weights", "optimum-cli", 3),
     ("m.onnx", raw(LFS), "a Git LFS pointer", "git lfs pull", 4),
@@ -109,7 +106,6 @@ def test_a_file_of_another_kind_is_named_with_the_next_step(
 
 
 FOLDERS = [
-    (("saved_model.pb", "variables/x"), "a TensorFlow SavedModel", "openvino.convert_model"),
     (("openvino_model.xml", "openvino_model.bin"), "an OpenVINO model", ".xml"),
     (("model.onnx",), "an ONNX model", ".onnx"),
     (("Manifest.json", "Data/x"), "a Core ML package", "ONNX"),

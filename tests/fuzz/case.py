@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tests.fuzz.server import Outcome
 
+FOLDER = "+"  # in names of files that are kept: a folder ends
 FOUND = Path(__file__).parent / "found"
 
 
@@ -25,12 +26,13 @@ class Case:
 
     def write(self, folder: Path) -> None:
         for name, data in self.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
 
     def keep(self, folder: Path, name: str, kind: str, expected: str, why: str = "") -> None:
         """Write it so that `kept` can read it."""
         for file, data in self.files.items():
-            (folder / f"{name}.{file}").write_bytes(data)
+            (folder / f"{name}.{file.replace('/', FOLDER)}").write_bytes(data)
         facts = {"kind": kind, "expected": expected, "why": why, **self.facts}
         (folder / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
 
@@ -49,7 +51,8 @@ def kept(folder: Path = FOUND) -> list[Kept]:
     for path in sorted(folder.glob("*.json")):
         facts = json.loads(path.read_text())
         name = path.stem
-        files = {p.name.removeprefix(f"{name}."): p.read_bytes() for p in folder.glob(f"{name}.*") if p != path}
+        beside = [p for p in folder.glob(f"{name}.*") if p != path]
+        files = {p.name.removeprefix(f"{name}.").replace(FOLDER, "/"): p.read_bytes() for p in beside}
         rest = {k: v for k, v in facts.items() if k not in ("kind", "expected", "why")}
         found.append(Kept(name, facts["kind"], facts["expected"], Case(files, rest)))
     return found

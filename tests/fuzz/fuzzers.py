@@ -7,5 +7,8 @@ from tests.fuzz.ir_mutants import IrMutants
 from tests.fuzz.onnx_graphs import OnnxGraphs
 from tests.fuzz.onnx_mutants import OnnxMutants
 from tests.fuzz.pairs import Pairs
+from tests.fuzz.tf_mutants import TfMutants
 
-FUZZERS: dict[str, Fuzzer] = {f.name: f for f in (IrMutants(), OnnxMutants(), Graphs(), Calls(), OnnxGraphs(), Pairs())}
+FUZZERS: dict[str, Fuzzer] = {
+    f.name: f for f in (IrMutants(), OnnxMutants(), TfMutants(), Graphs(), Calls(), OnnxGraphs(), Pairs())
+}

@@ -23,6 +23,7 @@ EXTREME = (
 )  # fmt: skip
 WORDS = ("", "x", "true", "none", "f32", "i64", "u4", "boolean", "string", "same_upper", "numpy", "é\u202e", "a" * 5000)
 REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e38, -1e38, float("inf"), float("-inf"), float("nan"))
+MODELS = ("model.xml", "model.onnx", "model.pb", "model.meta", "saved_model.pb")
 ALLOWED = (3, 4, 6)  # exit codes of a refusal
 MOST_ELEMENTS = 1 << 26
 
@@ -60,7 +61,7 @@ def compile_and_run(case: Case) -> Outcome:
     """`fine` if it compiles and runs, `refused` if the file or its inference is refused with a proper class."""
     with tempfile.TemporaryDirectory() as name:
         case.write(Path(name))
-        path = next(Path(name) / f for f in ("model.xml", "model.onnx") if f in case.files)
+        path = next(Path(name) / f for f in MODELS if f in case.files)
         STAGE.enter("compile")
         try:
             model = in_memory(stages(path).built, 1)

@@ -176,3 +176,12 @@ def test_what_loops_write_is_read_where_a_result_has_it() -> None:
 
     made = compiled(make, (4, 9))
     assert [s.kind for s in made.steps.steps] == ["TopK", "Result", "Result"]
+
+
+def test_a_reduction_is_not_fused_into_an_index() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        least = b.ReduceMin(b.Convert(x, destination_type=DType.I64), ints(b, 1))
+        return b.Gather(weights(b, 9), b.FloorMod(least, b.const(9, DType.I64)), b.const(0, DType.I64))
+
+    made = compiled(make, (4, 5))
+    assert calls(made) == 1  # a group: the rows of the minimum, then what it chooses

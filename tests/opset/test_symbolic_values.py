@@ -74,6 +74,7 @@ def test_what_is_folded_with_symbols_agrees_with_the_reference(name: str) -> Non
             for one, want in zip(found, expected, strict=True):
                 if one.value is not None:
                     assert np.array_equal(numbers(one.value, made.sizes, one.dtype), want), f"{case.name}, {which}"
+                    assert one.value.dtype in (object, numpy_dtype(one.dtype)), f"{case.name}, {which}"
 
 
 def known(dtype: DType, *values: object) -> Operand:

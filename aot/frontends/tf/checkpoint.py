@@ -40,7 +40,7 @@ class Checkpoint:
         self._entries: dict[str, Any] = {}
         self.shards = 1
         total = 0
-        for key, value in _table(self.index.read_bytes(), self.index.name):
+        for key, value in table_entries(self.index.read_bytes(), self.index.name):
             total += len(key)
             if total > _MOST_KEY_BYTES:
                 raise CorruptError(f"{self.index.name}: the keys have at most {_MOST_KEY_BYTES} bytes, got more")
@@ -105,7 +105,7 @@ class Checkpoint:
         return self._maps[number]
 
 
-def _table(data: bytes, file: str) -> Iterator[tuple[bytes, bytes]]:
+def table_entries(data: bytes, file: str) -> Iterator[tuple[bytes, bytes]]:
     """The keys and values of a sorted table."""
     if len(data) < _FOOTER or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
         raise CorruptError(f"{file}: the index of a checkpoint ends with a certain number, got another")

@@ -10,8 +10,9 @@ from typing import Any
 
 from aot.frontends.calls import Conversion
 from aot.frontends.conversion import Dialect, Facts, convert, foreign
+from aot.frontends.tf.math.complex_numbers import refuse_complex
 from aot.frontends.tf.registry import Call, conversion_of
-from aot.frontends.unsupported import Problem
+from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.graph import Graph
 
 
@@ -29,7 +30,9 @@ def _conversion(kind: str, attrs: Facts) -> Conversion | None:
 
 def _call(attrs: Facts, *parts: Any) -> Call:
     del attrs
-    return Call(*parts)
+    call = Call(*parts)
+    refuse_complex(call, conversion_of(call.kind))
+    return call
 
 
 def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
@@ -38,6 +41,10 @@ def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
 
 
 TENSORFLOW = Dialect("tf", "TensorFlow", _conversion, _call, _problem)
+
+
+def _unknown(name: str, example: str) -> Problem:
+    return Problem(name, "Placeholder", "", 0, f"its rank is not known: give the shape of the input, as {example}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +61,11 @@ class TfToOpset:
         """Converts in place. Raises UnconvertedError, or ModelError where a node breaks a rule of TensorFlow."""
         if not any(foreign(node, TENSORFLOW) for node in graph.nodes.values()):
             return False
+        unknown = [
+            n.name for n in graph.parameters if getattr(n.op, "shape", ()) is None and n.out_port(0).destinations
+        ]
+        if unknown:
+            example = f"--shape {unknown[0]}=1,224,224,3"
+            raise unconverted(graph.file or graph.name, [_unknown(name, example) for name in unknown])
         load_conversions()
         return convert(graph, TENSORFLOW, self.seed)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aot.frontends.tf.frames import functional
+from aot.frontends.tf.functions import MOST_NODES
 from aot.frontends.tf.handles import Handle, Saved, Scope, Table, Value, foreign
 from aot.frontends.tf.nets import ARGUMENT, Item, Net, Output, function_net, output_count
 from aot.frontends.tf.tensors import array, attributes
@@ -26,7 +27,6 @@ from aot.opset.control.infrastructure import Constant, Parameter
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 
-MOST_NODES = 1 << 20  # once functions are inlined; the largest networks have a few 10 000
 MAX_DEPTH = 48  # functions within functions; each takes a few frames of Python's stack
 CALLS = ("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient")
 PASSES = ("Identity", "IdentityN", "DisableCopyOnRead", "EnsureShape")  # handles go through unchanged
@@ -64,13 +64,13 @@ class Importer:
         """The results of a net in the graph of `scope`."""
         if len(args) != len(net.arguments):
             raise CorruptError(f"{self.file}: {net.name!r} has {len(net.arguments)} inputs, got {len(args)}")
-        net = functional(net, self.file)
         env: dict[Output, Value] = {(a, 0): v for a, v in zip(net.arguments, args, strict=True)}
         self.visit(net, env, scope, prefix)
         return [self.get(env, output, net.name) for output in net.results]
 
     def visit(self, net: Net, env: dict[Output, Value], scope: Scope, prefix: str) -> None:
-        """Walk all that the results of a net need, and all that it keeps."""
+        """Walk all that the results of a net need, and all that it keeps, in functional form."""
+        functional(net, self.file)
         roots = [*net.kept, *(item for item, _ in net.results)]
         try:
             order = list(producers_first(roots, Item.above, lambda i: i.name))

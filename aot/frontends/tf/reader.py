@@ -16,12 +16,14 @@ from typing import Any
 
 from aot.frontends.tf import regions, tables, variables
 from aot.frontends.tf.element_types import element_type
+from aot.frontends.tf.functions import check_inlined
 from aot.frontends.tf.handles import Scope, Value
 from aot.frontends.tf.importer import Importer
 from aot.frontends.tf.messages import GraphDef, MetaGraphDef, parsed, parsed_text
 from aot.frontends.tf.nets import Item, Net, Output, graph_net, output_count, reference
 from aot.frontends.tf.restore import INIT_SIGNATURE, Stored, stored
 from aot.frontends.tf.saved_model import meta_graph
+from aot.frontends.tf.switches import SWITCHES
 from aot.frontends.tf.tensors import shape_of
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
@@ -109,23 +111,31 @@ def _declared(net: Net, signature: Any, file: str) -> Interface:
 
 
 def _ends(net: Net, file: str) -> Interface:
-    """Placeholders, and the outputs of nodes that nothing reads."""
+    """Placeholders, and the outputs of nodes that nothing reads or waits for."""
     found = Interface()
-    consumed = {item for other in net.items.values() for item, _ in other.inputs}
+    consumed = {item for other in net.items.values() for item in other.above()}
     for name, item in net.items.items():
         if item.kind in PLACEHOLDERS:
             found.inputs[name] = (item, 0)
-        if item not in consumed and item.kind not in _NO_OUTPUTS:
+        if item not in consumed and item.kind not in _NO_OUTPUTS and not _is_pivot(item):
             found.outputs |= {name if not i else f"{name}:{i}": (item, i) for i in range(output_count(item))}
     if not found.outputs:
         raise UnsupportedError(f"{file}: a graph has outputs, nodes that nothing reads, got none: name one with --cut")
     return found
 
 
+def _is_pivot(item: Item) -> bool:
+    """True for a node of TensorFlow 1 that exists in a branch only: others of the branch may wait for it."""
+    while item.kind == "Identity" and item.inputs:
+        item = item.inputs[0][0]
+    return item.kind in SWITCHES
+
+
 def _graph(definition: Any, net: Net, file: str, interface: Interface, values: Stored) -> Graph:
     graph = Graph(name=Path(file).stem, file=file)
     scope = Scope(graph)
     functions = {f.signature.name: f for f in definition.library.function}
+    check_inlined(definition.node, functions, file)
     importer = Importer(file, functions, values.value_of, tables=values.tables(net, functions))
     env: dict[Output, Value] = {}
     shapes = _Shapes(file)
@@ -133,7 +143,7 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
         env[output] = shapes.parameter(graph, name, output[0], interface.declared.get(name))
     roots = Net(file, net.items, [], list(interface.outputs.values()), [])
     importer.visit(roots, env, scope, "")
-    for name, output in interface.outputs.items():
+    for name, output in zip(interface.outputs, roots.results, strict=True):
         port = importer.given(importer.get(env, output, name), scope, f"output {name!r}")
         made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
         made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
@@ -142,8 +152,8 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
 
 
 def _keep_variables(importer: Importer, scope: Scope) -> None:
-    """Let variables that the inference sets keep their values between inferences."""
-    for name in scope.written:
+    """Let variables that the inference sets keep their values, unless it sets them always before it reads them."""
+    for name in (n for n in scope.written if n in scope.firsts):
         origin, first, last = Origin((name,), importer.file), importer.first(name, scope), scope.values[name]
         readers = first.get_destinations()
         held = scope.graph.add(ReadValue_3(variable_id=name), first, origin=origin).out_port(0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aot.frontends.tf.checkpoint import OBJECTS, Checkpoint
+from aot.frontends.tf.functions import check_inlined
 from aot.frontends.tf.handles import Saved, Scope
 from aot.frontends.tf.importer import Importer
 from aot.frontends.tf.messages import TrackableObjectGraph, parsed
@@ -62,6 +63,7 @@ def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored
     has_checkpoint = prefix.with_name(f"{prefix.name}.index").is_file()
     checkpoint = Checkpoint(prefix) if has_checkpoint else None
     functions = {f.signature.name: f for f in meta.graph_def.library.function}
+    check_inlined(meta.graph_def.node, functions, file)
     importer = Importer(file, functions)
     restore = meta.saver_def.restore_op_name
     if checkpoint is not None and restore:

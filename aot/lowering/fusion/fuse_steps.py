@@ -368,10 +368,10 @@ def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
 
 
 def _append(made: Definition, d: Definition) -> Definition | None:
-    """Append `d` to `made`; None unless it reads all of `made` at one place, in some order."""
+    """Append `d` to `made`; None unless it reads all of `made` at one place, in some order, and not as an index."""
     sites = [x for x in loads(d.value) if x.buffer.name == made.out.name]
     back = _inverse(d, sites[0]) if len(sites) == 1 else None
-    if back is None:
+    if back is None or any(sites[0] in walk(*x.index) for x in loads(d.value)):
         return None
     change: dict[Expr, Expr] = {axis: made.target[k] for axis, k in back.items()}
     change[sites[0]] = made.value

@@ -90,6 +90,8 @@ def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: se
             known |= symbols
         return
     for b in control.enters:
+        if any(n == 0 for n in b.shape):  # no step writes what has no elements
+            written.add(_memory(steps.values[b.name]))
         ready = _memory(steps.values[b.name]) in written
         _require(ready, f"loop {control.counter.name}", f"begins before {b.name} is written")
     if isinstance(control.limit, int) and control.limit <= 0:

@@ -85,9 +85,12 @@ class Det(LoopOp):
     """The determinant of each matrix of x [.., M, M]; by elimination with partial pivoting."""
 
     def infer(self, x: Operand) -> TensorType:
-        if x.rank < 2 or x.shape[-1] != x.shape[-2]:
-            raise ShapeError(f"Det: matrices must be square, got {x.type}")
+        if x.rank < 2:
+            raise ShapeError(f"Det: the rank must be at least 2, got {x.rank}")
         return TensorType(x.dtype, x.shape[:-2])
+
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        return [(x.shape[-2], x.shape[-1], "matrices must be square")]
 
     def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
         left = dense("left", volume(x.shape[:-2]), *x.shape[-2:], space=Space.ARENA, dtype=DType.F64)

@@ -1,0 +1,1 @@
+"""Conversions of TensorFlow operations: shapes, places and made-up data."""

@@ -1,0 +1,112 @@
+"""Numbers from nothing."""
+
+from __future__ import annotations
+
+import math
+from zlib import crc32
+
+from aot.frontends.tf.registry import Call, tf
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+MASK = (1 << 64) - 1
+
+
+@tf("Range")
+def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
+    plain = (node.single(p) for p in (start, limit, step))
+    return node.build.Range(*plain, output_type=start.type.dtype)
+
+
+@tf("LinSpace")
+def lin_space(node: Call, start: OutPort, stop: OutPort, count: OutPort) -> OutPort:
+    """`count` numbers, equally far apart; the last one is `stop`, unless there is one only."""
+    build, size = node.build, node.cast(node.single(count), DType.I64)
+    last = build.Subtract(size, 1)
+    places = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)
+    steps = node.cast(build.Maximum(last, 1), start.type.dtype)
+    step = build.Divide(build.Subtract(stop, start), steps)
+    found = build.Add(start, build.Multiply(step, node.cast(places, start.type.dtype)))
+    ends = build.LogicalAnd(build.Equal(places, last), build.Greater(last, 0))
+    return build.Select(ends, stop, found)
+
+
+def _seeds(node: Call) -> tuple[int, int]:
+    """TensorFlow's two seeds of an operation; those of the user where the file has none."""
+    own = node.integer("seed", 0) & MASK, node.integer("seed2", 0) & MASK
+    if any(own):
+        return own
+    if node.seed is None:
+        why = "without a seed in the file, numbers are others in each run"
+        raise UnsupportedError(f"{node.kind}: {why}: give them as an input, or have them drawn: --seed 1")
+    origin = node.build.origin
+    name = crc32("\n".join(origin.layers if origin is not None else ()).encode("utf-8", "surrogateescape"))
+    return (node.seed << 32 | name) & MASK, 1
+
+
+def _uniform(node: Call, shape: OutPort, dtype: DType, low: float, high: float) -> OutPort:
+    ends = (node.build.const(v, dtype) for v in (low, high))
+    first, second = _seeds(node)
+    return node.build.RandomUniform(shape, *ends, output_type=dtype, global_seed=first, op_seed=second)
+
+
+@tf("RandomUniform")
+def random_uniform(node: Call, shape: OutPort) -> OutPort:
+    dtype = node.dtype("dtype")
+    wide = dtype if dtype is DType.F64 else DType.F32
+    return node.cast(_uniform(node, shape, wide if dtype.bits > 16 else dtype, 0.0, 1.0), dtype)
+
+
+@tf("RandomUniformInt")
+def random_uniform_int(node: Call, shape: OutPort, low: OutPort, high: OutPort) -> OutPort:
+    first, second = _seeds(node)
+    dtype = low.type.dtype
+    return node.build.RandomUniform(shape, low, high, output_type=dtype, global_seed=first, op_seed=second)
+
+
+LEAST = 1e-7  # uniform numbers below count as this before a logarithm, as in TensorFlow
+
+
+def _normal(node: Call, shape: OutPort) -> OutPort:
+    """Pairs of uniform numbers (u, v) become sqrt(-2 log u) (sin 2 pi v, cos 2 pi v); Box and Muller 1958."""
+    build, one = node.build, node.list([1])
+    wanted = node.cast(shape, DType.I64)
+    count = build.ReduceProd(wanted, node.list([0]), keep_dims=True)
+    pairs = build.Divide(build.Add(count, 1), 2)
+    drawn = _uniform(node, build.Concat(pairs, node.list([2]), axis=0), DType.F32, 0.0, 1.0)
+    u, v = build.Split(drawn, node.scalar(1), num_splits=2, outputs=2).node.out_ports().values()
+    size = build.Sqrt(build.Multiply(build.Log(build.Maximum(u, LEAST)), -2.0))
+    angle = build.Multiply(v, 2 * math.pi)
+    both = build.Concat(build.Multiply(size, build.Sin(angle)), build.Multiply(size, build.Cos(angle)), axis=1)
+    flat = build.Slice(build.Reshape(both, node.list([-1])), node.list([0]), count, one, node.list([0]))
+    return build.Reshape(flat, wanted)
+
+
+@tf("RandomStandardNormal")
+def random_normal(node: Call, shape: OutPort) -> OutPort:
+    return node.cast(_normal(node, shape), node.dtype("dtype"))
+
+
+@tf("TruncatedNormal")
+def truncated_normal(node: Call, shape: OutPort) -> OutPort:
+    """Quantiles of uniform numbers between those of -2 and 2: of the right distribution."""
+    build, edge = node.build, math.erf(2 / math.sqrt(2))
+    drawn = _uniform(node, shape, DType.F32, -edge, edge)
+    return node.cast(build.Multiply(build.ErfInv(drawn), math.sqrt(2)), node.dtype("dtype"))
+
+
+@tf("Multinomial")
+def multinomial(node: Call, logits: OutPort, count: OutPort) -> OutPort:
+    first, second = _seeds(node)
+    build = node.build
+    logs = build.Subtract(logits, build.ReduceMax(logits, node.list([1]), keep_dims=True))
+    return build.Multinomial(
+        node.cast(logs, DType.F32),
+        build.Reshape(node.cast(count, DType.I64), node.list([1])),
+        convert_type=node.dtype("output_dtype", DType.I64),
+        with_replacement=True,
+        log_probs=True,
+        global_seed=first,
+        op_seed=second,
+    )

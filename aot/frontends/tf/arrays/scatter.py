@@ -1,0 +1,79 @@
+"""Elements written by index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.frontends.tf.math.complex_numbers import by_parts
+from aot.frontends.tf.registry import Call, tf
+from aot.ir.graph import OutPort
+from aot.opset.movement.scatter import Combination
+from runtime.abi import DType
+
+HOW = {
+    "TensorScatterUpdate": Combination.NONE,
+    "TensorScatterAdd": Combination.SUM,
+    "ScatterNdNonAliasingAdd": Combination.SUM,
+    "TensorScatterSub": Combination.SUB,
+    "TensorScatterMax": Combination.MAX,
+    "TensorScatterMin": Combination.MIN,
+}
+
+
+@tf("ScatterNd")
+@by_parts
+def scatter_nd(node: Call, indices: OutPort, updates: OutPort, shape: OutPort) -> OutPort:
+    """Updates of one place are added up; other places are 0."""
+    blank = node.build.Broadcast(node.like(0, updates), shape)
+    how = Combination.NONE if updates.type.dtype is DType.BOOL else Combination.SUM
+    return node.build.ScatterNDUpdate(blank, indices, updates, reduction=how)
+
+
+@tf(*HOW)
+def tensor_scatter(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
+    return node.build.ScatterNDUpdate(x, indices, updates, reduction=HOW[node.kind])
+
+
+@tf("DynamicStitch", "ParallelDynamicStitch")
+@by_parts
+def dynamic_stitch(node: Call, *inputs: OutPort) -> OutPort:
+    """Rows put where indices say; the later of two for one place stays. There are as many as the largest index says."""
+    build, count = node.build, len(inputs) // 2
+    column, zero = node.list([-1]), node.scalar(0)
+    places, rows = list[OutPort](), list[OutPort]()
+    for index, data in zip(inputs[:count], inputs[count:], strict=True):
+        inner = node.dims(data, range(index.type.rank, data.type.rank))
+        places.append(node.cast(build.Reshape(index, column), DType.I64))
+        rows.append(build.Reshape(data, build.Concat(column, inner, axis=0)))
+    where = places[0] if count == 1 else build.Concat(*places, axis=0)
+    what = rows[0] if count == 1 else build.Concat(*rows, axis=0)
+    size = build.Add(build.ReduceMax(where, node.list([0]), keep_dims=True), 1)
+    if where.shape[0] == 0:
+        return what
+    inner = node.dims(what, range(1, what.type.rank))
+    blank = build.Broadcast(node.like(0, what), build.Concat(size, inner, axis=0))
+    return build.ScatterUpdate(blank, where, what, zero)
+
+
+@tf("SparseToDense")
+def sparse_to_dense(node: Call, indices: OutPort, shape: OutPort, values: OutPort, default: OutPort) -> OutPort:
+    """Indices are [count, rank], a vector for a vector, or a scalar."""
+    build, rank = node.build, node.extent(shape, 0, "the rank")
+    rows = build.Reshape(indices, node.list([-1, rank]))
+    blank = build.Broadcast(default, shape)
+    updates = build.Broadcast(values, node.dims(rows, [0])) if not values.type.rank else values
+    return build.ScatterNDUpdate(blank, rows, updates)
+
+
+def lowest(x: OutPort) -> float | int:
+    """The lowest number of the type of `x`."""
+    dtype = x.type.dtype
+    if dtype.is_float:
+        return -65504.0 if dtype is DType.F16 else float(np.finfo(np.float64 if dtype is DType.F64 else np.float32).min)
+    return -(1 << dtype.bits - 1) if dtype.is_signed else 0
+
+
+def highest(x: OutPort) -> float | int:
+    """The highest number of the type of `x`."""
+    dtype = x.type.dtype
+    return -lowest(x) if dtype.is_float else (1 << dtype.bits - int(dtype.is_signed)) - 1

@@ -1,0 +1,1 @@
+"""Conversions of TensorFlow operations: arithmetic, products, reductions, transforms."""

@@ -1,0 +1,180 @@
+"""Complex numbers as two tensors, of real and imaginary parts.
+
+Conversions that only move elements or add them are applied to both parts: `by_parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from aot.frontends.tf.registry import Call, Conversion, tf
+from aot.ir.graph import OutPort
+from aot.opset.elementwise.broadcasting import BroadcastMode
+from runtime.abi import DType
+
+C = TypeVar("C", bound=Callable[..., Any])
+COMPLEX = {"complex64": DType.F32, "complex128": DType.F64}
+
+
+@dataclass(frozen=True, slots=True)
+class Complex:
+    """A complex tensor; both parts have one type."""
+
+    real: OutPort
+    imag: OutPort
+
+
+Number = OutPort | Complex
+
+
+def part_type(node: Call, name: str) -> DType | None:
+    """The type of the parts if an attribute names a complex type; None if it does not."""
+    return COMPLEX.get(node.text(name, "float32"))
+
+
+def by_parts(function: C) -> C:
+    """Convert real and imaginary parts one after the other, where inputs are complex."""
+
+    @wraps(function)
+    def lifted(node: Call, *inputs: Any) -> Any:
+        if not any(isinstance(x, Complex) for x in inputs):
+            return function(node, *inputs)
+        real, imag = (function(node, *(_part(x, k) for x in inputs)) for k in ("real", "imag"))
+        if isinstance(real, OutPort):
+            return Complex(real, imag)
+        return tuple(a if a is None else Complex(a, b) for a, b in zip(real, imag, strict=True))
+
+    return cast(C, lifted)
+
+
+def refuse_complex(node: Call, function: Conversion | None) -> None:
+    """UnsupportedError where an input is complex and the conversion is one of real numbers."""
+    if function is None or not any(isinstance(x, Complex) for x in node.inputs):
+        return
+    written = function.__annotations__.values()
+    able = hasattr(function, "__wrapped__") or any(t in str(a) for a in written for t in ("Number", "Complex", "Value"))
+    node.refuse(not able, "complex numbers are not supported")
+
+
+def _part(x: Any, name: str) -> Any:
+    return getattr(x, name) if isinstance(x, Complex) else x
+
+
+def parts_of(node: Call, x: Number) -> Complex:
+    """A number as a complex one."""
+    if isinstance(x, Complex):
+        return x
+    return Complex(x, zeros(node, x))
+
+
+def zeros(node: Call, x: OutPort) -> OutPort:
+    """0 in the shape of `x`."""
+    return node.build.Broadcast(node.like(0, x), node.dims(x, range(x.type.rank)))
+
+
+@tf("Complex")
+def complex_(node: Call, real: OutPort, imag: OutPort) -> Complex:
+    """Both parts get the shape that they broadcast to."""
+    if real.type.is_static and real.type.dims == imag.type.dims:
+        return Complex(real, imag)
+    shapes = [node.dims(p, range(p.type.rank)) for p in (imag, real)]
+    both = (
+        node.build.Broadcast(p, s, mode=BroadcastMode.BIDIRECTIONAL) for p, s in zip((real, imag), shapes, strict=True)
+    )
+    return Complex(*both)
+
+
+@tf("Real", "Imag")
+def part(node: Call, x: Number) -> OutPort:
+    if isinstance(x, Complex):
+        return x.real if node.kind == "Real" else x.imag
+    return x if node.kind == "Real" else zeros(node, x)
+
+
+@tf("Conj")
+def conj(node: Call, x: Number) -> Number:
+    return Complex(x.real, node.build.Negative(x.imag)) if isinstance(x, Complex) else x
+
+
+@tf("ConjugateTranspose")
+def conjugate_transpose(node: Call, x: Number, order: OutPort) -> Number:
+    build = node.build
+    if isinstance(x, Complex):
+        return Complex(build.Transpose(x.real, order), build.Negative(build.Transpose(x.imag, order)))
+    return build.Transpose(x, order)
+
+
+@tf("ComplexAbs")
+def complex_abs(node: Call, number: Number) -> OutPort:
+    build, x = node.build, parts_of(node, number)
+    return build.Sqrt(build.Add(build.Multiply(x.real, x.real), build.Multiply(x.imag, x.imag)))
+
+
+@tf("Add", "AddV2", "Sub")
+def add(node: Call, a: Number, b: Number) -> Number:
+    step = node.build.Subtract if node.kind == "Sub" else node.build.Add
+    if isinstance(a, OutPort) and isinstance(b, OutPort):
+        return step(a, b)
+    a, b = parts_of(node, a), parts_of(node, b)
+    return Complex(step(a.real, b.real), step(a.imag, b.imag))
+
+
+@tf("Neg")
+@by_parts
+def neg(node: Call, x: OutPort) -> OutPort:
+    return node.build.Negative(x)
+
+
+@tf("Mul")
+def mul(node: Call, a: Number, b: Number) -> Number:
+    if isinstance(a, OutPort) and isinstance(b, OutPort):
+        return node.build.Multiply(a, b)
+    return product(node, parts_of(node, a), parts_of(node, b))
+
+
+def product(node: Call, a: Complex, b: Complex) -> Complex:
+    build = node.build
+    real = build.Subtract(build.Multiply(a.real, b.real), build.Multiply(a.imag, b.imag))
+    return Complex(real, build.Add(build.Multiply(a.real, b.imag), build.Multiply(a.imag, b.real)))
+
+
+@tf("RealDiv", "Div")
+def div(node: Call, a: Number, b: Number) -> Number:
+    """Integers are truncated."""
+    build = node.build
+    if isinstance(a, OutPort) and isinstance(b, OutPort):
+        return build.Divide(a, b, m_pythondiv=False)
+    a, b = parts_of(node, a), parts_of(node, b)
+    size = build.Add(build.Multiply(b.real, b.real), build.Multiply(b.imag, b.imag))
+    found = product(node, a, Complex(b.real, build.Negative(b.imag)))
+    return Complex(build.Divide(found.real, size), build.Divide(found.imag, size))
+
+
+@tf("Cast")
+def cast_(node: Call, x: Number) -> Number:
+    """Floats become integers by truncation; complex numbers keep their real part."""
+    to = part_type(node, "DstT")
+    if to is not None:
+        found = parts_of(node, x)
+        return Complex(node.cast(found.real, to), node.cast(found.imag, to))
+    plain = x.real if isinstance(x, Complex) else x
+    wanted = node.dtype("DstT")
+    node.refuse(DType.STRING in (plain.type.dtype, wanted), "strings cannot be converted")
+    if wanted is DType.BOOL and plain.type.dtype is not DType.BOOL:
+        return node.build.NotEqual(plain, node.like(0, plain))
+    return node.rounded(node.cast(plain, wanted))
+
+
+@tf("OnesLike", "ZerosLike")
+def filled_like(node: Call, x: Number) -> Number:
+    plain = x.real if isinstance(x, Complex) else x
+    node.refuse(plain.type.dtype is DType.STRING, "strings have neither zero nor one")
+    shape = node.dims(plain, range(plain.type.rank))
+    value = np.array(node.kind == "OnesLike")
+    made = node.build.Broadcast(node.like(float(value), plain), shape)
+    return Complex(made, node.build.Broadcast(node.like(0, plain), shape)) if isinstance(x, Complex) else made

@@ -1,0 +1,264 @@
+"""Arithmetic, comparisons, booleans and activations, element by element."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from aot.frontends.tf.math.complex_numbers import Number, by_parts, parts_of
+from aot.frontends.tf.registry import Call, tf
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+SAME = {
+    "Abs": "Abs",
+    "Acos": "Acos",
+    "Acosh": "Acosh",
+    "Asin": "Asin",
+    "Asinh": "Asinh",
+    "Atan": "Atan",
+    "Atanh": "Atanh",
+    "Ceil": "Ceiling",
+    "Cos": "Cos",
+    "Cosh": "Cosh",
+    "Elu": "Elu",
+    "Erf": "Erf",
+    "Erfinv": "ErfInv",
+    "Exp": "Exp",
+    "Floor": "Floor",
+    "Invert": "BitwiseNot",
+    "IsFinite": "IsFinite",
+    "IsInf": "IsInf",
+    "IsNan": "IsNaN",
+    "Log": "Log",
+    "LogicalNot": "LogicalNot",
+    "Relu": "Relu",
+    "Rint": "Round",
+    "Round": "Round",
+    "Sigmoid": "Sigmoid",
+    "Sign": "Sign",
+    "Sin": "Sin",
+    "Sinh": "Sinh",
+    "Softplus": "SoftPlus",
+    "Softsign": "SoftSign",
+    "Sqrt": "Sqrt",
+    "Tan": "Tan",
+    "Tanh": "Tanh",
+}
+SAME_TWO = {
+    "BitwiseAnd": "BitwiseAnd",
+    "BitwiseOr": "BitwiseOr",
+    "BitwiseXor": "BitwiseXor",
+    "Equal": "Equal",
+    "Greater": "Greater",
+    "GreaterEqual": "GreaterEqual",
+    "Less": "Less",
+    "LessEqual": "LessEqual",
+    "LogicalAnd": "LogicalAnd",
+    "LogicalOr": "LogicalOr",
+    "Maximum": "Maximum",
+    "Minimum": "Minimum",
+    "NotEqual": "NotEqual",
+    "Pow": "Power",
+    "SquaredDifference": "SquaredDifference",
+}
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017
+SMALL = 0.5  # below, log(1 + x) and exp(x) - 1 are computed without the sum, which would round x
+
+
+@tf(*SAME)
+def one(node: Call, x: OutPort) -> OutPort:
+    return getattr(node.build, SAME[node.kind])(x)
+
+
+@tf(*SAME_TWO)
+def two(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    return getattr(node.build, SAME_TWO[node.kind])(a, b)
+
+
+@tf("ToBool")
+def to_bool(node: Call, x: OutPort) -> OutPort:
+    """True for a number that is not 0, and for a tensor that has elements."""
+    build = node.build
+    if not x.type.rank:
+        return build.NotEqual(x, node.like(0, x))
+    count = build.ReduceProd(node.dims(x, range(x.type.rank)), node.list([0]))
+    return build.NotEqual(count, node.scalar(0))
+
+
+@tf("AddN", "AccumulateNV2")
+@by_parts
+def add_all(node: Call, *xs: OutPort) -> OutPort:
+    return reduce(node.build.Add, xs)
+
+
+@tf("Reciprocal", "Inv")
+def reciprocal(node: Call, x: OutPort) -> OutPort:
+    return node.build.Divide(node.like(1, x), x)
+
+
+@tf("Rsqrt")
+def rsqrt(node: Call, x: OutPort) -> OutPort:
+    return node.build.Divide(node.like(1, x), node.build.Sqrt(x))
+
+
+@tf("Square")
+def square(node: Call, x: OutPort) -> OutPort:
+    return node.build.Multiply(x, x)
+
+
+@tf("Relu6")
+def relu6(node: Call, x: OutPort) -> OutPort:
+    return node.build.Clamp(x, min=0.0, max=6.0)
+
+
+@tf("LeakyRelu")
+def leaky_relu(node: Call, x: OutPort) -> OutPort:
+    return node.build.PRelu(x, node.like(node.number("alpha", 0.2), x))
+
+
+@tf("Selu")
+def selu(node: Call, x: OutPort) -> OutPort:
+    return node.build.Selu(x, node.like(SELU_ALPHA, x), node.like(SELU_SCALE, x))
+
+
+@tf("Log1p")
+def log1p(node: Call, x: OutPort) -> OutPort:
+    """2 atanh(x / (2 + x)) near 0, else log(1 + x)."""
+    build = node.build
+    near = build.Multiply(build.Atanh(build.Divide(x, build.Add(x, 2.0))), 2.0)
+    return build.Select(build.Less(build.Abs(x), SMALL), near, build.Log(build.Add(x, 1.0)))
+
+
+@tf("Expm1")
+def expm1(node: Call, x: OutPort) -> OutPort:
+    """2 t / (1 - t) for t = tanh(x / 2) near 0, else exp(x) - 1."""
+    build = node.build
+    half = build.Tanh(build.Multiply(x, 0.5))
+    near = build.Divide(build.Add(half, half), build.Subtract(node.like(1, x), half))
+    return build.Select(build.Less(build.Abs(x), SMALL), near, build.Subtract(build.Exp(x), 1.0))
+
+
+# Press et al., Numerical Recipes: log(erfc(z) exp(z^2) / t) as a polynomial of t = 1 / (1 + z / 2); 1.2e-7 relative
+ERFC = (
+    -1.26551223,
+    1.00002368,
+    0.37409196,
+    0.09678418,
+    -0.18628806,
+    0.27886807,
+    -1.13520398,
+    1.48851587,
+    -0.82215223,
+    0.17087277,
+)
+
+
+@tf("Erfc")
+def erfc(node: Call, x: OutPort) -> OutPort:
+    """1 - erf(x), but without a difference where erf(x) is nearly 1."""
+    build, z = node.build, node.build.Abs(x)
+    t = build.Divide(node.like(1, x), build.Add(build.Multiply(z, 0.5), 1.0))
+    total = node.like(ERFC[-1], x)
+    for factor in reversed(ERFC[:-1]):
+        total = build.Add(build.Multiply(total, t), factor)
+    far = build.Multiply(t, build.Exp(build.Subtract(total, build.Multiply(z, z))))
+    return build.Select(build.Greater(x, SMALL), far, build.Subtract(node.like(1, x), build.Erf(x)))
+
+
+@tf("Ndtri")
+def ndtri(node: Call, x: OutPort) -> OutPort:
+    """The quantile of the normal distribution."""
+    build = node.build
+    return build.Multiply(build.ErfInv(build.Subtract(build.Multiply(x, 2.0), 1.0)), float(np.sqrt(2)))
+
+
+@tf("ApproximateEqual")
+def approximate_equal(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    build = node.build
+    return build.Less(build.Abs(build.Subtract(a, b)), node.like(node.number("tolerance", 1e-5), a))
+
+
+@tf("Atan2")
+def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
+    """The angle of the point (x, y) in -pi..pi; 0 at the origin."""
+    build, pi = node.build, float(np.pi)
+    zero = node.like(0, x)
+    turned = build.Select(build.Less(y, zero), node.like(-pi, x), node.like(pi, x))
+    beside = build.Atan(build.Divide(y, x))
+    upright = build.Multiply(build.Sign(y), pi / 2)
+    left = build.Select(build.Less(x, zero), build.Add(beside, turned), beside)
+    return build.Select(build.Equal(x, zero), upright, left)
+
+
+@tf("Angle")
+def angle(node: Call, x: Number) -> OutPort:
+    """The angle of a complex number: 0 or pi for a real one."""
+    found = parts_of(node, x)
+    return atan2(node, found.imag, found.real)
+
+
+@tf("LeftShift", "RightShift")
+def shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
+    """Shifts by less than 0 or more than all bits are clamped, as TensorFlow does it."""
+    build, most = node.build, x.type.dtype.bits - 1
+    held = build.Minimum(build.Maximum(by, node.like(0, by)), node.like(most, by))
+    return (build.BitwiseLeftShift if node.kind == "LeftShift" else build.BitwiseRightShift)(x, held)
+
+
+@tf("Select")
+@by_parts
+def select(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+    """The condition has the shape of the values, or is a vector that selects rows, or a scalar."""
+    if condition.type.rank == 1 and a.type.rank > 1:
+        condition = node.build.Unsqueeze(condition, node.list(range(1, a.type.rank)))
+    return node.build.Select(condition, a, b)
+
+
+@tf("SelectV2")
+@by_parts
+def select_v2(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
+    return node.build.Select(condition, a, b)
+
+
+@tf("ClipByValue")
+def clip_by_value(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
+    """min(max(x, low), high); constant limits make a Clamp."""
+    limits = [p.value for p in (low, high)]
+    if x.type.dtype is DType.F32 and all(v is not None and v.dtype != object and v.size == 1 for v in limits):
+        least, most = (float(np.asarray(v).reshape(-1)[0]) for v in limits)
+        if least <= most:
+            return node.build.Clamp(x, min=least, max=most)
+    return node.build.Minimum(node.build.Maximum(x, low), high)
+
+
+@tf("Bitcast")
+def bitcast(node: Call, x: OutPort) -> OutPort:
+    to = node.dtype("type")
+    node.refuse(x.type.dtype.bits != to.bits, f"types must have equal sizes, got {x.type.dtype.value} and {to.value}")
+    return node.build.BitCast(x, destination_type=to)
+
+
+@tf("ReluGrad", "Relu6Grad", "EluGrad", "SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad")
+def gradient(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """Gradients: of ReLU by (gradient, feature), of others by (result, gradient)."""
+    build = node.build
+    match node.kind:
+        case "ReluGrad":
+            return build.Select(build.Greater(b, node.like(0, b)), a, node.like(0, a))
+        case "Relu6Grad":
+            inside = build.LogicalAnd(build.Greater(b, node.like(0, b)), build.Less(b, node.like(6, b)))
+            return build.Select(inside, a, node.like(0, a))
+        case "EluGrad":
+            return build.Select(build.Less(b, node.like(0, b)), build.Multiply(build.Add(b, 1.0), a), a)
+        case "SigmoidGrad":
+            return build.Multiply(b, build.Multiply(a, build.Subtract(node.like(1, a), a)))
+        case "TanhGrad":
+            return build.Multiply(b, build.Subtract(node.like(1, a), build.Multiply(a, a)))
+        case "SqrtGrad":
+            return build.Divide(build.Multiply(b, 0.5), a)
+        case "RsqrtGrad":
+            return build.Multiply(build.Multiply(b, -0.5), build.Multiply(a, build.Multiply(a, a)))
+        case _:
+            return build.Multiply(build.Negative(b), build.Multiply(a, a))

@@ -1,0 +1,1 @@
+"""Conversions of TensorFlow operations: layers of networks."""

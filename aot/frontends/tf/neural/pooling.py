@@ -1,0 +1,66 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from aot.frontends.tf.neural.convolution import windowing
+from aot.frontends.tf.neural.layout import first_channels, has_last_channels, image, last_channels, spatial
+from aot.frontends.tf.registry import Call, tf
+from aot.ir.graph import OutPort
+from aot.opset.products.pool_windows import AutoPad
+from runtime.abi import DType
+
+
+@tf("MaxPool", "MaxPool3D")
+def max_pool(node: Call, x: OutPort) -> OutPort:
+    rank = 5 if node.kind.endswith("3D") else 4
+    fields = windowing(node, image(node, x, rank).type.rank).fields("dilations")
+    kernel = spatial(node, node.integers("ksize"), rank, 1)
+    return last_channels(node, node.build.MaxPool(first_channels(node, x), kernel=kernel, **fields))
+
+
+@tf("MaxPoolV2")
+def max_pool_v2(node: Call, x: OutPort, ksize: OutPort, strides: OutPort) -> OutPort:
+    """Windows and strides are inputs that must be known."""
+    rank = image(node, x, 4).type.rank
+    kernel, steps = (spatial(node, node.ints(p, n), rank, 1) for p, n in ((ksize, "ksize"), (strides, "strides")))
+    auto = node.choice("padding", {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID}, "")
+    none = (0,) * len(kernel)
+    fields = {"strides": steps, "kernel": kernel, "auto_pad": auto, "pads_begin": none, "pads_end": none}
+    return last_channels(node, node.build.MaxPool(first_channels(node, x), **fields))
+
+
+@tf("AvgPool", "AvgPool3D")
+def avg_pool(node: Call, x: OutPort) -> OutPort:
+    """Padding does not count."""
+    rank = 5 if node.kind.endswith("3D") else 4
+    fields = windowing(node, image(node, x, rank).type.rank).fields("dilations")
+    kernel = spatial(node, node.integers("ksize"), rank, 1)
+    return last_channels(node, node.build.AvgPool(first_channels(node, x), kernel=kernel, exclude_pad=True, **fields))
+
+
+@tf("MaxPoolWithArgmax")
+def max_pool_with_argmax(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
+    """Maxima and their places in the flattened image [height, width, channels], or in all of the batch."""
+    build, rank = node.build, image(node, x, 4).type.rank
+    fields = windowing(node, rank).fields()
+    kernel, dtype = spatial(node, node.integers("ksize"), rank, 1), node.dtype("Targmax", DType.I64)
+    first = build.MaxPool_8(
+        first_channels(node, x, True), kernel=kernel, axis=2, index_element_type=DType.I64, outputs=2, **fields
+    )
+    best, places = (last_channels(node, p, True) for p in first.node.out_ports().values())
+    channels = node.size(x, 3)
+    steps = build.Range(node.scalar(0), channels, node.scalar(1), output_type=DType.I64)
+    places = build.Add(build.Multiply(places, channels), steps)
+    if node.flag("include_batch_in_index"):
+        images = build.Range(node.scalar(0), node.size(x, 0), node.scalar(1), output_type=DType.I64)
+        whole = build.Multiply(images, build.ReduceProd(node.dims(x, [1, 2, 3]), node.list([0])))
+        places = build.Add(places, build.Unsqueeze(whole, node.list([1, 2, 3])))
+    return best, node.cast(places, dtype)
+
+
+@tf("BiasAdd", "BiasAddV1")
+def bias_add(node: Call, x: OutPort, bias: OutPort) -> OutPort:
+    """Channels are the last axis, or axis 1."""
+    if x.type.rank > 2 and node.kind == "BiasAdd" and not has_last_channels(node, 4):
+        bias = node.build.Unsqueeze(bias, node.list(range(1, x.type.rank - 1)))
+    return node.build.Add(x, bias)

@@ -1,0 +1,1 @@
+"""Conversions of TensorFlow operations: strings, where they are constants."""
