@@ -47,12 +47,12 @@ RANGES = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
 STORABLE = (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
 
 
-def tflite(*kinds: str, stored: bool = False) -> Callable[[C], C]:
-    """Register the conversion of operations."""
+def tflite(*kinds: str, stored: bool = False, activates: bool = True) -> Callable[[C], C]:
+    """Register the conversion of operations. `activates`: the fused activation is applied to what it gives."""
 
     def register(function: C) -> C:
         scope = scope_for(function.__module__)
-        found = function if stored else _numbers(function)
+        found = function if stored else _numbers(function, activates)
         for kind in kinds:
             if scope is None:
                 CONVERSIONS[kind] = found
@@ -174,7 +174,7 @@ class Call(AnyCall):
         return function(TfCall(*made, self.node, self.inputs), *inputs)
 
 
-def _numbers(function: C) -> C:
+def _numbers(function: C, activates: bool) -> C:
     """A conversion of real numbers for tensors that may be quantised."""
 
     @wraps(function)
@@ -186,7 +186,7 @@ def _numbers(function: C) -> C:
         parts = list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
         for i, part in enumerate(parts):
             if isinstance(part, OutPort) and i < len(node.given):
-                part = node.activated(part) if not i else part
+                part = node.activated(part) if not i and activates else part
                 parts[i] = node.stored(part, node.output_quantization(i), node.output_type(i))
         return tuple(parts)
 

@@ -10,6 +10,7 @@ from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, definition_of
 from aot.opset.control.demands import Within
 from aot.opset.elementwise.conversion import Rounded
+from aot.opset.elementwise.quantization import FixedPointProduct
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
@@ -48,7 +49,19 @@ def drop_rounding(node: Node, op: Rounded, build: Builder) -> Replacement:
     return node.source(0)
 
 
-give_forms = RuleSet("give_forms", (give_form, drop_check, drop_rounding), phase="front", required=True)
+@rule(FixedPointProduct)
+def write_product_out(node: Node, op: FixedPointProduct, build: Builder) -> Replacement:
+    """FixedPointProduct(x, m, right) -> products, sums and shifts in i64"""
+    x, m, right = (build.Convert(node.source(i), destination_type=DType.I64) for i in range(3))
+    high = build.BitwiseRightShift(build.Add(build.Multiply(x, m), 1 << 30), 31)
+    half = build.BitwiseRightShift(build.BitwiseLeftShift(build.const(1, DType.I64), right), 1)
+    below = build.Multiply(build.BitwiseRightShift(high, 63), build.Minimum(right, 1))
+    found = build.BitwiseRightShift(build.Add(build.Add(high, half), below), right)
+    return build.Convert(found, destination_type=DType.I32)
+
+
+_RULES = (give_form, drop_check, drop_rounding, write_product_out)
+give_forms = RuleSet("give_forms", _RULES, phase="front", required=True)
 
 
 def formless(graph: Graph) -> Iterator[Problem]:
