@@ -53,9 +53,14 @@ def detection_post_process(node: Call, codes: OutPort, scores: OutPort, anchors:
     if facts.get("use_regular_nms", False):
         each = node.scalar(int(facts.get("detections_per_class", 100)))
         found = node.tf(
-            "CombinedNonMaxSuppression", build.Unsqueeze(boxes, node.list([2])), plain, each, node.scalar(most), *limits,
+            "CombinedNonMaxSuppression",
+            build.Unsqueeze(boxes, node.list([2])),
+            plain,
+            each,
+            node.scalar(most),
+            *limits,
             clip_boxes=False,
-        )  # fmt: skip
+        )
         kept, values, classes, number = found
         return kept, classes, values, node.cast(number, DType.F32)
     node.refuse(int(facts.get("max_classes_per_detection", 1)) != 1, "one class for each detection is supported")
