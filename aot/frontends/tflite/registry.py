@@ -85,12 +85,12 @@ class Call(AnyCall):
 
     @property
     def taken(self) -> Sequence[Tensor | None]:
-        """What the file says of the inputs."""
+        """Facts of the file about the inputs."""
         return self.attrs.get("taken", ())
 
     @property
     def given(self) -> Sequence[Tensor]:
-        """What the file says of the outputs."""
+        """Facts of the file about the outputs."""
         return self.attrs.get("given", ())
 
     def quantization(self, i: int) -> Quantization | None:
@@ -159,14 +159,14 @@ class Call(AnyCall):
         return found if high is None else self.build.Minimum(found, self.like(high, x))
 
     def as_numbers(self, *inputs: OutPort | None) -> OutPort:
-        """What the conversion of real numbers gives, for what LiteRT has no integer kernel."""
+        """Convert by real numbers, where LiteRT has no integer kernel."""
         function = conversion_of(self.kind, False)
         assert function is not None
         found: Any = function(self, *inputs)
         return found if isinstance(found, OutPort) else found[0]
 
     def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
-        """What the conversion of TensorFlow's operation gives, for attributes by TensorFlow's names."""
+        """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
         function = tf_conversion(kind)
         if function is None:
             raise UnsupportedError(f"{self.kind}: there is no conversion for it")

@@ -17,8 +17,8 @@ from aot.frontends.tflite.schema import enumeration, names_of
 
 TITLE = """# Operations of TensorFlow Lite
 
-The operations of TensorFlow Lite that can be read; made by `python -m aot.frontends.tflite.table`. [The page](tflite.md)
-of the format says what holds for quantised tensors.
+The operations of TensorFlow Lite that can be read; made by `python -m aot.frontends.tflite.table`. [The
+page](tflite.md) of the format says what holds for quantised tensors.
 """
 
 
@@ -51,7 +51,7 @@ def markdown() -> str:
     known = builtins()
     lines = [
         TITLE,
-        f"{len(read & known)} of the {len(known)} operations of the schema, and {len(read - known)} custom ones.",
+        f"{len(read & known)} of {len(known)} operations of the schema, and {len(read - known)} custom ones.",
         "",
         "| family | operations |",
         "|--|--|",
@@ -59,8 +59,8 @@ def markdown() -> str:
         "",
         "## Quantised",
         "",
-        "Bit for bit what LiteRT's reference kernels give, where all tensors have 8 bits; convolutions, FULLY_CONNECTED",
-        "and QUANTIZE also where they have 16:",
+        "Bit for bit what LiteRT's reference kernels give, where all tensors have 8 bits; convolutions,",
+        "FULLY_CONNECTED and QUANTIZE also where they have 16:",
         "",
         " ".join(f"`{k}`" for k in sorted(EXACT)),
         "",
