@@ -83,6 +83,9 @@ class Forked:
         match live:
             case [OutPort() | Forked() as a, OutPort() | Forked() as b]:
                 return _differ(type_of(a), type_of(b), _value(a), _value(b))
+            case [Packed() as a, Packed() as b] if len(a.ports) == len(b.ports):
+                pairs = zip(a.ports, b.ports, strict=True)
+                return any(_differ(p.type, q.type, p.value, q.value) for p, q in pairs)
             case _:
                 return len(live) > 1
 
@@ -151,6 +154,7 @@ class Fork:
         self.work, self.node, self.sides, self.size = work, node, sides, size
         self.forks = frozenset[Fork]().union(*(forks_of(work, v) for v in call.inputs))
         self.joined: dict[Forked, OutPort] = {}
+        self.packed: dict[Forked, Packed] = {}
         self.results: tuple[list[int], list[int]] = ([], [])
         self._update()
 
@@ -292,6 +296,22 @@ class Fork:
             self.joined[pair] = self._join(pair, ports)
         return self.joined[pair]
 
+    def join_packed(self, pair: Forked) -> Packed:
+        """A pair of values that are made of tensors, each of which becomes an output of the If.
+
+        UnsupportedError if they are made of different numbers of tensors.
+        """
+        if pair not in self.packed:
+            live = [v for v, side in zip(pair.sides, self.sides, strict=True) if side.error is None]
+            parts = [v.ports for v in live if isinstance(v, Packed)]
+            if len(parts) < len(live) or len({len(p) for p in parts}) > 1:
+                raise UnsupportedError("If: both branches give a list, or a tensor, got one of each")
+            first = next(v for v in live if isinstance(v, Packed))
+            each = [v.ports if isinstance(v, Packed) else (None,) * len(parts[0]) for v in pair.sides]
+            pairs = [Forked(self, (a, b), pair.call, pair.index) for a, b in zip(*each, strict=True)]
+            self.packed[pair] = first.with_ports([self.join(p) for p in pairs])
+        return self.packed[pair]
+
     def _join(self, pair: Forked, ports: Sequence[OutPort | None]) -> OutPort:
         live = [p for p in ports if p is not None]
         if len(live) == 2 and live[0].type.rank != live[1].type.rank:
@@ -361,7 +381,10 @@ def joined(value: Value) -> Any:
     """A value without pairs, which become outputs of their Ifs. UnsupportedError if the ranks of one differ."""
     if isinstance(value, tuple):
         return tuple(map(joined, value))
-    return value.fork.join(value) if isinstance(value, Forked) else value
+    if not isinstance(value, Forked):
+        return value
+    live = [v for v, side in zip(value.sides, value.fork.sides, strict=True) if side.error is None]
+    return value.fork.join_packed(value) if any(isinstance(v, Packed) for v in live) else value.fork.join(value)
 
 
 def forks_of(work: Work, value: Value) -> frozenset[Fork]:

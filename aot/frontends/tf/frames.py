@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from aot.frontends.tf.nets import ARGUMENT, Item, Net, Output
-from aot.frontends.tf.switches import without_switches
+from aot.frontends.tf.switches import MERGES, SWITCHES, without_switches
 from aot.ir.topological import producers_first
 from runtime.errors import CorruptError, ModelError
 
 ENTERS, EXITS, NEXTS = ("Enter", "RefEnter"), ("Exit", "RefExit"), ("NextIteration", "RefNextIteration")
-MERGES, SWITCHES = ("Merge", "RefMerge"), ("Switch", "RefSwitch")
 FLOW = frozenset((*ENTERS, *EXITS, *NEXTS, *MERGES, *SWITCHES, "LoopCond"))
 MAX_FRAMES = 16  # loops within loops
 Frame = tuple[str, ...]

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aot.frontends.tf.element_types import COMPLEX
 from aot.frontends.tf.frames import functional
 from aot.frontends.tf.functions import MOST_NODES
 from aot.frontends.tf.handles import Handle, Saved, Scope, Table, Value, foreign
 from aot.frontends.tf.nets import ARGUMENT, Item, Net, Output, function_net, output_count
-from aot.frontends.tf.tensors import array, attributes
+from aot.frontends.tf.tensors import array, attributes, complex_parts
 from aot.ir.graph import OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
@@ -28,8 +29,8 @@ from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 
 MAX_DEPTH = 48  # functions within functions; each takes a few frames of Python's stack
-CALLS = ("PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient")
-PASSES = ("Identity", "IdentityN", "DisableCopyOnRead", "EnsureShape")  # handles go through unchanged
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+PASSES = ("Identity", "IdentityN")  # handles go through unchanged
 
 Rule = Callable[["Importer", Item, Scope, list[Value], str], Sequence[Value]]
 RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; the last input is the name of the node
@@ -136,9 +137,12 @@ class Importer:
     def _constant(self, item: Item, scope: Scope, name: str) -> OutPort:
         if "value" not in item.attrs:
             raise CorruptError(f"{self.file}: node {name!r}: a Const has the attribute value, got none")
+        proto, what = item.attrs["value"].tensor, f"{self.file}: node {name!r}"
         try:
-            found = array(item.attrs["value"].tensor, f"{self.file}: node {name!r}")
-            return self.constant(scope, found, name)
+            if proto.dtype in COMPLEX:
+                parts = [self.constant(scope, a, f"{name}/part{k}") for k, a in enumerate(complex_parts(proto, what))]
+                return foreign(scope, "Complex", *parts, name=name, file=self.file)
+            return self.constant(scope, array(proto, what), name)
         except UnsupportedError as error:
             return foreign(scope, "Const", name=name, file=self.file, unsupported=str(error))
 

@@ -14,12 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runtime.errors import CorruptError
+from runtime.errors import CorruptError, UnsupportedError
 
 Message = Any
 Attributes = Mapping[str, Message]  # AttrValue by name
 Output = tuple["Item", int]
 
+MOST_OUTPUTS = 1 << 16  # of one operation
 ARGUMENT = "_Arg"
 
 
@@ -78,7 +79,10 @@ def _length(item: Item, number: str) -> int:
     value = item.attrs.get(number)
     if value is None:
         return 0
-    return value.i if value.WhichOneof("value") == "i" else len(value.list.type)
+    count = value.i if value.WhichOneof("value") == "i" else len(value.list.type)
+    if not 0 <= count <= MOST_OUTPUTS:
+        raise CorruptError(f"{item.kind}: {number} is 0 to {MOST_OUTPUTS}, got {count}")
+    return int(count)
 
 
 def graph_net(graph: Message, file: str) -> Net:
@@ -92,6 +96,8 @@ def graph_net(graph: Message, file: str) -> Net:
 def function_net(function: Message, given: Attributes, file: str) -> Net:
     """The items of a FunctionDef, called with the attributes `given`."""
     name = function.signature.name
+    if any(a.number_attr or a.type_list_attr for a in function.signature.input_arg):
+        raise UnsupportedError(f"{file}: function {name!r}: its arguments are tensors, got a list of some")
     arguments = [Item(a.name, ARGUMENT) for a in function.signature.input_arg]
     items = {a.name: a for a in arguments}
     items |= _items(function.node_def, given, file, name, taken=items)

@@ -148,6 +148,10 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
         made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
         made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
     _keep_variables(importer, scope)
+    for node in graph.nodes.values():
+        for i, port in node.out_ports().items():
+            if isinstance(node.op, Foreign) and port.destinations:
+                port.names = (f"{node.name}:{i}",)  # as TensorFlow calls it; for --cut
     return graph
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.tf.element_types import element_type, type_name
+from aot.frontends.tf.element_types import COMPLEX, element_type, type_name
 from aot.ir.estimate import check_table
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.types import Array, numpy_dtype
@@ -60,6 +60,24 @@ def array(proto: Message, what: str) -> Array:
     out = np.full(count, values[-1] if len(values) else b"" if dtype is DType.STRING else 0, values.dtype)
     out[: len(values)] = values
     return out.reshape(shape)
+
+
+def complex_parts(proto: Message, what: str) -> tuple[Array, Array]:
+    """The real and the imaginary part of a TensorProto of complex numbers; CorruptError as `array`."""
+    shape, single = shape_of(proto.tensor_shape, what), proto.dtype == COMPLEX[0]
+    if shape is None or any(d < 0 for d in shape):
+        raise CorruptError(f"{what}: a tensor has a shape, got {shape}")
+    check_table(what, *shape, itemsize=16)
+    if proto.tensor_content:
+        pairs = from_bytes(proto.tensor_content, DType.F32 if single else DType.F64, (*shape, 2), what)
+        return np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1])
+    given = np.array(proto.scomplex_val if single else proto.dcomplex_val, np.float32 if single else np.float64)
+    count = prod(shape)
+    if given.size % 2 or given.size > 2 * count:
+        raise CorruptError(f"{what}: a tensor of {list(shape)} has {count} pairs of numbers, got {given.size} numbers")
+    pairs = given.reshape(-1, 2) if given.size else np.zeros((1, 2), given.dtype)
+    rows = np.minimum(np.arange(count), len(pairs) - 1)
+    return pairs[rows, 0].reshape(shape), pairs[rows, 1].reshape(shape)
 
 
 def from_bytes(data: bytes | memoryview, dtype: DType, shape: tuple[int, ...], what: str) -> Array:

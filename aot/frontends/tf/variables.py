@@ -16,7 +16,7 @@ from aot.ir.origin import Origin
 from runtime.errors import CorruptError
 
 _UPDATES = {"AssignAddVariableOp": "AddV2", "AssignSubVariableOp": "Sub", "AssignAdd": "AddV2", "AssignSub": "Sub"}
-_ROWS = {"Update": "Update", "Add": "Add", "Sub": "Sub", "Max": "Max", "Min": "Min"}
+_ROWS = ("Update", "Add", "Sub", "Max", "Min")
 
 
 def _attrs(item: Item, *names: str) -> dict[str, Any]:
@@ -24,7 +24,8 @@ def _attrs(item: Item, *names: str) -> dict[str, Any]:
     return {name: item.attrs[name].i for name in names if name in item.attrs}
 
 
-def _one(item: Item, inputs: Sequence[Value], count: int) -> None:
+def _check_count(item: Item, inputs: Sequence[Value], count: int) -> None:
+    """Raise CorruptError for fewer inputs than an operation has."""
     if len(inputs) < count:
         raise CorruptError(f"{item.kind}: {count} inputs, got {len(inputs)} in {item.name!r}")
 
@@ -41,7 +42,7 @@ def variable(self: Importer, item: Item, scope: Scope, inputs: list[Value], name
 
 @rule("ReadVariableOp")
 def read(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    _one(item, inputs, 1)
+    _check_count(item, inputs, 1)
     return [foreign(scope, "Identity", self.read(self.handle(inputs[0], item), scope), name=name, file=self.file)]
 
 
@@ -57,7 +58,7 @@ def destroy(self: Importer, item: Item, scope: Scope, inputs: list[Value], name:
 
 @rule("AssignVariableOp", "Assign")
 def assign(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    _one(item, inputs, 2)
+    _check_count(item, inputs, 2)
     handle, value = self.handle(inputs[0], item), inputs[1]
     if isinstance(value, Saved):
         self.saved[handle.name] = value
@@ -68,7 +69,7 @@ def assign(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
 
 @rule(*_UPDATES)
 def update(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    _one(item, inputs, 2)
+    _check_count(item, inputs, 2)
     handle = self.handle(inputs[0], item)
     before, by = self.read(handle, scope), self.given(inputs[1], scope, item.kind)
     scope.set(handle.name, foreign(scope, _UPDATES[item.kind], before, by, name=name, file=self.file))
@@ -77,7 +78,7 @@ def update(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
 
 @rule("ResourceGather")
 def gather(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    _one(item, inputs, 2)
+    _check_count(item, inputs, 2)
     axis = self.constant(scope, np.array(_attrs(item, "batch_dims").get("batch_dims", 0), np.int32), f"{name}/axis")
     x, at = self.read(self.handle(inputs[0], item), scope), self.given(inputs[1], scope, item.kind)
     return [foreign(scope, "GatherV2", x, at, axis, name=name, file=self.file, **_attrs(item, "batch_dims"))]
@@ -85,7 +86,7 @@ def gather(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
 
 @rule("ResourceGatherNd")
 def gather_nd(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    _one(item, inputs, 2)
+    _check_count(item, inputs, 2)
     x, at = self.read(self.handle(inputs[0], item), scope), self.given(inputs[1], scope, item.kind)
     return [foreign(scope, "GatherNd", x, at, name=name, file=self.file)]
 
@@ -93,7 +94,7 @@ def gather_nd(self: Importer, item: Item, scope: Scope, inputs: list[Value], nam
 @rule(*(f"ResourceScatter{kind}" for kind in _ROWS), *(f"Scatter{kind}" for kind in _ROWS))
 def scatter(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     """Rows of a variable: indices are those of its first axis."""
-    _one(item, inputs, 3)
+    _check_count(item, inputs, 3)
     last = self.constant(scope, np.array(-1, np.int32), f"{name}/last")
     at = foreign(
         scope, "ExpandDims", self.given(inputs[1], scope, item.kind), last, name=f"{name}/rows", file=self.file
@@ -104,7 +105,7 @@ def scatter(self: Importer, item: Item, scope: Scope, inputs: list[Value], name:
 
 @rule(*(f"ResourceScatterNd{kind}" for kind in _ROWS), *(f"ScatterNd{kind}" for kind in _ROWS))
 def scatter_nd(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    _one(item, inputs, 3)
+    _check_count(item, inputs, 3)
     kind = item.kind.removeprefix("Resource").removeprefix("ScatterNd")
     at = self.given(inputs[1], scope, item.kind)
     return _scattered(self, item, scope, inputs, at, f"TensorScatter{kind}", name)
@@ -121,7 +122,7 @@ def _scattered(
 
 @rule("ResourceStridedSliceAssign", "StridedSliceAssign")
 def strided_slice_assign(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    _one(item, inputs, 5)
+    _check_count(item, inputs, 5)
     handle = self.handle(inputs[0], item)
     rest = [self.given(v, scope, item.kind) for v in inputs[1:5]]
     masks = _attrs(item, "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -138,14 +139,14 @@ def strided_slice_assign(self: Importer, item: Item, scope: Scope, inputs: list[
 @rule("RestoreV2")
 def restore(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     """Tensors of the checkpoint, read when a variable that takes one is."""
-    _one(item, inputs, 3)
+    _check_count(item, inputs, 3)
     keys, parts = (self.texts(v, item) for v in inputs[1:3])
     return [Saved(key, part) for key, part in zip(keys, parts, strict=False)]
 
 
 @rule("MergeV2Checkpoints", "SaveV2", "ShardedFilename")
 def saving(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    """Nothing: an inference writes no files."""
+    """Leave out what writes files; the name of one, should something read it, is unsupported."""
     op = Foreign("tf", item.kind, (("unsupported", "an inference writes no files"),))
     node = scope.graph.add(op, name=name, origin=Origin((name,), self.file))
     return [node.out_port(0)] if item.kind == "ShardedFilename" else []

@@ -158,6 +158,31 @@ def lists(folder):
 
 
 @maker
+def lists_in_branches(folder):
+    @tf.function(input_signature=[spec(tf.float32, 3, 2, name="x"), spec(tf.bool, name="p")])
+    def run(x, p):
+        rows = tf.TensorArray(tf.float32, size=3)
+        for i in tf.range(3):
+            rows = rows.write(i, x[i] * 2.0) if p else rows.write(i, -x[i])
+        return {"y": rows.stack()}
+
+    return saved(folder, tf.Module(), run, *({"x": f32(3, 2), "p": np.bool_(p)} for p in (0, 1)))
+
+
+@maker
+def speech(folder):
+    """Mel-frequency cepstral coefficients: Fourier transforms, and complex constants of a cosine transform."""
+
+    @tf.function(input_signature=[spec(tf.float32, 1, 400, name="x")])
+    def run(x):
+        spectrum = tf.abs(tf.signal.stft(x, 64, 32))
+        mel = tf.matmul(spectrum, tf.signal.linear_to_mel_weight_matrix(10, 33, 8000, 100.0, 3500.0))
+        return {"y": tf.signal.mfccs_from_log_mel_spectrograms(tf.math.log(mel + 1e-6))[..., :5]}
+
+    return saved(folder, tf.Module(), run, {"x": f32(1, 400)})
+
+
+@maker
 def streaming(folder):
     """A convolution over time with the last steps of its input, a recurrent state, and a count, kept between calls."""
     m = tf.Module()

@@ -46,8 +46,9 @@ def test_outputs_are_nodes_that_nothing_reads_or_waits_for(tmp_path: Path) -> No
 def test_parts_between_tensors_can_be_cut_out(tmp_path: Path) -> None:
     made = graph(("Relu", "a", "x", {"T": FLOAT}), ("Neg", "b", "a", {"T": FLOAT}), ("Strange", "c", "b"))
     path = written(tmp_path, made)
-    options = aot.CompileOptions(cut=(("a",), ("b",)))
-    assert aot.compile_model(path, options)(X)[0].tolist() == [1, -2]
+    for inside, outside in (("a", "b"), ("a:0", "b:0")):
+        options = aot.CompileOptions(cut=((inside,), (outside,)))
+        assert aot.compile_model(path, options)(X)[0].tolist() == [1, -2]
     with pytest.raises(UnsupportedError, match="Strange in 'c': there is no conversion for it"):
         aot.compile_model(path)
 

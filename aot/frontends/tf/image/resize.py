@@ -142,10 +142,16 @@ def resize_area(node: Call, x: OutPort, size: OutPort) -> OutPort:
             share, build.Select(build.Equal(pixels, last), rest, node.like(0, rest))
         )  # what lies behind counts as edge
         share = build.Divide(share, scale)
-        order = node.list([0, 2, 3, 1] if axis == 1 else [0, 1, 3, 2])
-        back = node.list([0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2])
-        y = build.Transpose(build.MatMul(build.Transpose(y, order), share, transpose_b=True), back)
+        y = weighed(node, y, axis, share)
     return y
+
+
+def weighed(node: Call, x: OutPort, axis: int, share: OutPort) -> OutPort:
+    """Sums over height (axis 1) or width (axis 2), by shares [output, input]."""
+    build = node.build
+    order = node.list([0, 2, 3, 1] if axis == 1 else [0, 1, 3, 2])
+    back = node.list([0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2])
+    return build.Transpose(build.MatMul(build.Transpose(x, order), share, transpose_b=True), back)
 
 
 @tf("CropAndResize")

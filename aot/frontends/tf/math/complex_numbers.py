@@ -5,13 +5,14 @@ Conversions that only move elements or add them are applied to both parts: `by_p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from aot.frontends.calls import Packed
 from aot.frontends.tf.registry import Call, Conversion, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.broadcasting import BroadcastMode
@@ -22,11 +23,18 @@ COMPLEX = {"complex64": DType.F32, "complex128": DType.F64}
 
 
 @dataclass(frozen=True, slots=True)
-class Complex:
+class Complex(Packed):
     """A complex tensor; both parts have one type."""
 
     real: OutPort
     imag: OutPort
+
+    @property
+    def ports(self) -> tuple[OutPort, ...]:
+        return self.real, self.imag
+
+    def with_ports(self, ports: Sequence[OutPort]) -> Complex:
+        return Complex(*ports)
 
 
 Number = OutPort | Complex
@@ -130,6 +138,15 @@ def neg(node: Call, x: OutPort) -> OutPort:
     return node.build.Negative(x)
 
 
+@tf("Exp")
+def exp(node: Call, x: Number) -> Number:
+    """e^(a + bi) = e^a (cos b + i sin b)"""
+    if not isinstance(x, Complex):
+        return node.build.Exp(x)
+    size = node.build.Exp(x.real)
+    return Complex(node.build.Multiply(size, node.build.Cos(x.imag)), node.build.Multiply(size, node.build.Sin(x.imag)))
+
+
 @tf("Mul")
 def mul(node: Call, a: Number, b: Number) -> Number:
     if isinstance(a, OutPort) and isinstance(b, OutPort):
@@ -167,7 +184,7 @@ def cast_(node: Call, x: Number) -> Number:
     node.refuse(DType.STRING in (plain.type.dtype, wanted), "strings cannot be converted")
     if wanted is DType.BOOL and plain.type.dtype is not DType.BOOL:
         return node.build.NotEqual(plain, node.like(0, plain))
-    return node.rounded(node.cast(plain, wanted))
+    return node.cast(plain, wanted)
 
 
 @tf("OnesLike", "ZerosLike")

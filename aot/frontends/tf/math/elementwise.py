@@ -25,7 +25,6 @@ SAME = {
     "Elu": "Elu",
     "Erf": "Erf",
     "Erfinv": "ErfInv",
-    "Exp": "Exp",
     "Floor": "Floor",
     "Invert": "BitwiseNot",
     "IsFinite": "IsFinite",

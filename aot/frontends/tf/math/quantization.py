@@ -8,6 +8,7 @@ from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
 from runtime.abi import DType
+from runtime.errors import ModelError
 
 
 @tf("FakeQuantWithMinMaxArgs")
@@ -24,6 +25,8 @@ def fake_quant_vars(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutP
 def _fake_quant(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
     """The limits move so that 0 lies on the grid; limits 0 and 0 give 0."""
     build, bits = node.build, node.integer("num_bits", 8)
+    if not 2 <= bits <= 16:
+        raise ModelError(f"{node.kind}: num_bits is 2 to 16, got {bits}")
     least, most = int(node.flag("narrow_range")), (1 << bits) - 1
     step = build.Divide(build.Subtract(high, low), float(most - least))
     zero = build.Subtract(node.like(least, low), build.Divide(low, step))

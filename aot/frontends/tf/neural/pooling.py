@@ -61,6 +61,6 @@ def max_pool_with_argmax(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 @tf("BiasAdd", "BiasAddV1")
 def bias_add(node: Call, x: OutPort, bias: OutPort) -> OutPort:
     """Channels are the last axis, or axis 1."""
-    if x.type.rank > 2 and node.kind == "BiasAdd" and not has_last_channels(node, 4):
+    if x.type.rank > 2 and node.kind != "BiasAddV1" and not has_last_channels(node, 4):
         bias = node.build.Unsqueeze(bias, node.list(range(1, x.type.rank - 1)))
     return node.build.Add(x, bias)

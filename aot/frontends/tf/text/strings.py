@@ -11,7 +11,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from runtime.abi import DType
 
-SPACE = " \t\n\v\f\r"  # what counts as white space between words of bytes
+SPACE = " \t\n\v\f\r"  # white space between words
 CHANGES: dict[str, Callable[[str], str]] = {
     "StringLower": str.lower,
     "StringUpper": str.upper,

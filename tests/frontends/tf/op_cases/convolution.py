@@ -117,4 +117,13 @@ CASES = [
         padding="VALID",
         epsilon=1e-3,
     ),
+    case(
+        "Conv2D",
+        X.astype(np.float16),
+        Known(N.f32(2, 2, 4, 3).astype(np.float16)),
+        strides=ONES,
+        padding="SAME",
+        tolerance=1e-2,
+    ),
+    case("Conv2D", X.astype(np.float64), Known(N.f32(2, 2, 4, 3).astype(np.float64)), strides=TWO, padding="SAME"),
 ]

@@ -91,4 +91,8 @@ CASES = [
     case("SparseToDense", np.array([1, 3], np.int64), Known([5], np.int64), N.ints(2), np.int32(9)),
     case("SparseToDense", np.array([1, 3], np.int32), i32(5), np.float32(2), Known(0.0, np.float32)),
     case("SparseToDense", np.int32(2), i32(5), np.float32(2), Known(0.0, np.float32)),
+    case("GatherV2", N.bools(4, 3), np.array([2, 0], np.int32), Known(0, np.int32)),
+    case("GatherV2", N.ints(4, 3, dtype=np.int8), np.array([2, 0], np.int32), Known(1, np.int32)),
+    case("TopKV2", N.ints(3, 7, dtype=np.int64), Known(3, np.int32)),
+    case("Where", N.bools(5)),
 ]

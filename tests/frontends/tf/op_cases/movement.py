@@ -57,4 +57,8 @@ CASES = [
     case("DataFormatVecPermute", np.array([1, 5, 6, 3], np.int32)),
     case("DataFormatVecPermute", np.array([1, 5, 6, 3], np.int32), src_format="NCHW", dst_format="NHWC"),
     case("DataFormatVecPermute", np.array([5, 6], np.int32), dynamic=False),
+    case("Pad", N.bools(2, 3), pairs(0, 1, 1, 0)),
+    case("Transpose", N.ints(2, 3, dtype=np.int8), i32(1, 0)),
+    case("Tile", N.bools(2, 3), i32(2, 1)),
+    case("ReverseV2", N.f32(2, 3).astype(np.float16), i32(1)),
 ]

@@ -27,4 +27,6 @@ CASES = [
     ),
     case("SparseSoftmaxCrossEntropyWithLogits", N.f32(3, 4), LABELS),
     case("SparseSoftmaxCrossEntropyWithLogits", N.f32(3, 4), LABELS.astype(np.int64)),
+    case("Softmax", N.f32(3, 4).astype(np.float64)),
+    case("LogSoftmax", N.f32(3, 4).astype(np.float64)),
 ]

@@ -39,4 +39,8 @@ CASES = [
     case("BiasAdd", N.f32(2, 3, 4, 5), N.f32(3), data_format="NCHW"),
     case("BiasAdd", N.f32(2, 3, 4), N.f32(3), data_format="NCHW"),
     case("BiasAddV1", N.f32(2, 3), N.f32(3)),
+    case("MaxPool", X.astype(np.float16), ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME"),
+    case("AvgPool", X.astype(np.float64), ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="SAME"),
+    case("MaxPool", N.ints(1, 4, 4, 2, dtype=np.int64), ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME"),
+    case("BiasAdd", N.ints(2, 3), N.ints(3)),
 ]

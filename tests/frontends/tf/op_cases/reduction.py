@@ -44,4 +44,8 @@ CASES = [
         case("CumulativeLogsumexp", A, Known(axis, np.int32), exclusive=e, reverse=r)
         for axis, e, r in ((1, False, False), (-1, False, True), (2, True, False))
     ),
+    case("Max", INTS.astype(np.int8), ONE),
+    case("Min", INTS.astype(np.int64), TWO),
+    case("Prod", A.astype(np.float64), ONE),
+    case("Cumsum", A.astype(np.float64), Known(1, np.int32)),
 ]

@@ -48,4 +48,26 @@ CASES = [
     case("AdjustSaturation", RGB, np.float32(2)),
     case("AdjustContrastv2", RGB, Known(1.75, np.float32)),
     case("RGBToHSV", np.array([[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.25]], np.float32)),
+    *(
+        case(
+            "ScaleAndTranslate",
+            X,
+            i32(*size),
+            Known(scale, np.float32),
+            Known(move, np.float32),
+            kernel_type=kernel,
+            tolerance=1e-4,
+        )
+        for kernel in ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")
+        for size, scale, move in (((3, 4), [0.6, 0.55], [0.0, 0.0]), ((8, 9), [1.5, 1.25], [0.25, -0.5]))
+    ),
+    case(
+        "ScaleAndTranslate",
+        X,
+        i32(3, 4),
+        Known([0.6, 0.55], np.float32),
+        Known([0, 0], np.float32),
+        antialias=False,
+        tolerance=1e-4,
+    ),
 ]
