@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from aot.extensions.folder import load_extensions
 from aot.frontends import front_passes, read_model
@@ -30,6 +31,7 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
         "operations": dict(operations.most_common()),
         "control": _control(graph),
         "variables": sorted(set(_variables(graph))),
+        **({"about": _about(graph)} if _about(graph) else {}),
     }
 
 
@@ -50,12 +52,19 @@ def read(file: Path, extensions: Path | None = None, signature: str | None = Non
 def text(graph: Graph, operations: Counter[str]) -> str:
     """The facts as text."""
     lines = [f"{graph.name}: {operations.total()} nodes"]
+    lines += [f"  about   {name}: {value}" for name, value in _about(graph).items()]
     lines += [f"  input   {node.name}: {node.out_port().type}" for node in graph.parameters]
     lines += [f"  output  {result_name(node)}: {node.source().type}" for node in graph.results]
     lines += [f"  control {'  ' * depth}{line}" for depth, line in _control_lines(graph, 0)]
     lines += [f"  state   {name}" for name in sorted(set(_variables(graph)))]
     counts = ", ".join(f"{count} {kind}" for kind, count in operations.most_common())
     return "\n".join([*lines, f"  nodes   {counts}"])
+
+
+def _about(graph: Graph) -> dict[str, str]:
+    """Return texts of the file for people."""
+    found = graph.rt_info.get("about")
+    return cast("dict[str, str]", found) if isinstance(found, dict) else {}
 
 
 def _control(graph: Graph) -> list[Facts]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from aot.ir.op import ComputeOp, Input, Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.opset.elementwise.quantization import FixedPointProduct
 from codegen.ir.definition import identity
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from runtime.abi import DType
@@ -72,6 +73,7 @@ INTEGER = FLOAT | {
     "not": np.invert,
     "shl": np.left_shift,
     "shr": np.right_shift,
+    "fixed_product": FixedPointProduct.rounded,
 }
 REDUCE = {
     "add": np.add,

@@ -42,9 +42,8 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
     if is_tflite(head):
         return _tflite(path, signature)
     if signature is not None:
-        raise UsageError(
-            f"--signature: a SavedModel, a MetaGraph or a TensorFlow Lite model has signatures, got {path.name}"
-        )
+        rule = "a SavedModel, a MetaGraph or a TensorFlow Lite model has signatures"
+        raise UsageError(f"--signature: {rule}, got {path.name}")
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)

@@ -32,7 +32,7 @@ class Kind:
 
 def refuse(kind: Kind, path: Path) -> AotError:
     """The error for a file of this kind; its advice is a note, too."""
-    error = kind.error(f"{path.name}: OpenVINO IR, ONNX and TensorFlow can be read, got {kind.what}")
+    error = kind.error(f"{path.name}: OpenVINO IR, ONNX, TensorFlow and TensorFlow Lite can be read, got {kind.what}")
     names = {"file": str(path), "stem": path.stem}
     error.advice = kind.advice.format(**names)
     error.add_note(error.advice)

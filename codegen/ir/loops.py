@@ -223,7 +223,8 @@ Operand = Arith | float | int
 PRIMS = frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
     "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
-    "not shl shr select cast bits fma within dot even odd exact_add exact_sub exact_mul exact_fma".split()
+    "not shl shr select cast bits fma within dot even odd exact_add exact_sub exact_mul exact_fma "
+    "fixed_product".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 CHAINS = "chains"

@@ -51,7 +51,6 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
 LEGACY_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." + bytes(16)
 
 FILES: list[tuple[str, Write, str, str, int]] = [
-    ("m.tflite", raw(b"\x1c\0\0\0TFL3" + bytes(32)), "a TensorFlow Lite model", "openvino.convert_model", 3),
     ("m.ort", raw(b"\x20\0\0\0ORTM" + bytes(32)), "ONNX Runtime's own format", "the .onnx file", 3),
     ("m.onnx", raw(b"\x20\0\0\0ORTM" + bytes(32)), "ONNX Runtime's own format", "the .onnx file", 3),
     ("m.pt", zipped("m/data.pkl", "m/constants.pkl", "m/code/x.py"), "a TorchScript model", "torch.jit.load", 3),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,10 @@ import aot
 from aot.frontends.tflite.convert import load_conversions
 from aot.frontends.tflite.registry import CONVERSIONS, EXACT
 from tests.frontends.onnx_models import run
+from tests.frontends.tflite import stored_cases
 
 CLOSE = 3e-6  # of the largest number of an output
-FILE = Path(__file__).parent / "tflite" / "cases.npz"
-
-
-@cache
-def cases() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    with np.load(FILE) as stored:
-        for key in stored:
-            name, _, part = key.partition("|")
-            found.setdefault(name, {})[part] = stored[key]
-    return found
+STATEFUL = [name for name, case in stored_cases().items() if case["runs"] > 1]
 
 
 def arrays(case: dict[str, Any], letter: str) -> list[Any]:
@@ -47,10 +37,10 @@ def assert_close(found: Any, wanted: Any, levels: int = 0) -> None:
         assert np.abs(found.astype(np.int64) - wanted.astype(np.int64)).max(initial=0) <= levels
 
 
-@pytest.mark.parametrize("name", [n for n in cases() if not n.startswith("variable")])
+@pytest.mark.parametrize("name", [n for n in stored_cases() if n not in STATEFUL])
 def test_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
     """Bit for bit for integers, but for `q_near`: LiteRT approximates those, and one level may differ."""
-    case = cases()[name]
+    case = stored_cases()[name]
     for found, wanted in zip(run(saved(case, tmp_path), *arrays(case, "x")), arrays(case, "y"), strict=True):
         assert_close(np.asarray(found), wanted, int(name.startswith("q_near")))
 
@@ -59,19 +49,21 @@ def test_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
     "name", ["conv_021", "fully_connected", "while", "q_conv_i8_03", "q_depthwise_u8", "q_conv_i16_11", "q_add_i8_3"]
 )
 def test_compiled_operation_gives_what_litert_gives(name: str, tmp_path: Path) -> None:
-    case = cases()[name]
+    case = stored_cases()[name]
     model = aot.compile_model(saved(case, tmp_path))
     outs = model(*arrays(case, "x"))
     for k, wanted in enumerate(arrays(case, "y")):
         assert_close(outs[k], wanted)
 
 
-def test_variable_keeps_its_value_between_inferences(tmp_path: Path) -> None:
-    """The first value is that of CALL_ONCE; the result is that of the third inference."""
-    case = cases()["variable"]
+@pytest.mark.parametrize("name", STATEFUL)
+def test_states_are_kept_between_inferences(name: str, tmp_path: Path) -> None:
+    """Variables, and tensors that recurrent layers update: the result is that of the third inference."""
+    case = stored_cases()[name]
     model = aot.compile_model(saved(case, tmp_path))
-    outs = [model(*arrays(case, "x")) for _ in range(3)]
-    assert_close(outs[-1][0], arrays(case, "y")[0])
+    outs = [model(*arrays(case, "x")) for _ in range(int(case["runs"]))]
+    for k, wanted in enumerate(arrays(case, "y")):
+        assert_close(outs[-1][k], wanted)
 
 
 def test_there_are_as_many_conversions_as_the_page_says() -> None:

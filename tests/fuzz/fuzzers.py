@@ -8,7 +8,9 @@ from tests.fuzz.onnx_graphs import OnnxGraphs
 from tests.fuzz.onnx_mutants import OnnxMutants
 from tests.fuzz.pairs import Pairs
 from tests.fuzz.tf_mutants import TfMutants
+from tests.fuzz.tflite_mutants import TfliteMutants
 
 FUZZERS: dict[str, Fuzzer] = {
-    f.name: f for f in (IrMutants(), OnnxMutants(), TfMutants(), Graphs(), Calls(), OnnxGraphs(), Pairs())
+    f.name: f
+    for f in (IrMutants(), OnnxMutants(), TfMutants(), TfliteMutants(), Graphs(), Calls(), OnnxGraphs(), Pairs())
 }

@@ -1,15 +1,48 @@
-"""What a file says for people: its description, names of metadata, labels and normalisation of inputs."""
+"""Texts of a file for people: its description, and the files that are packed with it, labels as a rule.
+
+Packed files are a zip archive behind the tables.
+"""
 
 from __future__ import annotations
 
-from aot.frontends.tflite.nets import Net, Nets
+from io import BytesIO
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+from aot.frontends.tflite.nets import Nets
+
+MOST_FILES = 100  # of the archive that are named
+MOST_BYTES = 1 << 20  # of a file whose lines are counted
+LONGEST = 500  # characters of a text
 
 
-def described(nets: Nets, net: Net) -> dict[str, str]:
-    """Facts for the graph's `rt_info`."""
-    del net
+def described(nets: Nets) -> dict[str, str]:
+    """Texts by what they are about."""
     found: dict[str, str] = {}
-    text = nets.model.text("Description")
-    if text:
-        found["description"] = text
+    description = nets.model.text("Description")
+    if description:
+        found["description"] = description[:LONGEST]
+    names = [entry.text("Name") for entry in nets.model.tables("Metadata")]
+    if names:
+        found["metadata"] = ", ".join(names[:MOST_FILES])[:LONGEST]
+    files = packed_files(nets.data)
+    if files:
+        found["files"] = ", ".join(files)[:LONGEST]
     return found
+
+
+def packed_files(data: Any) -> list[str]:
+    """The files packed with a model; texts with their number of lines."""
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            return [_named(archive, info) for info in archive.infolist()[:MOST_FILES]]
+    except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError):
+        return []
+
+
+def _named(archive: ZipFile, info: Any) -> str:
+    if not info.filename.endswith(".txt") or info.file_size > MOST_BYTES:
+        return str(info.filename)
+    with archive.open(info) as file:
+        lines = len(file.read(MOST_BYTES).splitlines())
+    return f"{info.filename} ({lines} lines)"

@@ -89,7 +89,7 @@ def _graph(nets: Nets, interface: Interface, path: Path) -> Graph:
         made = graph.add(Result(), importer.tensor(value, "output"), name=name, origin=Origin((name,), path.name))
         made.out_port(0).names = tuple(dict.fromkeys((name, tensor)))
     _keep_variables(importer, scope)
-    graph.rt_info.update(described(nets, net))
+    graph.rt_info["about"] = described(nets)
     return graph
 
 

@@ -47,12 +47,12 @@ RANGES = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
 STORABLE = (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
 
 
-def tflite(*kinds: str, stored: bool = False) -> Callable[[C], C]:
-    """Register the conversion of operations."""
+def tflite(*kinds: str, stored: bool = False, activates: bool = True) -> Callable[[C], C]:
+    """Register the conversion of operations. `activates`: the fused activation is applied to what it gives."""
 
     def register(function: C) -> C:
         scope = scope_for(function.__module__)
-        found = function if stored else _numbers(function)
+        found = function if stored else _numbers(function, activates)
         for kind in kinds:
             if scope is None:
                 CONVERSIONS[kind] = found
@@ -85,12 +85,12 @@ class Call(AnyCall):
 
     @property
     def taken(self) -> Sequence[Tensor | None]:
-        """What the file says of the inputs."""
+        """Facts of the file about the inputs."""
         return self.attrs.get("taken", ())
 
     @property
     def given(self) -> Sequence[Tensor]:
-        """What the file says of the outputs."""
+        """Facts of the file about the outputs."""
         return self.attrs.get("given", ())
 
     def quantization(self, i: int) -> Quantization | None:
@@ -159,14 +159,14 @@ class Call(AnyCall):
         return found if high is None else self.build.Minimum(found, self.like(high, x))
 
     def as_numbers(self, *inputs: OutPort | None) -> OutPort:
-        """What the conversion of real numbers gives, for what LiteRT has no integer kernel."""
+        """Convert by real numbers, where LiteRT has no integer kernel."""
         function = conversion_of(self.kind, False)
         assert function is not None
         found: Any = function(self, *inputs)
         return found if isinstance(found, OutPort) else found[0]
 
     def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
-        """What the conversion of TensorFlow's operation gives, for attributes by TensorFlow's names."""
+        """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
         function = tf_conversion(kind)
         if function is None:
             raise UnsupportedError(f"{self.kind}: there is no conversion for it")
@@ -174,7 +174,7 @@ class Call(AnyCall):
         return function(TfCall(*made, self.node, self.inputs), *inputs)
 
 
-def _numbers(function: C) -> C:
+def _numbers(function: C, activates: bool) -> C:
     """A conversion of real numbers for tensors that may be quantised."""
 
     @wraps(function)
@@ -186,7 +186,7 @@ def _numbers(function: C) -> C:
         parts = list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
         for i, part in enumerate(parts):
             if isinstance(part, OutPort) and i < len(node.given):
-                part = node.activated(part) if not i else part
+                part = node.activated(part) if not i and activates else part
                 parts[i] = node.stored(part, node.output_quantization(i), node.output_type(i))
         return tuple(parts)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from aot.ir.types import Array
-from runtime.errors import BudgetError, CorruptError
+from runtime.errors import AotError, BudgetError, CorruptError
 
 MOST_READ = 1 << 22  # elements and tables; large networks have some 100 000
 BROKEN = (struct.error, ValueError, TypeError, IndexError, OverflowError, AttributeError)
@@ -32,6 +32,8 @@ def corrupt(file: str, what: str) -> Generator[None]:
     """CorruptError for what the generated classes raise on offsets that point outside of the file."""
     try:
         yield
+    except AotError:  # some are ValueErrors
+        raise
     except BROKEN as error:
         raise CorruptError(f"{file}: {what} is damaged: {error}") from error
 

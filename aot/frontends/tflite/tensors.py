@@ -37,7 +37,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """What a file says of a tensor; `shape` has -1 for sizes that vary."""
+    """Facts of a tensor of a file; `shape` has -1 for sizes that vary."""
 
     name: str
     type: str

@@ -16,6 +16,35 @@ from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
 
 
+@op()
+class FixedPointProduct(Elementwise):
+    """round_half_away(floor((x m + 2^30) / 2^31) / 2^right), the requantisation of TensorFlow Lite.
+
+    Inputs are i32: x, a factor m of 31 bits, a shift `right` of 0 to 31. Internal: not in IR files.
+    """
+
+    elements = Elements.NUMBER
+
+    def infer(self, x: Operand, m: Operand, right: Operand) -> TensorType:
+        for operand in (x, m, right):
+            if operand.dtype is not DType.I32:
+                raise ShapeError(f"FixedPointProduct: inputs are i32, got {operand.type}")
+        return super().infer(x, m, right)
+
+    def scalar(self, x: Expr, m: Expr, right: Expr) -> Expr:
+        return prim("fixed_product", x, m, right)
+
+    def reference(self, x: Array, m: Array, right: Array) -> Array:
+        return self.rounded(x, m, right)
+
+    @staticmethod
+    def rounded(x: Array, m: Array, right: Array) -> Array:
+        """The result in i32."""
+        high = (x.astype(np.int64) * m + (1 << 30)) >> 31
+        half = (np.int64(1) << right.astype(np.int64)) >> 1
+        return ((high + half - ((high < 0) & (right > 0))) >> right).astype(np.int32)
+
+
 @op("opset1")
 class FakeQuantize(ComputeOp):
     """round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol; ol below, oh above the input range.

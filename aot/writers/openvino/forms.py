@@ -11,6 +11,7 @@ from aot.ir.op import DecomposedOp, definition_of
 from aot.opset.control.demands import Within
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
 from aot.opset.elementwise.conversion import Rounded
+from aot.opset.elementwise.quantization import FixedPointProduct
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
@@ -56,7 +57,18 @@ def drop_mapping(node: Node, op: Broadcast, build: Builder) -> Replacement:
     return build(op, *node.sources()[:2]) if has_axes and op.mode is not BroadcastMode.EXPLICIT else None
 
 
-RULES = (give_form, drop_check, drop_rounding, drop_mapping)
+@rule(FixedPointProduct)
+def write_product_out(node: Node, op: FixedPointProduct, build: Builder) -> Replacement:
+    """FixedPointProduct(x, m, right) -> products, sums and shifts in i64"""
+    x, m, right = (build.Convert(node.source(i), destination_type=DType.I64) for i in range(3))
+    high = build.BitwiseRightShift(build.Add(build.Multiply(x, m), 1 << 30), 31)
+    half = build.BitwiseRightShift(build.BitwiseLeftShift(build.const(1, DType.I64), right), 1)
+    below = build.Multiply(build.BitwiseRightShift(high, 63), build.Minimum(right, 1))
+    found = build.BitwiseRightShift(build.Add(build.Add(high, half), below), right)
+    return build.Convert(found, destination_type=DType.I32)
+
+
+RULES = (give_form, drop_check, drop_rounding, drop_mapping, write_product_out)
 give_forms = RuleSet("give_forms", RULES, phase="front", required=True)
 
 

@@ -209,6 +209,17 @@ def _not(f: Function, t: DType, a: Value) -> Value:
     return f.binary("xor", a, same(a, 1 if t is DType.BOOL else -1))
 
 
+def _fixed_product(f: Function, t: DType, x: Value, m: Value, right: Value) -> Value:
+    """Emit round_half_away(floor((x m + 2^30) / 2^31) / 2^right) of i32; the product alone is wider."""
+    del t
+    wide = f.binary("mul", f.cast("sext", x, "i64"), f.cast("sext", m, "i64"))
+    high = f.cast("trunc", f.binary("ashr", f.binary("add", wide, same(wide, 1 << 30)), same(wide, 31)), "i32")
+    half = f.binary("lshr", f.binary("shl", same(right, 1), right), same(right, 1))
+    shifts = f.binary("ashr", f.binary("sub", same(right, 0), right), same(right, 31))  # -1, or 0 for no shift
+    below = f.binary("and", f.binary("ashr", high, same(high, 31)), shifts)
+    return f.binary("ashr", f.binary("add", f.binary("add", high, half), below), right)
+
+
 SCALAR: dict[str, Emit] = {
     "add": _arithmetic("fadd", "add"),
     "sub": _arithmetic("fsub", "sub"),
@@ -240,4 +251,5 @@ SCALAR: dict[str, Emit] = {
     "exact_sub": _exact("fsub"),
     "exact_mul": _exact("fmul"),
     "exact_fma": _exact_fma,
+    "fixed_product": _fixed_product,
 }

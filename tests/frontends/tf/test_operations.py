@@ -74,7 +74,7 @@ def compiled(path: Path, sizes: str, folder: Path) -> list[str]:
     graphs, cases, data = contents(path)
     file = folder / f"{path.stem}.pb"
     file.write_bytes(graphs[f"{sizes}.pb"])
-    model = aot.compile_model(file, threads=1)
+    model = aot.compile_model(file, threads=1, max_seconds=600)  # a busy machine
     fed = inputs(cases[sizes], data)
     return problems(cases[sizes], dict(model([fed[t.name] for t in model.inputs])), data)
 

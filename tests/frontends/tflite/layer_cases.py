@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from flatbuffers import flexbuffers
 
 from tests.frontends.tflite.case import c, case, f
 
@@ -197,3 +198,21 @@ case(
     c(0.0, np.float32),
     outputs=["i32", "f32", "i32"],
 )
+
+# ---- detections
+
+facts = {
+    "max_detections": 5, "max_classes_per_detection": 1, "nms_score_threshold": 0.1, "nms_iou_threshold": 0.5,
+    "num_classes": 3, "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0, "detections_per_class": 4,
+}  # fmt: skip
+anchors = c(np.concatenate([f(12, 2, low=0.2, high=0.8), f(12, 2, low=0.2, high=0.4)], 1), np.float32)
+for regular in (False, True):
+    case(
+        f"detection_{regular}",
+        "CUSTOM.TFLite_Detection_PostProcess",
+        f(1, 12, 4),
+        f(1, 12, 4, low=0.0, high=1.0),
+        anchors,
+        outputs=["f32"] * 4,
+        custom=bytes(flexbuffers.Dumps({**facts, "use_regular_nms": regular})),
+    )

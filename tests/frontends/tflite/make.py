@@ -16,11 +16,25 @@ from typing import Any
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-from tests.frontends.tflite import array_cases, control_cases, element_cases, layer_cases, quantised_cases
+from tests.frontends.tflite import (
+    array_cases,
+    control_cases,
+    element_cases,
+    layer_cases,
+    quantised_cases,
+    recurrent_cases,
+)
 from tests.frontends.tflite.case import CASES, Case
 from tests.frontends.tflite_models import Net, Op, Tensor, constant, model
 
-FAMILIES = (array_cases, control_cases, element_cases, layer_cases, quantised_cases)  # their import fills the list
+FAMILIES = (
+    array_cases,
+    control_cases,
+    element_cases,
+    layer_cases,
+    quantised_cases,
+    recurrent_cases,
+)  # their import fills the list
 OUT = Path(__file__).with_name("cases.npz")
 
 
@@ -104,6 +118,7 @@ def main() -> None:
         if isinstance(outs, str):
             sys.stdout.write(f"FAILED {case.name}: {outs[:200]}\n")
             continue
+        found[f"{case.name}|runs"] = np.array(case.runs)
         found[f"{case.name}|file"] = np.frombuffer(file, np.uint8)
         found |= {f"{case.name}|x{k}": v for k, v in enumerate(values)}
         found |= {f"{case.name}|y{k}": v for k, v in enumerate(outs)}

@@ -103,7 +103,7 @@ def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
 
 @tflite("STRIDED_SLICE", stored=True)
 def strided_slice(node: Call, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort) -> OutPort:
-    """With `offset`, ends are counted from the begins."""
+    """Slices with steps; ends are counted from the begins where `offset` is set."""
     names = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
     if node.flag("offset"):
         end = node.build.Add(begin, end)

@@ -22,7 +22,7 @@ def resize_nearest(node: Call, x: OutPort, size: OutPort) -> OutPort:
 def suppression_v4(
     node: Call, boxes: OutPort, scores: OutPort, most: OutPort, overlap: OutPort, least: OutPort
 ) -> tuple[OutPort, ...]:
-    """As many places as may be, filled with 0, and their number."""
+    """Places of the boxes kept, filled with 0 up to the limit, and their number."""
     return node.tf("NonMaxSuppressionV4", boxes, scores, most, overlap, least, pad_to_max_output_size=True)
 
 

@@ -47,29 +47,32 @@ def single(x: float) -> float:
 
 
 def scaled(node: Call, x: OutPort, factors: Sequence[float], shape: Sequence[int] = (), count: int = 1) -> OutPort:
-    """`x` in i32 times a factor, or factors whose array has `shape`, as LiteRT rounds it; divided by `count`."""
+    """`x` in i32 or i64 times a factor, or factors whose array has `shape`, as LiteRT rounds it; divided by `count`."""
     pairs = [_divided(*multiplier(f), count) for f in factors]
     m = np.array([p[0] for p in pairs], np.int64)
     left = np.array([max(p[1], 0) for p in pairs], np.int64)
     right = np.array([max(-p[1], 0) for p in pairs], np.int64)
     build = node.build
 
-    def spread(values: Array, dtype: DType) -> OutPort:
+    def spread(values: Array) -> OutPort:
         same = values if (values != values[0]).any() else values[:1]
-        return build.const(same.reshape(shape if same.size > 1 else ()), dtype)
+        return build.const(same.reshape(shape if same.size > 1 else ()), x.type.dtype)
 
-    wide = build.Multiply(node.cast(x, DType.I64), spread(m << left, DType.I64))
-    wide = build.BitwiseRightShift(
-        build.Add(wide, build.const(1 << (BITS - 1), DType.I64)), build.const(BITS, DType.I64)
-    )
-    high = node.cast(wide, DType.I32)
-    if not right.any():
-        return high
-    below = build.BitwiseRightShift(high, build.const(BITS, DType.I32))  # -1 for a negative number
-    if not right.all():
-        below = build.Multiply(below, spread(np.minimum(right, 1), DType.I32))
-    half = build.Add(build.Add(high, below), spread((1 << right) >> 1, DType.I32))
-    return build.BitwiseRightShift(half, spread(right, DType.I32))
+    if x.type.dtype is DType.I64:
+        return _of_wide(node, x, spread(m << left), spread(right))
+
+    if left.any():
+        x = build.Multiply(x, spread(1 << left))
+    return build.FixedPointProduct(x, spread(m), spread(right))
+
+
+def _of_wide(node: Call, x: OutPort, m: OutPort, right: OutPort) -> OutPort:
+    """Sums in i64 by the same formula, in i32."""
+    build = node.build
+    high = build.BitwiseRightShift(build.Add(build.Multiply(x, m), 1 << (BITS - 1)), BITS)
+    half = build.BitwiseRightShift(build.BitwiseLeftShift(build.const(1, DType.I64), right), 1)
+    below = build.Multiply(build.BitwiseRightShift(high, 63), build.Minimum(right, 1))
+    return node.cast(build.BitwiseRightShift(build.Add(build.Add(high, half), below), right), DType.I32)
 
 
 def limits(dtype: DType) -> tuple[int, int]:

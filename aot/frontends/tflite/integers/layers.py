@@ -29,6 +29,7 @@ from runtime.abi import DType
 from runtime.errors import ModelError
 
 MOST_TAPS = 1 << 8  # products of 16 and 8 bits whose sum, with a bias, fits 32 bits for certain
+MOST_EXACT = 1 << 8  # products of 8 bits whose sum is below 2^24: exact in f32, whose products are faster than of i32
 REDUCED = 15  # bits of the factor for data of 16 bits
 
 
@@ -66,11 +67,13 @@ def _is_plain(node: Call, x: OutPort, w: OutPort, i: int = 0) -> bool:
 
 
 def _operands(node: Call, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[OutPort, OutPort]:
-    """Data and weights without their zero points; in i64 if sums of so many products of 16 and 8 bits may need it."""
+    """Data and weights without their zero points; in i64 if sums of so many products may need it."""
     plain, weights = shifted(node, x, of_input(node, 0)), shifted(node, w, of_input(node, 1))
     count = prod(n for n in taps if isinstance(n, int))
     if x.type.dtype is DType.I16 and count >= MOST_TAPS:
         plain, weights = node.cast(plain, DType.I64), node.cast(weights, DType.I64)
+    elif node.kind == "DEPTHWISE_CONV_2D" and x.type.dtype is not DType.I16 and count < MOST_EXACT:
+        plain, weights = node.cast(plain, DType.F32), node.cast(weights, DType.F32)
     return plain, weights
 
 
@@ -78,7 +81,7 @@ def _summed(node: Call, x: OutPort, w: OutPort, bias: OutPort | None, run: Calla
     narrow = x.type.dtype is not DType.I16
     taps = w.shape[1:-1] if node.kind == "DEPTHWISE_CONV_2D" else w.shape[1:]
     total = run(node, *_operands(node, x, w, taps))
-    total = total if narrow else node.cast(total, DType.I64)
+    total = node.cast(total, DType.I32 if narrow else DType.I64)
     found = factors(node, 0, 1)
     channels = [len(found), *[1] * (total.type.rank - 2)]
     return last_channels(node, requantised(node, with_bias(node, total, bias), found, channels, narrow))

@@ -16,7 +16,7 @@ PLANE, SPACE = ("h", "w"), ("d", "h", "w")
 
 
 def padding(node: Call) -> AutoPad:
-    """How windows are padded."""
+    """Return the padding of windows."""
     kind = node.integer("padding", 0)
     node.refuse(kind not in PADDING, f"padding {kind} is not supported")
     return PADDING[kind]

@@ -1,0 +1,76 @@
+"""The operations of TensorFlow Lite that can be read, as a page: docs/use/tflite-ops.md is made from it.
+
+python -m aot.frontends.tflite.table > docs/use/tflite-ops.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from importlib import import_module
+
+from aot.frontends.tflite.convert import load_conversions
+from aot.frontends.tflite.importer import RULES
+from aot.frontends.tflite.registry import CONVERSIONS, EXACT
+from aot.frontends.tflite.schema import enumeration, names_of
+
+TITLE = """# Operations of TensorFlow Lite
+
+The operations of TensorFlow Lite that can be read; made by `python -m aot.frontends.tflite.table`. [The
+page](tflite.md) of the format says what holds for quantised tensors.
+"""
+
+
+def families() -> dict[str, list[str]]:
+    """The operations that have a conversion, by what the module of the conversion says that it has."""
+    load_conversions()
+    import_module("aot.frontends.tflite.reader")  # it has the rules registered
+    found = defaultdict[str, list[str]](list)
+    for kind, conversion in {**CONVERSIONS, **RULES}.items():
+        if kind in RULES and kind in CONVERSIONS and conversion is RULES[kind]:
+            conversion = CONVERSIONS[kind]
+        module = import_module(conversion.__module__)
+        found[(module.__doc__ or "").strip().partition("\n")[0].rstrip(".:")].append(kind)
+    return found
+
+
+def builtins() -> set[str]:
+    """All operations of the schema, but those that stand for others."""
+    return set(names_of(enumeration("BuiltinOperator")).values()) - {"CUSTOM", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
+
+
+def _row(what: str, kinds: Iterable[str]) -> str:
+    return f"| {what} | {' '.join(f'`{k}`' for k in sorted(kinds))} |"
+
+
+def markdown() -> str:
+    """The page."""
+    rows = [_row(what, kinds) for what, kinds in sorted(families().items())]
+    read = {k for kinds in families().values() for k in kinds}
+    known = builtins()
+    lines = [
+        TITLE,
+        f"{len(read & known)} of {len(known)} operations of the schema, and {len(read - known)} custom ones.",
+        "",
+        "| family | operations |",
+        "|--|--|",
+        *rows,
+        "",
+        "## Quantised",
+        "",
+        "Bit for bit what LiteRT's reference kernels give, where all tensors have 8 bits; convolutions,",
+        "FULLY_CONNECTED and QUANTIZE also where they have 16:",
+        "",
+        " ".join(f"`{k}`" for k in sorted(EXACT)),
+        "",
+        "## Refused",
+        "",
+        " ".join(f"`{k}`" for k in sorted(known - read)),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

@@ -1,0 +1,18 @@
+"""The page of TensorFlow Lite's operations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aot.frontends.tflite.table import builtins, families, markdown
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_page_of_operations_is_up_to_date() -> None:
+    """`python -m aot.frontends.tflite.table > docs/use/tflite-ops.md` makes it."""
+    assert (ROOT / "docs" / "use" / "tflite-ops.md").read_text() == markdown()
+
+
+def test_most_builtins_are_read() -> None:
+    assert len({k for kinds in families().values() for k in kinds} & builtins()) >= 130
