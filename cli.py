@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -22,6 +21,7 @@ import numpy as np
 import typer
 
 import aot
+from aot import arguments as arg
 from aot import signature
 from aot.command import guarded, is_supervised, supervised
 from aot.compilation import trial
@@ -52,70 +52,6 @@ P = ParamSpec("P")
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-class Emit(StrEnum):
-    SO, OBJ = "so", "obj"
-
-
-class CacheAction(StrEnum):
-    LS, VERIFY, GC = "ls", "verify", "gc"
-
-
-class Weights(StrEnum):
-    EMBEDDED, EXTERNAL = "embedded", "external"
-
-
-Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, ONNX, or TensorFlow")]
-Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
-Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
-Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-amx; several: x86-64-v2,v3")]
-Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
-Mean = Annotated[
-    str | None,
-    typer.Option("--mean", "--mean_values", "--mean-values", metavar="INPUT[1,2,3]", help="Subtract from channels"),
-]
-Scale = Annotated[
-    str | None,
-    typer.Option("--scale", "--scale_values", "--scale-values", metavar="INPUT[1,2,3]", help="Divide channels by"),
-]
-Reverse = Annotated[
-    bool,
-    typer.Option(
-        "--reverse-channels", "--reverse_input_channels", "--reverse-input-channels", help="Images come as BGR for RGB"
-    ),
-]
-ReverseOf = Annotated[str | None, typer.Option(metavar="INPUT,...", help="Inputs whose channels come reversed")]
-Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
-Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
-Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
-Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
-CutAt = Annotated[str | None, typer.Option(metavar="INPUT:OUTPUT", help="Only what lies between tensors: a,b:c")]
-Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signature of a SavedModel")]
-Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
-SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
-PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
-Precision = Annotated[str, typer.Option(metavar="f32|bf16[,LAYER=f32]", help="Type in which layers compute")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
-Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
-Config = Annotated[
-    str | None,
-    typer.Option(
-        "--transformations-config", "--transformations_config", metavar="F.json,...", help="Attributes for extensions"
-    ),
-]
-Enable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions on")]
-Disable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions off")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
-Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
-Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph, or steps, after a pass")]
-Memory = Annotated[str | None, typer.Option(metavar="2GB", help="Most memory to compile with; default: by the model")]
-Seconds = Annotated[float | None, typer.Option(min=0.01, help="Most time to compile; default: by the model")]
-Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
-Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N lowering passes")]
-Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
-
-
 def command(run: Callable[P, None]) -> Callable[P, None]:
     """Register a command."""
     return app.command()(guarded(run, typer.Exit))
@@ -123,49 +59,53 @@ def command(run: Callable[P, None]) -> Callable[P, None]:
 
 @command
 def compile(
-    model: Model,
-    output: Output = None,
-    target: Target = "native",
-    layout: Layout = None,
-    mean: Mean = None,
-    scale: Scale = None,
-    reverse_channels: Reverse = False,
-    reverse_channels_of: ReverseOf = None,
-    shape: Shapes = None,
-    dim: Dims = None,
-    value: Values = None,
-    feed: Feeds = None,
-    specialise: Specialise = None,
-    cut: CutAt = None,
-    signature: Signature = None,
-    extensions: Extensions = None,
-    transformations_config: Config = None,
-    enable_transforms: Enable = None,
-    disable_transforms: Disable = None,
+    model: arg.Model,
+    output: arg.Output = None,
+    target: arg.Target = "native",
+    layout: arg.Layout = None,
+    mean: arg.Mean = None,
+    scale: arg.Scale = None,
+    reverse_channels: arg.Reverse = False,
+    reverse_channels_of: arg.ReverseOf = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    feed: arg.Feeds = None,
+    specialise: arg.Specialise = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    transformations_config: arg.Config = None,
+    enable_transforms: arg.Enable = None,
+    disable_transforms: arg.Disable = None,
     save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
-    print_after: Passes = None,
+    print_after: arg.Passes = None,
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
     stop_after: Annotated[Stage | None, typer.Option(help="Print a stage instead of compiling to the end")] = None,
-    stop_after_rewrite: Rewrites = None,
-    stop_after_lowering: Lowerings = None,
+    stop_after_rewrite: arg.Rewrites = None,
+    stop_after_lowering: arg.Lowerings = None,
     verify: Annotated[bool, typer.Option("--verify", help="Check what each lowering pass leaves")] = False,
-    emit: Annotated[Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")] = None,
+    emit: Annotated[
+        arg.Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")
+    ] = None,
     header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
     name: Annotated[str | None, typer.Option(help="AOT_NAME in the header; default: by the output's file name")] = None,
-    weights: Annotated[Weights, typer.Option(help="In the library, or in MODEL.weights beside it")] = Weights.EMBEDDED,
-    small_weights: SmallWeights = False,
-    plain_products: PlainProducts = False,
-    precision: Precision = "f32",
-    seed: Seed = None,
-    max_memory: Memory = None,
-    max_seconds: Seconds = None,
+    weights: Annotated[
+        arg.Weights, typer.Option(help="In the library, or in MODEL.weights beside it")
+    ] = arg.Weights.EMBEDDED,
+    small_weights: arg.SmallWeights = False,
+    plain_products: arg.PlainProducts = False,
+    precision: arg.Precision = "f32",
+    seed: arg.Seed = None,
+    max_memory: arg.Memory = None,
+    max_seconds: arg.Seconds = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
-    as_json: Json = False,
-    debug: Debug = False,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Compile a model into a shared library, or into an object to link."""
-    out = output if output is not None else Path(model.with_suffix(".o" if emit is Emit.OBJ else ".so").name)
+    out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
     for path in filter(None, (out, header, tune_file)):
         check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
@@ -201,7 +141,7 @@ def compile(
             verify=verify,
             plain_products=plain_products,
             precision=precision,
-            external_weights=weights is Weights.EXTERNAL,
+            external_weights=weights is arg.Weights.EXTERNAL,
             small_weights=small_weights,
             max_memory=bytes_of(max_memory),
             max_seconds=max_seconds,
@@ -213,7 +153,7 @@ def compile(
         if stop_after is not None:
             typer.echo(made.text(stop_after.value))
             return
-        as_object = out.suffix == ".o" if emit is None else emit is Emit.OBJ
+        as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
         if not as_object or len(made.targets) > 1:
             find_linker(made.target.machine)
         write = made.built.write_object if as_object else made.built.write_shared
@@ -237,13 +177,13 @@ def compile(
 def run(
     model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
-    output: Results = None,
-    shape: Shapes = None,
-    dim: Dims = None,
-    threads: Threads = None,
+    output: arg.Results = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    threads: arg.Threads = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
-    as_json: Json = False,
-    debug: Debug = False,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given.
 
@@ -275,14 +215,14 @@ def run(
 def bench(
     model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
     inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
-    shape: Shapes = None,
-    dim: Dims = None,
-    threads: Threads = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    threads: arg.Threads = None,
     per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
     top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
     seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 2.0,
-    as_json: Json = False,
-    debug: Debug = False,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
     loaded = trial.ready(model, threads, shape, dim)
@@ -305,10 +245,10 @@ def bench(
 @command
 def info(
     file: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model")],
-    signature: Signature = None,
-    extensions: Extensions = None,
-    as_json: Json = False,
-    debug: Debug = False,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Say what a compiled model or an IR file holds; nothing of it is run."""
     if is_compiled(file):
@@ -329,34 +269,34 @@ def info(
 
 @command
 def dump(
-    model: Model,
+    model: arg.Model,
     stage: Annotated[Stage, typer.Option(help="Which form of the model")] = Stage.OPTIMIZED,
     kernel: Annotated[str | None, typer.Option(help="Only this kernel, of loops, llvm or asm")] = None,
     after: Annotated[str | None, typer.Option(metavar="PASS", help="Steps after this lowering pass, or define")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Groups with the reasons of schedules")] = False,
-    target: Target = "native",
-    layout: Layout = None,
-    mean: Mean = None,
-    scale: Scale = None,
-    reverse_channels: Reverse = False,
-    reverse_channels_of: ReverseOf = None,
-    shape: Shapes = None,
-    dim: Dims = None,
-    value: Values = None,
-    specialise: Specialise = None,
-    cut: CutAt = None,
-    signature: Signature = None,
-    extensions: Extensions = None,
-    transformations_config: Config = None,
-    enable_transforms: Enable = None,
-    disable_transforms: Disable = None,
-    small_weights: SmallWeights = False,
-    plain_products: PlainProducts = False,
-    precision: Precision = "f32",
-    seed: Seed = None,
-    stop_after_rewrite: Rewrites = None,
-    stop_after_lowering: Lowerings = None,
-    debug: Debug = False,
+    target: arg.Target = "native",
+    layout: arg.Layout = None,
+    mean: arg.Mean = None,
+    scale: arg.Scale = None,
+    reverse_channels: arg.Reverse = False,
+    reverse_channels_of: arg.ReverseOf = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    specialise: arg.Specialise = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    transformations_config: arg.Config = None,
+    enable_transforms: arg.Enable = None,
+    disable_transforms: arg.Disable = None,
+    small_weights: arg.SmallWeights = False,
+    plain_products: arg.PlainProducts = False,
+    precision: arg.Precision = "f32",
+    seed: arg.Seed = None,
+    stop_after_rewrite: arg.Rewrites = None,
+    stop_after_lowering: arg.Lowerings = None,
+    debug: arg.Debug = False,
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
     options = CompileOptions(
@@ -387,17 +327,17 @@ def dump(
 
 @command
 def rewrite(
-    model: Model,
+    model: arg.Model,
     explain: Annotated[str, typer.Option("--explain", metavar="RULE", help="A rule, a set of rules, or a class")],
-    shape: Shapes = None,
-    dim: Dims = None,
-    value: Values = None,
-    cut: CutAt = None,
-    extensions: Extensions = None,
-    transformations_config: Config = None,
-    seed: Seed = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    cut: arg.CutAt = None,
+    extensions: arg.Extensions = None,
+    transformations_config: arg.Config = None,
+    seed: arg.Seed = None,
     limit: Annotated[int, typer.Option(min=1, help="Print at most so many attempts")] = 20,
-    debug: Debug = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Say where a rule rewrites a model, and where it does not: how far it fits, and what stops it."""
     from aot.why_not import attempts
@@ -419,25 +359,25 @@ def rewrite(
 
 @command
 def convert(
-    model: Model,
+    model: arg.Model,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,
-    layout: Layout = None,
-    mean: Mean = None,
-    scale: Scale = None,
-    reverse_channels: Reverse = False,
-    reverse_channels_of: ReverseOf = None,
-    shape: Shapes = None,
-    dim: Dims = None,
-    value: Values = None,
-    cut: CutAt = None,
-    signature: Signature = None,
-    extensions: Extensions = None,
-    seed: Seed = None,
+    layout: arg.Layout = None,
+    mean: arg.Mean = None,
+    scale: arg.Scale = None,
+    reverse_channels: arg.Reverse = False,
+    reverse_channels_of: arg.ReverseOf = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    seed: arg.Seed = None,
     compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
     ir_version: Annotated[int, typer.Option(metavar="10|11", help="Version of the format")] = 11,
-    max_memory: Memory = None,
-    max_seconds: Seconds = None,
-    debug: Debug = False,
+    max_memory: arg.Memory = None,
+    max_seconds: arg.Seconds = None,
+    debug: arg.Debug = False,
 ) -> None:
     """Convert a model to OpenVINO IR: an .xml, and its .bin beside it."""
     from aot.convert import convert_model
@@ -466,18 +406,20 @@ def convert(
 
 @command
 def cache(
-    action: Annotated[CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")],
+    action: Annotated[
+        arg.CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")
+    ],
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="cache_dir of aot.compile_model")],
     max_bytes: Annotated[int | None, typer.Option(min=0, help="gc: keep at most so many, the last used")] = None,
     max_days: Annotated[float | None, typer.Option(min=0, help="gc: keep what was used since")] = None,
-    debug: Debug = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Look after a folder of compiled models."""
     from aot.compilation import cache as compiled
 
-    if action is CacheAction.LS:
+    if action is arg.CacheAction.LS:
         typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))) or "no entries")
-    elif action is CacheAction.GC:
+    elif action is arg.CacheAction.GC:
         for entry in compiled.collect(folder, max_bytes, max_days):
             typer.echo(f"removed {entry.key}, {size_text(entry.bytes)}")
     else:
@@ -489,10 +431,10 @@ def cache(
 
 @command
 def config(
-    model: Model,
+    model: arg.Model,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSON of transformations")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: print it")] = None,
-    debug: Debug = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Add to a configuration file the inputs and outputs that its sub-graphs have in a model."""
     from aot.mo.config.update import updated
@@ -507,21 +449,21 @@ def config(
 
 @command
 def check(
-    model: Model,
-    shape: Shapes = None,
-    dim: Dims = None,
-    value: Values = None,
-    cut: CutAt = None,
-    signature: Signature = None,
-    extensions: Extensions = None,
-    transformations_config: Config = None,
-    enable_transforms: Enable = None,
-    disable_transforms: Disable = None,
-    seed: Seed = None,
-    max_memory: Memory = None,
-    max_seconds: Seconds = None,
-    as_json: Json = False,
-    debug: Debug = False,
+    model: arg.Model,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    transformations_config: arg.Config = None,
+    enable_transforms: arg.Enable = None,
+    disable_transforms: arg.Disable = None,
+    seed: arg.Seed = None,
+    max_memory: arg.Memory = None,
+    max_seconds: arg.Seconds = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
 ) -> None:
     """Say which layers of a model cannot be compiled, and why; nothing is compiled."""
     from aot.check import check as check_model
@@ -556,13 +498,13 @@ def check(
 
 
 @command
-def sign(library: Library, key: Key, debug: Debug = False) -> None:
+def sign(library: arg.Library, key: arg.Key, debug: arg.Debug = False) -> None:
     """Sign a compiled model with a private key: writes LIBRARY.sig."""
     typer.echo(signature.sign(library, key))
 
 
 @command
-def verify(library: Library, key: Key, debug: Debug = False) -> None:
+def verify(library: arg.Library, key: arg.Key, debug: arg.Debug = False) -> None:
     """Check with a public key that a compiled model is as its owner signed it; nothing of it is run."""
     signature.verify(library, key)
     typer.echo(f"{library}: whole, and signed with {key}")
@@ -570,9 +512,9 @@ def verify(library: Library, key: Key, debug: Debug = False) -> None:
 
 @command
 def ops(
-    as_json: Json = False,
+    as_json: arg.Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/ops.md")] = False,
-    debug: Debug = False,
+    debug: arg.Debug = False,
 ) -> None:
     """List the operations that can be compiled: type, operation sets, form, element types, front ends, meaning."""
     from aot import table

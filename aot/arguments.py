@@ -1,0 +1,73 @@
+"""Arguments and options that commands share, as types for typer."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Emit(StrEnum):
+    SO, OBJ = "so", "obj"
+
+
+class CacheAction(StrEnum):
+    LS, VERIFY, GC = "ls", "verify", "gc"
+
+
+class Weights(StrEnum):
+    EMBEDDED, EXTERNAL = "embedded", "external"
+
+
+Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, ONNX, TensorFlow (Lite)")]
+Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
+Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
+Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-amx; several: x86-64-v2,v3")]
+Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
+Mean = Annotated[
+    str | None,
+    typer.Option("--mean", "--mean_values", "--mean-values", metavar="INPUT[1,2,3]", help="Subtract from channels"),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option("--scale", "--scale_values", "--scale-values", metavar="INPUT[1,2,3]", help="Divide channels by"),
+]
+Reverse = Annotated[
+    bool,
+    typer.Option(
+        "--reverse-channels", "--reverse_input_channels", "--reverse-input-channels", help="Images come as BGR for RGB"
+    ),
+]
+ReverseOf = Annotated[str | None, typer.Option(metavar="INPUT,...", help="Inputs whose channels come reversed")]
+Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
+Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
+Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
+Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
+CutAt = Annotated[str | None, typer.Option(metavar="INPUT:OUTPUT", help="Only what lies between tensors: a,b:c")]
+Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signature of a SavedModel")]
+Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
+SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
+PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
+Precision = Annotated[str, typer.Option(metavar="f32|bf16[,LAYER=f32]", help="Type in which layers compute")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
+Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--transformations-config", "--transformations_config", metavar="F.json,...", help="Attributes for extensions"
+    ),
+]
+Enable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions on")]
+Disable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions off")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
+Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
+Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph, or steps, after a pass")]
+Memory = Annotated[str | None, typer.Option(metavar="2GB", help="Most memory to compile with; default: by the model")]
+Seconds = Annotated[float | None, typer.Option(min=0.01, help="Most time to compile; default: by the model")]
+Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
+Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N lowering passes")]
+Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
