@@ -332,3 +332,31 @@ def test_tables_and_folded_values_are_estimated() -> None:
 
 def _f32(*shape: int) -> TensorType:
     return TensorType(DType.F32, shape)
+
+
+TRACED = """
+import sys, threading, time
+from contextlib import suppress
+from aot.compilation import budget
+
+class Exceeded:
+    def excess(self, elapsed):
+        return "too much"
+
+watch = budget._Watch(Exceeded(), threading.get_ident())
+with suppress(budget._Over):
+    time.sleep(2)
+watch.stop()
+
+def traced():
+    return 1
+
+sys.settrace(lambda *event: None)
+traced()
+sys.settrace(None)
+"""
+
+
+def test_functions_can_be_traced_after_an_excess() -> None:
+    """CPython 3.11 repeats the first instruction of a traced function while it asks for a dropped exception."""
+    subprocess.run([sys.executable, "-c", TRACED], check=True, cwd=ROOT, timeout=60)

@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property, wraps
 from pathlib import Path
 from traceback import walk_tb
@@ -151,12 +152,14 @@ class _Watch:
         return time.monotonic() - self._begin
 
     def stop(self) -> None:
-        """An exception that is on its way to the thread does not arrive any more. May be called again."""
+        """Let no exception arrive at the thread any more. May be called again."""
         with self._lock:
             self._ended.set()
             if self._raised:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
+                _set_exception(self._thread, None)
         self._watcher.join()
+        if self._raised and threading.get_ident() == self._thread:
+            _receive()
 
     def _run(self) -> None:
         while not self._ended.wait(INTERVAL):
@@ -166,8 +169,24 @@ class _Watch:
                 due = not self._raised or self.elapsed - self._raised > AGAIN
                 if over and due and not self._ended.is_set() and not _is_finalizing(self._thread):
                     self._raised = self.elapsed
-                    raised = ctypes.py_object(_Over)
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), raised)
+                    _set_exception(self._thread, _Over)
+
+
+def _set_exception(thread: int, error: type[BaseException] | None) -> None:
+    """Make an exception arrive at a thread soon; None takes back one that has not arrived."""
+    raised = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+
+
+def _receive() -> None:
+    """Let an exception arrive here: the interpreter keeps asking for one that was taken back.
+
+    While it asks, every call is slower, and CPython 3.11 repeats the first instruction of a traced function for ever.
+    """
+    with suppress(_Over):
+        _set_exception(threading.get_ident(), _Over)
+        while True:
+            pass
 
 
 def _is_finalizing(thread: int) -> bool:
