@@ -37,6 +37,8 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"layouts": {"x": "nhwc"}}, {"layouts": (("x", "NHWC"),)}),
     ({"specialise": {"n": (1, 8), "m": 4}}, {"specialise": (("n", (1, 8)), ("m", (4,)))}),
     ({"feeds": ["scale"]}, {"feeds": ("scale",)}),
+    ({"mean": {"x": 2, "y": (1, 2)}}, {"mean": (("x", (2.0,)), ("y", (1.0, 2.0)))}),
+    ({"scale": {"x": [2.0]}, "reverse_channels": ["x"]}, {"scale": (("x", (2.0,)),), "reverse_channels": ("x",)}),
     ({"max_memory": "2GB", "max_seconds": 3}, {"max_memory": 2_000_000_000, "max_seconds": 3}),
     ({"tune": 1, "tune_file": "m.json"}, {"tune": 1, "tune_file": Path("m.json")}),
     ({"extensions": Path("mine"), "seed": 3}, {"extensions": Path("mine"), "seed": 3}),

@@ -23,7 +23,7 @@ from aot.passes.pattern import PatternRule, layer_of
 from aot.passes.rewrite import Replacement, Rule, RuleSet
 from runtime.errors import AotError
 
-LONGEST = 60  # characters of a value in a report
+MAX_VALUE_CHARACTERS = 60  # characters of a value in a report
 CHAIN = 4  # names whose values are told
 ARGUMENTS = ("node", "op", "build")  # of every rule
 
@@ -200,7 +200,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, Node):
         return f"{value.type} {layer_of(value)!r}"
     text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 2] + ".."
+    return text if len(text) <= MAX_VALUE_CHARACTERS else text[: MAX_VALUE_CHARACTERS - 2] + ".."
 
 
 @cache

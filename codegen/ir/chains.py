@@ -16,13 +16,13 @@ from codegen.ir.access import coefficient, offset
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import CHAINS, Const, Expr, Load, Prim, Reduce, Var
 
-LONGEST = 32  # terms of a block at most: those of one instruction
-SHORTEST = 16  # with fewer, half of a tile register would be empty
+MAX_BLOCK_TERMS = 32  # terms of a block at most: those of one instruction
+MIN_BLOCK_TERMS = 16  # with fewer, half of a tile register would be empty
 
 
 def block_terms(n: int) -> int:
-    """Return the terms of a block of a sum of `n`: the greatest even divisor up to `LONGEST`; 0 if it is too short."""
-    best = next((t for t in range(LONGEST, SHORTEST - 1, -2) if n % t == 0), 0)
+    """Return the terms of a block of a sum of `n`: the greatest even divisor within bounds; 0 if there is none."""
+    best = next((t for t in range(MAX_BLOCK_TERMS, MIN_BLOCK_TERMS - 1, -2) if n % t == 0), 0)
     return best if n > 0 else 0
 
 

@@ -64,6 +64,9 @@ def external(folder: Path) -> Path:
 def test_what_is_no_file_is_refused(tmp_path: Path, reader: str, kind: str) -> None:
     path = tmp_path / "x.npy"
     {"a FIFO": os.mkfifo, "a device": lambda p: p.symlink_to("/dev/zero"), "a folder": Path.mkdir}[kind](path)
+    if kind == "a folder" and reader == "cache":  # SavedModels are folders, and so have keys
+        assert READERS[reader](path)
+        return
     folder = kind == "a folder" and reader in ("model", "compile")  # which say what kind of folder it is
     error = UnsupportedError if folder else UsageError
     with pytest.raises(error, match=kind if reader != "value" else "INPUT=VALUE"):

@@ -128,6 +128,14 @@ def test_waiting_for_a_queue_in_all_of_its_callbacks_is_an_error(chain_so: Path,
     queue.wait_all()
 
 
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where a shell has started the tests with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Adds 1 `trips` times, as long as `going`; both are inputs."""

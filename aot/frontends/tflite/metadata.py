@@ -13,7 +13,7 @@ from aot.frontends.tflite.nets import Nets
 
 MOST_FILES = 100  # of the archive that are named
 MOST_BYTES = 1 << 20  # of a file whose lines are counted
-LONGEST = 500  # characters of a text
+MAX_TEXT = 500  # characters of a text
 
 
 def described(nets: Nets) -> dict[str, str]:
@@ -21,13 +21,13 @@ def described(nets: Nets) -> dict[str, str]:
     found: dict[str, str] = {}
     description = nets.model.text("Description")
     if description:
-        found["description"] = description[:LONGEST]
+        found["description"] = description[:MAX_TEXT]
     names = [entry.text("Name") for entry in nets.model.tables("Metadata")]
     if names:
-        found["metadata"] = ", ".join(names[:MOST_FILES])[:LONGEST]
+        found["metadata"] = ", ".join(names[:MOST_FILES])[:MAX_TEXT]
     files = packed_files(nets.data)
     if files:
-        found["files"] = ", ".join(files)[:LONGEST]
+        found["files"] = ", ".join(files)[:MAX_TEXT]
     return found
 
 

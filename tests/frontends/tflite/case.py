@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.frontends.tflite_models import Tensor, constant
+from tests.frontends.tflite.models import Tensor, constant
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.frontends.tflite.case import c, f, network
-from tests.frontends.tflite_models import Net, Op, Tensor, model
+from tests.frontends.tflite.models import Net, Op, Tensor, model
 
 # ---- control flow and variables
 

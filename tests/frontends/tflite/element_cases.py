@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.frontends.tflite.case import b, c, case, f, i
-from tests.frontends.tflite_models import Tensor
+from tests.frontends.tflite.models import Tensor
 
 # ---- element by element
 

@@ -25,7 +25,7 @@ from tests.frontends.tflite import (
     recurrent_cases,
 )
 from tests.frontends.tflite.case import CASES, Case
-from tests.frontends.tflite_models import Net, Op, Tensor, constant, model
+from tests.frontends.tflite.models import Net, Op, Tensor, constant, model
 
 FAMILIES = (
     array_cases,

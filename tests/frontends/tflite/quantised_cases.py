@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.frontends.tflite.case import c, case, i, rng
-from tests.frontends.tflite_models import Tensor
+from tests.frontends.tflite.models import Tensor
 
 TYPES = {"i8": np.int8, "u8": np.uint8, "i16": np.int16}
 ZERO = {"i8": -7, "u8": 121, "i16": 0}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.frontends.tflite.case import c, case, f
-from tests.frontends.tflite_models import Tensor
+from tests.frontends.tflite.models import Tensor
 
 BATCH, INPUTS, HIDDEN, TIME = 2, 3, 4, 5
 

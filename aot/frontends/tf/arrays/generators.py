@@ -65,7 +65,7 @@ def random_uniform_int(node: Call, shape: OutPort, low: OutPort, high: OutPort) 
     return node.build.RandomUniform(shape, low, high, output_type=dtype, global_seed=first, op_seed=second)
 
 
-LEAST = 1e-7  # uniform numbers below count as this before a logarithm, as in TensorFlow
+MIN_UNIFORM = 1e-7  # uniform numbers below count as this before a logarithm, as in TensorFlow
 
 
 def _normal(node: Call, shape: OutPort) -> OutPort:
@@ -76,7 +76,7 @@ def _normal(node: Call, shape: OutPort) -> OutPort:
     pairs = build.Divide(build.Add(count, 1), 2)
     drawn = _uniform(node, build.Concat(pairs, node.list([2]), axis=0), DType.F32, 0.0, 1.0)
     u, v = build.Split(drawn, node.scalar(1), num_splits=2, outputs=2).node.out_ports().values()
-    size = build.Sqrt(build.Multiply(build.Log(build.Maximum(u, LEAST)), -2.0))
+    size = build.Sqrt(build.Multiply(build.Log(build.Maximum(u, MIN_UNIFORM)), -2.0))
     angle = build.Multiply(v, 2 * math.pi)
     both = build.Concat(build.Multiply(size, build.Sin(angle)), build.Multiply(size, build.Cos(angle)), axis=1)
     flat = build.Slice(build.Reshape(both, node.list([-1])), node.list([0]), count, one, node.list([0]))

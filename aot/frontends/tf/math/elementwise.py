@@ -63,7 +63,7 @@ SAME_TWO = {
     "SquaredDifference": "SquaredDifference",
 }
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017
-SMALL = 0.5  # below, log(1 + x) and exp(x) - 1 are computed without the sum, which would round x
+SERIES_BOUND = 0.5  # below, log(1 + x) and exp(x) - 1 are computed without the sum, which would round x
 
 
 @tf(*SAME)
@@ -127,7 +127,7 @@ def log1p(node: Call, x: OutPort) -> OutPort:
     """2 atanh(x / (2 + x)) near 0, else log(1 + x)."""
     build = node.build
     near = build.Multiply(build.Atanh(build.Divide(x, build.Add(x, 2.0))), 2.0)
-    return build.Select(build.Less(build.Abs(x), SMALL), near, build.Log(build.Add(x, 1.0)))
+    return build.Select(build.Less(build.Abs(x), SERIES_BOUND), near, build.Log(build.Add(x, 1.0)))
 
 
 @tf("Expm1")
@@ -136,7 +136,7 @@ def expm1(node: Call, x: OutPort) -> OutPort:
     build = node.build
     half = build.Tanh(build.Multiply(x, 0.5))
     near = build.Divide(build.Add(half, half), build.Subtract(node.like(1, x), half))
-    return build.Select(build.Less(build.Abs(x), SMALL), near, build.Subtract(build.Exp(x), 1.0))
+    return build.Select(build.Less(build.Abs(x), SERIES_BOUND), near, build.Subtract(build.Exp(x), 1.0))
 
 
 # Press et al., Numerical Recipes: log(erfc(z) exp(z^2) / t) as a polynomial of t = 1 / (1 + z / 2); 1.2e-7 relative
@@ -163,7 +163,7 @@ def erfc(node: Call, x: OutPort) -> OutPort:
     for factor in reversed(ERFC[:-1]):
         total = build.Add(build.Multiply(total, t), factor)
     far = build.Multiply(t, build.Exp(build.Subtract(total, build.Multiply(z, z))))
-    return build.Select(build.Greater(x, SMALL), far, build.Subtract(node.like(1, x), build.Erf(x)))
+    return build.Select(build.Greater(x, SERIES_BOUND), far, build.Subtract(node.like(1, x), build.Erf(x)))
 
 
 @tf("Ndtri")

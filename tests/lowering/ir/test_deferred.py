@@ -81,7 +81,7 @@ def test_numbers_by_form_are_those_by_value(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(aot.ir.deferred, "LEAST_ELEMENTS", 1)
-        patch.setattr(aot.ir.inference, "FOLD_LIMIT", 64)
+        patch.setattr(aot.ir.inference, "MAX_FOLD_ELEMENTS", 64)
         graph = graph_of(make, (1,))
         fold_constants(graph)
         (constant,) = held(graph)

@@ -15,8 +15,8 @@ import aot
 from aot.frontends import read_model
 from aot.frontends.unsupported import UnconvertedError
 from runtime.errors import AotError, CorruptError, UsageError
-from tests.frontends.onnx_models import converted, run
-from tests.frontends.tflite_models import Net, Op, Tensor, constant, model
+from tests.frontends.onnx.models import converted, run
+from tests.frontends.tflite.models import Net, Op, Tensor, constant, model
 
 ADD = [Op("ADD", [0, 1], [2], "Add")]
 

@@ -11,7 +11,7 @@ import pytest
 import aot
 from aot.frontends.tflite.convert import load_conversions
 from aot.frontends.tflite.registry import CONVERSIONS, EXACT
-from tests.frontends.onnx_models import run
+from tests.frontends.onnx.models import run
 from tests.frontends.tflite import stored_cases
 
 CLOSE = 3e-6  # of the largest number of an output

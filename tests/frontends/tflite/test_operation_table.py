@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aot.frontends.tflite.table import builtins, families, markdown
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_page_of_operations_is_up_to_date() -> None:

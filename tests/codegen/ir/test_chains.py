@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from codegen.ir.chains import LONGEST, SHORTEST, block_terms, is_contiguous
+from codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous
 from codegen.ir.definition import Definition
 from codegen.ir.loops import CHAINS, Buffer, Expr, Reduce, Size, Var, cast, dense, prim
 from codegen.ir.printer import kernel_text
@@ -77,7 +77,7 @@ def product(rows: Size, terms: int, columns: int, out: DType = DType.F32) -> tup
 )
 def test_blocks_are_equal_and_even(terms: int, block: int) -> None:
     assert block_terms(terms) == block
-    assert block == 0 or (SHORTEST <= block <= LONGEST and terms % block == 0 and block % 2 == 0)
+    assert block == 0 or (MIN_BLOCK_TERMS <= block <= MAX_BLOCK_TERMS and terms % block == 0 and block % 2 == 0)
 
 
 @on_targets
