@@ -346,7 +346,10 @@ class Exceeded:
 watch = budget._Watch(Exceeded(), threading.get_ident())
 with suppress(budget._Over):
     time.sleep(2)
+sys.settrace(lambda *event: None)
 watch.stop()
+watch.stop()
+sys.settrace(None)
 
 def traced():
     return 1

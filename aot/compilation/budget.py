@@ -152,14 +152,12 @@ class _Watch:
         return time.monotonic() - self._begin
 
     def stop(self) -> None:
-        """Let no exception arrive at the thread any more. May be called again."""
+        """Let no exception arrive any more at the thread, which calls this. May be called again."""
         with self._lock:
             self._ended.set()
-            if self._raised:
-                _set_exception(self._thread, None)
-        self._watcher.join()
-        if self._raised and threading.get_ident() == self._thread:
+        if self._raised:
             _receive()
+        self._watcher.join()
 
     def _run(self) -> None:
         while not self._ended.wait(INTERVAL):
@@ -169,22 +167,22 @@ class _Watch:
                 due = not self._raised or self.elapsed - self._raised > AGAIN
                 if over and due and not self._ended.is_set() and not _is_finalizing(self._thread):
                     self._raised = self.elapsed
-                    _set_exception(self._thread, _Over)
+                    _raise_in(self._thread)
 
 
-def _set_exception(thread: int, error: type[BaseException] | None) -> None:
-    """Make an exception arrive at a thread soon; None takes back one that has not arrived."""
-    raised = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+def _raise_in(thread: int) -> None:
+    """Make `_Over` arrive at a thread soon."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Over))
 
 
 def _receive() -> None:
-    """Let an exception arrive here: the interpreter keeps asking for one that was taken back.
+    """Let an exception arrive here, in place of one that may be on its way.
 
-    While it asks, every call is slower, and CPython 3.11 repeats the first instruction of a traced function for ever.
+    To take it back would leave the interpreter asking for it: every call would be slower, and CPython 3.11 would repeat
+    the first instruction of a traced function for ever.
     """
     with suppress(_Over):
-        _set_exception(threading.get_ident(), _Over)
+        _raise_in(threading.get_ident())
         while True:
             pass
 

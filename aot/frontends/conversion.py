@@ -319,8 +319,9 @@ class _Work:
             except ModelError as error:
                 sides[-1].error = error
                 found.append([None] * len(region.results))
-        if all(side.error for side in sides):
-            raise sides[0].error or sides[1].error  # type: ignore[misc]
+        errors = [side.error for side in sides if side.error is not None]
+        if len(errors) == len(sides):
+            raise errors[0]
         node.refuse(len(found[0]) != len(found[1]), "its branches have different numbers of outputs")
         call = CallOf(node.node, tuple(node.inputs))
         fork = Fork(self, made, (sides[0], sides[1]), size, call)

@@ -74,7 +74,7 @@ class TfliteMutants:
         return compile_and_run(case)
 
     def smallest(self, case: Case, holds: Callable[[Case], bool]) -> Case:
-        """As many bytes zero as may be, from the end of the tables on."""
+        """Return the case with as many parts set to zero as still fail."""
         data = case.files[FILE]
         parts = [(at, data[at : at + 64]) for at in range(8, len(data), 64)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.lowering.test_shorten import attention, linear
 
 import runtime
 from aot.compilation.driver import stages
@@ -19,7 +20,6 @@ from codegen.target import Target
 from runtime.describe import manifest_text
 from runtime.library import read_manifest
 from runtime.machine import missing_features, refused_tiles
-from tests.lowering.test_shorten import attention, linear
 from tests.passes.check import graph_of, values
 
 AMX = "x86-64-v4-amx"
@@ -51,7 +51,7 @@ def built(target: str, precision: str = "bf16") -> Built | Levels:
 
 
 def answer(path: Path) -> str:
-    """What a process with a small signal stack says of a library."""
+    """Return the output of a process that loads a library and has a signal stack too small for tile registers."""
     found = subprocess.run([sys.executable, "-c", SMALL_STACK, str(path)], capture_output=True, text=True, check=True)
     return found.stdout.strip()
 

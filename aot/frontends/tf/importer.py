@@ -123,9 +123,12 @@ class Importer:
                 attrs["unsupported"] = f"it reads a resource, {value.name!r}, and only variables and tables are known"
             ports.append(self.tensor(value, scope))
         node = scope.graph.add(
-            Foreign("tf", item.kind, tuple(attrs.items())), *ports, name=name, origin=Origin((name,), self.file),
+            Foreign("tf", item.kind, tuple(attrs.items())),
+            *ports,
+            name=name,
+            origin=Origin((name,), self.file),
             outputs=count,
-        )  # fmt: skip
+        )
         return list(node.out_ports().values())
 
     def tensor(self, value: Value, scope: Scope) -> OutPort | None:

@@ -66,7 +66,7 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
 
 def _ours() -> dict[str, Message]:
     pool = descriptor_pool.Default()
-    pool.Add(_file())  # type: ignore[attr-defined]
+    pool.AddSerializedFile(_file().SerializeToString())
     return {n: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"aot.tensorflow.{n}")) for n in _OURS}
 
 

@@ -43,12 +43,12 @@ def array(entry: Entry, data: bytes) -> np.ndarray[Any, Any]:
 
 
 def inputs(cases: list[dict[str, Any]], data: bytes) -> dict[str, np.ndarray[Any, Any]]:
-    """What is fed, by name."""
+    """Return the inputs of cases by name."""
     return {entry[0]: array(entry, data) for case in cases for entry in case["inputs"]}
 
 
 def differs(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], own: float) -> str:
-    """What differs; empty if nothing does."""
+    """Return a text about the first difference; empty if the arrays are equal within the bound."""
     if (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
         return f"{found.dtype}{found.shape} instead of {wanted.dtype}{wanted.shape}"
     if wanted.dtype == object:

@@ -70,7 +70,7 @@ def values_of(case: Case) -> list[np.ndarray]:
 
 
 def results(file: bytes, values: Sequence[np.ndarray], runs: int = 1, kernels: str = "reference") -> list[np.ndarray]:
-    """What LiteRT's reference kernels give, of the last run; those that are no reference kernels where it has none."""
+    """Return the outputs of the last run, by LiteRT's reference kernels where it has them."""
     others = (OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,)
     for resolver in (OpResolverType.BUILTIN_REF, *others) if kernels == "reference" else others:
         try:

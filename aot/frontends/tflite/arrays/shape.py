@@ -135,8 +135,9 @@ def dynamic_update_slice(node: Call, x: OutPort, part: OutPort, begins: OutPort)
         return part
     flat = node.list([-1])
     spread = build.Broadcast(places, sizes)
-    found = build.ScatterElementsUpdate(build.Reshape(x, flat), build.Reshape(spread, flat), build.Reshape(part, flat),
-                                        node.scalar(0))  # fmt: skip
+    found = build.ScatterElementsUpdate(
+        build.Reshape(x, flat), build.Reshape(spread, flat), build.Reshape(part, flat), node.scalar(0)
+    )
     return build.Reshape(found, extents)
 
 

@@ -70,9 +70,7 @@ def detection_post_process(node: Call, codes: OutPort, scores: OutPort, anchors:
         build.Squeeze(plain, first), node.scalar(1), axis=1, stable=True, index_element_type=DType.I64, outputs=2
     )
     top, label = (build.Squeeze(p, node.list([1])) for p in best.node.out_ports().values())
-    places, number = node.tf(
-        "NonMaxSuppressionV4", lines, top, node.scalar(most), *limits, pad_to_max_output_size=True
-    )  # fmt: skip
+    places, number = node.tf("NonMaxSuppressionV4", lines, top, node.scalar(most), *limits, pad_to_max_output_size=True)
     steps = build.Range(node.scalar(0), node.scalar(most), node.scalar(1), output_type=DType.I64)
     valid = node.cast(build.Less(steps, node.cast(number, DType.I64)), DType.F32)
 

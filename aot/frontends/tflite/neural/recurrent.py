@@ -110,9 +110,17 @@ def cell_of(node: Call, given: Sequence[OutPort | None]) -> Cell:
     at = [*given, *[None] * (24 - len(given))]
     norms = at[20:24] if len(given) > 20 else [None] * GATES
     return Cell(
-        at[1:5], at[5:9], at[9:12], at[12:16], at[16], at[17], norms,
-        node.integer("fused_activation_function", 0), node.number("cell_clip", 0.0), node.number("proj_clip", 0.0),
-    )  # fmt: skip
+        at[1:5],
+        at[5:9],
+        at[9:12],
+        at[12:16],
+        at[16],
+        at[17],
+        norms,
+        node.integer("fused_activation_function", 0),
+        node.number("cell_clip", 0.0),
+        node.number("proj_clip", 0.0),
+    )
 
 
 @tflite("UNIDIRECTIONAL_SEQUENCE_LSTM", activates=False)
