@@ -23,21 +23,9 @@ import typer
 import aot
 from aot import arguments as arg
 from aot import signature
-from aot.command import guarded, is_supervised, supervised
+from aot.command import guarded, supervised
 from aot.compilation import trial
-from aot.options import (
-    CompileOptions,
-    Stage,
-    bytes_of,
-    channels_of,
-    cut_of,
-    dims_of,
-    layouts_of,
-    names_of,
-    shapes_of,
-    specialise_of,
-    values_of,
-)
+from aot.options import Stage
 from runtime import profile
 from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
 from runtime.errors import UnsupportedError
@@ -105,6 +93,7 @@ def compile(
     debug: arg.Debug = False,
 ) -> None:
     """Compile a model into a shared library, or into an object to link."""
+    given = locals()
     out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
     for path in filter(None, (out, header, tune_file)):
         check_output(path, model, model.with_suffix(".bin"))
@@ -114,38 +103,10 @@ def compile(
 
     called = name_from(out.stem) if name is None else checked_name(name)
     with Watch(sys.stderr) as watch:
-        options = CompileOptions(
-            target=target,
-            layouts=layouts_of(layout),
-            mean=channels_of(mean, "mean"),
-            scale=channels_of(scale, "scale"),
-            reverse_channels=("",) * reverse_channels + names_of(reverse_channels_of),
-            shapes=shapes_of(shape),
-            dims=dims_of(dim),
-            values=values_of(value),
-            cut=cut_of(cut),
-            signature=signature,
-            feeds=tuple(feed or ()),
-            specialise=specialise_of(specialise),
-            transformations_config=tuple(map(Path, names_of(transformations_config))),
-            enable_transforms=names_of(enable_transforms),
-            disable_transforms=names_of(disable_transforms),
-            extensions=extensions,
-            seed=seed,
-            save_temps=save_temps,
+        options = arg.options_of(
+            given,
             on_event=watch,
-            tune=tune,
-            print_after=tuple(print_after or ()),
-            stop_after_rewrite=stop_after_rewrite,
-            stop_after_lowering=stop_after_lowering,
-            verify=verify,
-            plain_products=plain_products,
-            precision=precision,
             external_weights=weights is arg.Weights.EXTERNAL,
-            small_weights=small_weights,
-            max_memory=bytes_of(max_memory),
-            max_seconds=max_seconds,
-            hard_limits=is_supervised(),
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
@@ -299,30 +260,7 @@ def dump(
     debug: arg.Debug = False,
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
-    options = CompileOptions(
-        target=target,
-        layouts=layouts_of(layout),
-        mean=channels_of(mean, "mean"),
-        scale=channels_of(scale, "scale"),
-        reverse_channels=("",) * reverse_channels + names_of(reverse_channels_of),
-        shapes=shapes_of(shape),
-        dims=dims_of(dim),
-        values=values_of(value),
-        cut=cut_of(cut),
-        signature=signature,
-        specialise=specialise_of(specialise),
-        extensions=extensions,
-        seed=seed,
-        transformations_config=tuple(map(Path, names_of(transformations_config))),
-        enable_transforms=names_of(enable_transforms),
-        disable_transforms=names_of(disable_transforms),
-        small_weights=small_weights,
-        plain_products=plain_products,
-        precision=precision,
-        stop_after_rewrite=stop_after_rewrite,
-        stop_after_lowering=stop_after_lowering,
-    )
-    typer.echo(aot.stages(model, options).text(stage.value, kernel, after, verbose))
+    typer.echo(aot.stages(model, arg.options_of(locals())).text(stage.value, kernel, after, verbose))
 
 
 @command
@@ -333,6 +271,7 @@ def rewrite(
     dim: arg.Dims = None,
     value: arg.Values = None,
     cut: arg.CutAt = None,
+    signature: arg.Signature = None,
     extensions: arg.Extensions = None,
     transformations_config: arg.Config = None,
     seed: arg.Seed = None,
@@ -340,17 +279,9 @@ def rewrite(
     debug: arg.Debug = False,
 ) -> None:
     """Say where a rule rewrites a model, and where it does not: how far it fits, and what stops it."""
+    options = arg.options_of(locals())
     from aot.why_not import attempts
 
-    options = CompileOptions(
-        shapes=shapes_of(shape),
-        dims=dims_of(dim),
-        values=values_of(value),
-        cut=cut_of(cut),
-        extensions=extensions,
-        transformations_config=tuple(map(Path, names_of(transformations_config))),
-        seed=seed,
-    )
     found = attempts(model, explain, options)
     typer.echo("\n".join(map(str, found[:limit])) or f"{explain}: no operation that it is for")
     if len(found) > limit:
@@ -380,25 +311,10 @@ def convert(
     debug: arg.Debug = False,
 ) -> None:
     """Convert a model to OpenVINO IR: an .xml, and its .bin beside it."""
+    options = arg.options_of(locals())
     from aot.convert import convert_model
 
     out = output if output is not None else Path(model.with_suffix(".xml").name)
-    options = CompileOptions(
-        layouts=layouts_of(layout),
-        mean=channels_of(mean, "mean"),
-        scale=channels_of(scale, "scale"),
-        reverse_channels=("",) * reverse_channels + names_of(reverse_channels_of),
-        shapes=shapes_of(shape),
-        dims=dims_of(dim),
-        values=values_of(value),
-        cut=cut_of(cut),
-        signature=signature,
-        extensions=extensions,
-        seed=seed,
-        max_memory=bytes_of(max_memory),
-        max_seconds=max_seconds,
-        hard_limits=is_supervised(),
-    )
     convert_model(model, out, options, compress_to_f16=compress_to_f16, ir_version=ir_version)
     sizes = [f"{path}: {size_text(path.stat().st_size)}" for path in (out, out.with_suffix(".bin"))]
     typer.echo("\n".join(sizes))
@@ -466,29 +382,12 @@ def check(
     debug: arg.Debug = False,
 ) -> None:
     """Say which layers of a model cannot be compiled, and why; nothing is compiled."""
+    given = locals()
     from aot.check import check as check_model
     from aot.progress import Watch
 
     with Watch(sys.stderr) as watch:
-        found = check_model(
-            model,
-            CompileOptions(
-                transformations_config=tuple(map(Path, names_of(transformations_config))),
-                enable_transforms=names_of(enable_transforms),
-                disable_transforms=names_of(disable_transforms),
-                shapes=shapes_of(shape),
-                dims=dims_of(dim),
-                values=values_of(value),
-                cut=cut_of(cut),
-                signature=signature,
-                extensions=extensions,
-                seed=seed,
-                max_memory=bytes_of(max_memory),
-                max_seconds=max_seconds,
-                hard_limits=is_supervised(),
-                on_event=watch,
-            ),
-        )
+        found = check_model(model, arg.options_of(given, on_event=watch))
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
     else:

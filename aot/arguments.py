@@ -1,12 +1,27 @@
-"""Arguments and options that commands share, as types for typer."""
+"""Arguments and options that commands share: their types for typer, and the compiler's options that they stand for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from aot.command import is_supervised
+from aot.options import (
+    CompileOptions,
+    bytes_of,
+    channels_of,
+    cut_of,
+    dims_of,
+    layouts_of,
+    names_of,
+    shapes_of,
+    specialise_of,
+    values_of,
+)
 
 
 class Emit(StrEnum):
@@ -71,3 +86,38 @@ Seconds = Annotated[float | None, typer.Option(min=0.01, help="Most time to comp
 Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
 Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N lowering passes")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
+
+_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field of CompileOptions, how it is read
+    "layout": ("layouts", layouts_of),
+    "mean": ("mean", lambda text: channels_of(text, "mean")),
+    "scale": ("scale", lambda text: channels_of(text, "scale")),
+    "shape": ("shapes", shapes_of),
+    "dim": ("dims", dims_of),
+    "value": ("values", values_of),
+    "feed": ("feeds", lambda names: tuple(names or ())),
+    "specialise": ("specialise", specialise_of),
+    "cut": ("cut", cut_of),
+    "transformations_config": ("transformations_config", lambda text: tuple(map(Path, names_of(text)))),
+    "enable_transforms": ("enable_transforms", names_of),
+    "disable_transforms": ("disable_transforms", names_of),
+    "print_after": ("print_after", lambda names: tuple(names or ())),
+    "max_memory": ("max_memory", bytes_of),
+}
+_PLAIN = (
+    *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
+    *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
+)
+
+
+def options_of(given: Mapping[str, Any], **more: Any) -> CompileOptions:
+    """Return the compiler's options for the parameters of a command, which are `locals()` at its beginning, and `more`.
+
+    UsageError for a text that cannot be read.
+    """
+    found = {field: read(given[name]) for name, (field, read) in _READERS.items() if name in given}
+    found |= {name: given[name] for name in _PLAIN if name in given}
+    if "reverse_channels" in given:
+        found["reverse_channels"] = ("",) * given["reverse_channels"] + names_of(given["reverse_channels_of"])
+    if "max_memory" in given:
+        found["hard_limits"] = is_supervised()
+    return CompileOptions(**found | more)
