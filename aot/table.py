@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aot.frontends.onnx.registry import CONVERSIONS
+from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
 from aot.ir.op import EXTENSION, REGISTRY, Op, form_of, opsets_of
 
 TITLE = """# Operations
@@ -54,6 +54,7 @@ def _row(cls: type[Op], onnx: bool) -> Row:
 
 def _used_by_onnx() -> Iterator[type[Op]]:
     """Operations that the modules of conversions build, or have in a table of names."""
+    load_conversions()
     for module in {conversion.__module__ for conversion in CONVERSIONS.values()}:
         for built, quoted in re.findall(r'\bbuild\.(\w+)|"(\w+)"', inspect.getsource(sys.modules[module])):
             cls = REGISTRY.get(built or quoted)

@@ -7,10 +7,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
+from aot.frontends.conversion.walk import ToOpset
 from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_tensorflow, is_tflite, named, refuse
-from aot.frontends.onnx.convert import OnnxToOpset
-from aot.frontends.tf.convert import TfToOpset
-from aot.frontends.tflite.convert import TfliteToOpset
+from aot.frontends.onnx.convert import ONNX
+from aot.frontends.tf.convert import TENSORFLOW
+from aot.frontends.tflite.convert import TFLITE
 from aot.ir.graph import Graph
 from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.regular import open_file
@@ -61,7 +62,7 @@ def _tensorflow(path: Path, signature: str | None) -> Graph:
         raise MissingError(
             f"{path.name}: TensorFlow needs the packages tensorboard and protobuf: pip install 'aot[tf]'"
         )
-    return import_module("aot.frontends.tf.reader").read(path, signature)  # the packages are optional
+    return import_module("aot.frontends.tf.files.reader").read(path, signature)  # the packages are optional
 
 
 def _tflite(path: Path, signature: str | None) -> Graph:
@@ -76,7 +77,7 @@ def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]
 
     `seed`: of random numbers; None: operations that draw them are refused.
     """
-    return (OnnxToOpset(seed), TfToOpset(seed), TfliteToOpset(seed))
+    return (ToOpset(ONNX, seed), ToOpset(TENSORFLOW, seed), ToOpset(TFLITE, seed))
 
 
 def _is_onnx(head: bytes) -> bool:

@@ -51,7 +51,7 @@ def main_file(case: Case) -> str:
 
 
 def parse(case: Case) -> Any:
-    ours = importlib.import_module("aot.frontends.tf.messages")
+    ours = importlib.import_module("aot.frontends.tf.files.messages")
     kinds = {"saved_model.pb": ours.SavedModel, "model.meta": ours.MetaGraphDef, "model.pb": ours.GraphDef}
     return kinds[main_file(case)].FromString(case.files[main_file(case)])
 
@@ -179,8 +179,8 @@ def _entry(d: Draw, files: dict[str, bytes]) -> None:
     names = [n for n in files if n.endswith(".index")]
     if not names:
         return
-    ours = importlib.import_module("aot.frontends.tf.messages")
-    table = importlib.import_module("aot.frontends.tf.checkpoint")
+    ours = importlib.import_module("aot.frontends.tf.files.messages")
+    table = importlib.import_module("aot.frontends.tf.files.checkpoint")
     pairs = list(table.table_entries(files[names[0]], names[0]))
     at = d.integer(0, len(pairs) - 1)
     key, value = pairs[at]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.lowering.test_shorten import attention, linear
 
 import runtime
 from aot.compilation.driver import stages
@@ -20,6 +19,7 @@ from codegen.target import Target
 from runtime.describe import manifest_text
 from runtime.library import read_manifest
 from runtime.machine import missing_features, refused_tiles
+from tests.lowering.storage.test_shorten_floats import attention, linear
 from tests.passes.check import graph_of, values
 
 AMX = "x86-64-v4-amx"

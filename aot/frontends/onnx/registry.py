@@ -3,7 +3,7 @@
     @onnx("Celu")
     def celu(node: Call, x: OutPort) -> OutPort: ...
 
-Inputs and outputs of conversions: `aot/frontends/calls.py`.
+Inputs and outputs of conversions: `aot/frontends/conversion/calls.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from aot.frontends.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
-from aot.frontends.calls import Call as AnyCall
+from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
+from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.families import load_families
 from aot.frontends.onnx.element_types import element_type
 from aot.ir.graph import OutPort
 from aot.ir.scope import current, scope_for
@@ -30,11 +31,13 @@ __all__ = [
     "Sequenced",
     "Value",
     "conversion_of",
+    "load_conversions",
     "onnx",
 ]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
+FAMILIES = ("arrays", "control", "image", "math", "microsoft", "neural", "tabular")  # folders of conversions
 CONVERSIONS: dict[tuple[str, str], Conversion] = {}
 
 
@@ -51,8 +54,14 @@ def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
     return register
 
 
+def load_conversions() -> None:
+    """Import all conversions, which fill the table."""
+    load_families(__package__, FAMILIES)
+
+
 def conversion_of(domain: str, kind: str) -> Conversion | None:
     """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    load_conversions()
     return current().conversions.get((domain, kind)) or CONVERSIONS.get((domain, kind))
 
 

@@ -1,26 +1,16 @@
-"""The front pass that turns foreign operations of dialect `tf` into operations of the opset."""
+"""The dialect of TensorFlow: which conversion a node has, what the conversion sees, and how errors call the node."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
-from pkgutil import walk_packages
 from typing import Any
 
-from aot.frontends.calls import Conversion
-from aot.frontends.conversion import Dialect, Facts, convert, foreign
+from aot.frontends.conversion.calls import Conversion
+from aot.frontends.conversion.walk import Dialect, Facts
 from aot.frontends.tf.math.complex_numbers import refuse_complex
 from aot.frontends.tf.registry import Call, conversion_of
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.graph import Graph
-
-
-def load_conversions() -> None:
-    """Import the families of conversions, which fill the table; done when a graph of TensorFlow is met first."""
-    for family in sorted(p for p in Path(__file__).parent.iterdir() if (p / "__init__.py").is_file()):
-        for module in walk_packages([str(family)], f"{__package__}.{family.name}."):
-            import_module(module.name)
+from aot.opset.control.infrastructure import Parameter
 
 
 def _conversion(kind: str, attrs: Facts) -> Conversion | None:
@@ -40,32 +30,13 @@ def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
     return Problem(node, kind, "", 0, reason)
 
 
-TENSORFLOW = Dialect("tf", "TensorFlow", _conversion, _call, _problem)
+def _check(graph: Graph) -> None:
+    inputs = [n for n in graph.parameters if n.out_port(0).destinations]
+    unknown = [n.name for n in inputs if isinstance(n.op, Parameter) and n.op.shape is None]
+    if unknown:
+        reason = f"its rank is not known: give the shape of the input, as --shape {unknown[0]}=1,224,224,3"
+        problems = [Problem(name, "Placeholder", "", 0, reason) for name in unknown]
+        raise unconverted(graph.file or graph.name, problems)
 
 
-def _unknown(name: str, example: str) -> Problem:
-    return Problem(name, "Placeholder", "", 0, f"its rank is not known: give the shape of the input, as {example}")
-
-
-@dataclass(frozen=True, slots=True)
-class TfToOpset:
-    """Foreign operations become operations of the opset. Random numbers need a seed."""
-
-    seed: int | None = None
-    name: str = "tf_to_opset"
-    phase: str = "front"
-    required: bool = True
-    run_not_recursively: bool = True
-
-    def __call__(self, graph: Graph) -> bool:
-        """Converts in place. Raises UnconvertedError, or ModelError where a node breaks a rule of TensorFlow."""
-        if not any(foreign(node, TENSORFLOW) for node in graph.nodes.values()):
-            return False
-        unknown = [
-            n.name for n in graph.parameters if getattr(n.op, "shape", ()) is None and n.out_port(0).destinations
-        ]
-        if unknown:
-            example = f"--shape {unknown[0]}=1,224,224,3"
-            raise unconverted(graph.file or graph.name, [_unknown(name, example) for name in unknown])
-        load_conversions()
-        return convert(graph, TENSORFLOW, self.seed)
+TENSORFLOW = Dialect("tf", "TensorFlow", _conversion, _call, _problem, _check)

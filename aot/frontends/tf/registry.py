@@ -4,8 +4,8 @@
     def relu6(node: Call, features: OutPort) -> OutPort:
         return node.build.Clamp(features, min=0, max=6)
 
-`aot/frontends/calls.py` says what a conversion gets and gives. Inputs are the data inputs in the order of the
-operation's definition, lists spread out; control inputs are left out. Files leave attributes out that have their
+`aot/frontends/conversion/calls.py` says what a conversion gets and gives. Inputs are the data inputs in the order of
+the operation's definition, lists spread out; control inputs are left out. Files leave attributes out that have their
 default, so a conversion gives each one its default. Attributes of types are names: `node.dtype("T", DType.F32)`.
 """
 
@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from aot.frontends.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
-from aot.frontends.calls import Call as AnyCall
+from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
+from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.families import load_families
 from aot.ir.scope import current, scope_for
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
@@ -31,12 +32,14 @@ __all__ = [
     "Sequenced",
     "Value",
     "conversion_of",
+    "load_conversions",
     "tf",
 ]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
 DOMAIN = "tensorflow"  # of conversions that extensions add
+FAMILIES = ("arrays", "control", "image", "math", "neural", "outside", "text")  # folders of conversions
 CONVERSIONS: dict[str, Conversion] = {}
 
 
@@ -55,8 +58,14 @@ def tf(*kinds: str) -> Callable[[C], C]:
     return register
 
 
+def load_conversions() -> None:
+    """Import all conversions, which fill the table."""
+    load_families(__package__, FAMILIES)
+
+
 def conversion_of(kind: str) -> Conversion | None:
     """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    load_conversions()
     return current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
 
 

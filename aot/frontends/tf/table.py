@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from importlib import import_module
 
-from aot.frontends.tf.convert import load_conversions
-from aot.frontends.tf.frames import FLOW
-from aot.frontends.tf.importer import CALLS, RULES
+from aot.frontends.tf.graph.frames import FLOW
+from aot.frontends.tf.graph.importer import CALLS, RULES
 from aot.frontends.tf.outside.refused import REASON, REASONS
-from aot.frontends.tf.registry import CONVERSIONS
+from aot.frontends.tf.registry import CONVERSIONS, load_conversions
 
 TITLE = """# Operations of TensorFlow
 
@@ -57,7 +56,7 @@ def read_kinds() -> set[str]:
 
 def _walked() -> set[str]:
     """Edges of a graph, calls of functions, control flow of TensorFlow 1, variables and tables."""
-    import_module("aot.frontends.tf.reader")  # it has the rules registered
+    import_module("aot.frontends.tf.files.reader")  # it has the rules registered
     return {*ENDS, *CALLS, *FLOW, *RULES} - set(REASON)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.tf.handles import Handle, Scope
+from aot.frontends.conversion.scopes import Handle, Scope
 from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
 from aot.frontends.tflite.tensors import Stored
 from aot.ir.estimate import check_table
@@ -171,14 +171,7 @@ class Importer:
 
     def read(self, name: str, scope: Scope) -> OutPort:
         """The value of a variable at this place."""
-        if name not in scope.values:
-            if scope.outer is None:
-                scope.values[name] = self.first(name, scope)
-            else:
-                port = scope.enter(name, self.read(name, scope.outer))
-                scope.entered[name] = port.node.graph.parameters.index(port.node)
-                scope.values[name] = port
-        return scope.values[name]
+        return scope.read(name, self.first)
 
     def first(self, name: str, scope: Scope) -> OutPort:
         """The value of a variable before the first inference."""

@@ -7,12 +7,11 @@ Names of inputs and outputs are those of the signature; without one, those of th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aot.frontends.tf.handles import Scope
+from aot.frontends.conversion.scopes import Scope, SizeNames
 from aot.frontends.tflite import regions
 from aot.frontends.tflite.importer import Importer, Value
 from aot.frontends.tflite.metadata import described
@@ -22,10 +21,8 @@ from aot.frontends.tflite.tensors import Stored
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
-from aot.ir.types import Dim, Shape
+from aot.ir.types import Shape
 from aot.opset.control.infrastructure import Parameter, Result
-from aot.opset.control.state import Assign, ReadValue_3
-from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import CorruptError, UsageError
 from runtime.regular import read_file
@@ -88,20 +85,9 @@ def _graph(nets: Nets, interface: Interface, path: Path) -> Graph:
         name = interface.outputs.get(n, tensor)
         made = graph.add(Result(), importer.tensor(value, "output"), name=name, origin=Origin((name,), path.name))
         made.out_port(0).names = tuple(dict.fromkeys((name, tensor)))
-    _keep_variables(importer, scope)
+    scope.keep_variables(list(scope.written), importer.first, importer.file)
     graph.rt_info["about"] = described(nets)
     return graph
-
-
-def _keep_variables(importer: Importer, scope: Scope) -> None:
-    """Let variables that the inference sets keep their values between inferences."""
-    for name in scope.written:
-        origin, first, last = Origin((name,), importer.file), importer.first(name, scope), scope.values[name]
-        readers = first.get_destinations()
-        held = scope.graph.add(ReadValue_3(variable_id=name), first, origin=origin).out_port(0)
-        for reader in readers:
-            reader.connect(held)
-        scope.graph.add(Assign(variable_id=name), held if last is first else last, origin=origin)
 
 
 @dataclass(slots=True)
@@ -109,7 +95,7 @@ class _Inputs:
     """Parameters of inputs; sizes that vary get names."""
 
     file: str
-    taken: set[str] = field(default_factory=set[str])
+    names: SizeNames = field(default_factory=SizeNames)
 
     def parameter(self, graph: Graph, stored: Stored, name: str | None) -> OutPort:
         facts = stored.facts
@@ -131,12 +117,4 @@ class _Inputs:
         """The batch is what the file runs with unless it is told otherwise, 1 as a rule; other sizes may vary."""
         if -1 not in sizes[1:]:
             return tuple(first)
-        return tuple(d if d >= 0 else self._symbol(f"{name}.d{i}") for i, d in enumerate(sizes))
-
-    def _symbol(self, name: str) -> Dim:
-        plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
-        stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
-        while stem in self.taken:
-            stem += "_"
-        self.taken.add(stem)
-        return Var(stem, None, 0)
+        return tuple(d if d >= 0 else self.names.symbol(f"{name}.d{i}") for i, d in enumerate(sizes))

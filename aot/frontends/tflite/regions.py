@@ -12,14 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aot.frontends.tf.handles import Handle, Scope
+from aot.frontends.conversion.bodies import BRANCHES
+from aot.frontends.conversion.scopes import (
+    Handle,
+    Scope,
+    branch_inputs,
+    carried_variables,
+    loop_inputs,
+    set_variables,
+)
 from aot.frontends.tflite.importer import Importer, Value, outermost, rule
 from aot.frontends.tflite.nets import Net, Operator
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Result
 from runtime.errors import CorruptError
-
-BRANCHES = ("then_branch", "else_branch")
 
 
 def _number(op: Operator, name: str) -> int:
@@ -38,7 +44,6 @@ def _results(self: Importer, scope: Scope, values: Sequence[Value], what: str) -
 def if_(self: Importer, op: Operator, net: Net, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     if not inputs:
         raise CorruptError(f"{op.kind}: {name!r} has a condition, got none")
-    sources, captures = [self.tensor(inputs[0], op.kind)], list[tuple[str, int, int]]()
     inners: list[Scope] = []
     results: list[list[Value]] = []
     for label, option in zip(BRANCHES, ("then_subgraph_index", "else_subgraph_index"), strict=True):
@@ -47,20 +52,15 @@ def if_(self: Importer, op: Operator, net: Net, scope: Scope, inputs: list[Value
         results.append(self.run(_number(op, option), args, inner, f"{name}/{label}/"))
         inners.append(inner)
     written = list(dict.fromkeys([*inners[0].written, *inners[1].written]))
-    regions: dict[str, Graph] = {}
-    for label, inner, values in zip(BRANCHES, inners, results, strict=True):
+    for inner, values in zip(inners, results, strict=True):
         _results(self, inner, [*values, *(self.read(v, inner) for v in written)], op.kind)
-        for position, port in inner.captured:
-            captures.append((label, position, len(sources)))
-            sources.append(port)
-        regions[label] = inner.graph
+    sources, captures = branch_inputs(self.tensor(inputs[0], op.kind), BRANCHES, inners)
     count = len(results[0])
     if len(results[1]) != count:
         raise CorruptError(f"{op.kind}: both branches of {name!r} give as many values, got {[*map(len, results)]}")
-    node = self.add(_free(op), net, scope, sources, name, count + len(written), captures=tuple(captures), inputs=1)
-    node.regions = regions
-    for i, variable in enumerate(written):
-        scope.set(variable, node.out_port(count + i))
+    node = self.add(_free(op), net, scope, sources, name, count + len(written), captures=captures, inputs=1)
+    node.regions = {label: inner.graph for label, inner in zip(BRANCHES, inners, strict=True)}
+    set_variables(scope, written, node, count)
     return list(node.out_ports().values())
 
 
@@ -79,25 +79,16 @@ def while_(self: Importer, op: Operator, net: Net, scope: Scope, inputs: list[Va
     if len(outs) != len(inputs) or any(isinstance(v, Handle) and v != o for v, o in zip(inputs, outs, strict=True)):
         raise CorruptError(f"{op.kind}: the body of {name!r} gives {len(inputs)} values like those that it takes")
     more = _truth(self, condition, outs, inner, f"{name}/next")
-    for variable in inner.written:
-        if variable not in inner.entered:
-            inner.entered[variable] = len(inner.graph.parameters)
-            inner.enter(variable, self.read(variable, scope))
-    written = sorted(inner.written, key=inner.entered.__getitem__)
+    written = carried_variables(inner, scope, self.first)
     values = [o for o in outs if not isinstance(o, Handle)]
     _results(self, inner, [more, *values, *(inner.values[v] for v in written)], op.kind)
     carried = [self.tensor(v, op.kind) for v in inputs if not isinstance(v, Handle)]
-    sources = [first, *carried, *(self.read(v, scope) for v in written)]
-    count, captures = len(sources), list[tuple[str, int, int]]()
-    places = {inner.entered[v] for v in written}
-    for position, port in inner.captured:
-        if position not in places:
-            captures.append(("body", position, len(sources)))
-            sources.append(port)
-    node = self.add(_free(op), net, scope, sources, name, count - 1, captures=tuple(captures), inputs=count)
+    carried += [self.read(v, scope) for v in written]
+    sources, captures = loop_inputs([first, *carried], written, inner)
+    facts = {"captures": captures, "inputs": 1 + len(carried)}
+    node = self.add(_free(op), net, scope, sources, name, len(carried), **facts)
     node.regions = {"body": inner.graph}
-    for i, variable in enumerate(written):
-        scope.set(variable, node.out_port(len(carried) + i))
+    set_variables(scope, written, node, len(carried) - len(written))
     ports = iter(node.out_ports().values())
     return [v if isinstance(v, Handle) else next(ports) for v in inputs]
 

@@ -4,8 +4,8 @@
     def relu6(node: Call, x: OutPort) -> OutPort:
         return node.build.Clamp(x, min=0.0, max=6.0)
 
-`aot/frontends/calls.py` says what a conversion gets and gives. Kinds are the names of the schema's BuiltinOperator,
-`CUSTOM.name` for custom operations; attributes are the fields of the options in small letters.
+`aot/frontends/conversion/calls.py` says what a conversion gets and gives. Kinds are the names of the schema's
+BuiltinOperator, `CUSTOM.name` for custom operations; attributes are the fields of the options in small letters.
 
 Tensors may be quantised. A conversion says how it treats them:
 
@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from aot.frontends.calls import Call as AnyCall
-from aot.frontends.calls import Conversion, Outputs, Value
+from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.calls import Conversion, Outputs, Value
+from aot.frontends.conversion.families import load_families
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.frontends.tflite.tensors import Quantization, Tensor
@@ -35,11 +36,23 @@ from aot.opset.elementwise.unary import Rounding
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
-__all__ = ["CONVERSIONS", "EXACT", "Call", "Conversion", "Outputs", "Value", "conversion_of", "exact", "tflite"]
+__all__ = [
+    "CONVERSIONS",
+    "EXACT",
+    "Call",
+    "Conversion",
+    "Outputs",
+    "Value",
+    "conversion_of",
+    "exact",
+    "load_conversions",
+    "tflite",
+]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
 DOMAIN = "tflite"  # of conversions that extensions add
+FAMILIES = ("arrays", "control", "image", "integers", "math", "neural")  # folders of conversions
 CONVERSIONS: dict[str, Conversion] = {}
 EXACT: dict[str, Conversion] = {}
 NONE, RELU, RELU_N1_TO_1, RELU6, TANH, SIGN_BIT = range(6)
@@ -73,8 +86,14 @@ def exact(*kinds: str) -> Callable[[C], C]:
     return register
 
 
+def load_conversions() -> None:
+    """Import all conversions, which fill the table."""
+    load_families(__package__, FAMILIES)
+
+
 def conversion_of(kind: str, is_quantised: bool) -> Conversion | None:
     """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    load_conversions()
     own = current().conversions.get((DOMAIN, kind))
     return own or (EXACT.get(kind) if is_quantised else None) or CONVERSIONS.get(kind)
 

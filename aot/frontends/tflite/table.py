@@ -10,9 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from importlib import import_module
 
-from aot.frontends.tflite.convert import load_conversions
 from aot.frontends.tflite.importer import RULES
-from aot.frontends.tflite.registry import CONVERSIONS, EXACT
+from aot.frontends.tflite.registry import CONVERSIONS, EXACT, load_conversions
 from aot.frontends.tflite.schema import enumeration, names_of
 
 TITLE = """# Operations of TensorFlow Lite

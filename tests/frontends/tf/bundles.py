@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from aot.frontends.tf.crc32c import crc32c
+from aot.frontends.tf.files.crc32c import crc32c
 
 MAGIC = 0xDB4775248B80FB57
 

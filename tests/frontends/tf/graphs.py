@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-messages = pytest.importorskip("aot.frontends.tf.messages", exc_type=ImportError)
+messages = pytest.importorskip("aot.frontends.tf.files.messages", exc_type=ImportError)
 FLOAT, INT32, BOOL = 1, 3, 10
 
 

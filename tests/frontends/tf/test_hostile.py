@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import aot
-from aot.frontends.tf.checkpoint import Checkpoint
-from aot.frontends.tf.crc32c import crc32c
+from aot.frontends.tf.files.checkpoint import Checkpoint
+from aot.frontends.tf.files.crc32c import crc32c
 from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 from tests.frontends.tf import bundles
 from tests.frontends.tf.graphs import FLOAT, INT32, function, graph, messages, saved_model, tensor, written

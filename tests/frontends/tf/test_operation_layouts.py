@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from aot.frontends import front_passes, read_model
-from aot.frontends.tf.messages import GraphDef, parsed
+from aot.frontends.tf.files.messages import GraphDef, parsed
 from aot.ir.interpret import interpret
 from tests.frontends.tf.test_operations import FAMILIES, array, contents, differs
 

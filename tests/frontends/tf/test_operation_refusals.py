@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from aot.frontends import front_passes, read_model
-from aot.frontends.tf.messages import GraphDef
-from aot.frontends.tf.nets import Item, output_count
+from aot.frontends.tf.files.messages import GraphDef
+from aot.frontends.tf.graph.nets import Item, output_count
 from aot.frontends.tf.outside.refused import REASON
 from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 

@@ -11,7 +11,7 @@ from google.protobuf import text_format
 
 import aot
 from aot.check import check
-from aot.frontends.tf.tensors import array
+from aot.frontends.tf.files.tensors import array
 from aot.ir.graph import Graph
 from runtime.errors import CorruptError, UnsupportedError, UsageError
 from tests.frontends.tf.graphs import BOOL, FLOAT, INT32, function, graph, node, saved_model, tensor, written

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import aot
-from aot.frontends.tflite.convert import load_conversions
-from aot.frontends.tflite.registry import CONVERSIONS, EXACT
+from aot.frontends.tflite.registry import CONVERSIONS, EXACT, load_conversions
 from tests.frontends.onnx.models import run
 from tests.frontends.tflite import stored_cases
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from aot.frontends.calls import Call
+from aot.frontends.conversion.calls import Call
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
 from runtime.abi import DType

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aot.frontends.bodies import number, ports_of, region_of, whole, widened
-from aot.frontends.calls import Packed
+from aot.frontends.conversion.bodies import number, ports_of, region_of, whole, widened
+from aot.frontends.conversion.calls import Packed
 from aot.frontends.tf.control.tensor_list import TensorList, zeros
 from aot.frontends.tf.registry import Call, Outputs, Value, tf
 from aot.ir.graph import Graph, OutPort

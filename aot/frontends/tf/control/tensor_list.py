@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aot.frontends.calls import Packed
+from aot.frontends.conversion.calls import Packed
 from aot.frontends.tf.registry import Call
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, TensorType

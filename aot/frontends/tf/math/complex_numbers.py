@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from aot.frontends.calls import Packed
+from aot.frontends.conversion.calls import Packed
 from aot.frontends.tf.registry import Call, Conversion, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.broadcasting import BroadcastMode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.bodies import branched
+from aot.frontends.conversion.bodies import branched
 from aot.frontends.tf.control.loops import while_
 from aot.frontends.tflite.registry import Call, Outputs, tflite
 from aot.ir.graph import OutPort

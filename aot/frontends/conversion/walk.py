@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aot.frontends.calls import Call, Conversion, Outputs, Packed, Value
-from aot.frontends.onnx.forks import (
+from aot.frontends.conversion.calls import Call, Conversion, Outputs, Packed, Value
+from aot.frontends.conversion.forks import (
     FAILED,
     Fork,
     Forked,
@@ -26,8 +26,8 @@ from aot.frontends.onnx.forks import (
     open_ranks,
     tensors_in,
 )
-from aot.frontends.onnx.forks import Call as CallOf
-from aot.frontends.onnx.ruled_out import settle
+from aot.frontends.conversion.forks import Call as CallOf
+from aot.frontends.conversion.ruled_out import settle
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.build import Builder
 from aot.ir.copies import copy_node
@@ -50,7 +50,8 @@ class Dialect:
     """The operations of a framework: `name` is that of their nodes, `framework` that in errors.
 
     `conversion(kind, attributes)` finds a conversion; `call(attributes, ...)` makes what a conversion sees of a node;
-    `problem(node, kind, attributes, reason)` says why a node cannot be converted.
+    `problem(node, kind, attributes, reason)` says why a node cannot be converted; `check(graph)` raises
+    UnconvertedError for a graph that cannot be converted at all.
     """
 
     name: str
@@ -58,6 +59,32 @@ class Dialect:
     conversion: Callable[[str, Facts], Conversion | None]
     call: Callable[..., Call]
     problem: Callable[[str, str, Facts, str], Problem]
+    check: Callable[[Graph], None] = lambda graph: None
+
+
+@dataclass(frozen=True, slots=True)
+class ToOpset:
+    """The front pass that turns foreign operations of a dialect into operations of the opset.
+
+    `seed`: what random numbers begin with; operations that draw them are refused without one.
+    """
+
+    dialect: Dialect
+    seed: int | None = None
+    phase: str = "front"
+    required: bool = True
+    run_not_recursively: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.dialect.name}_to_opset"
+
+    def __call__(self, graph: Graph) -> bool:
+        """Convert in place. Raises UnconvertedError, or ModelError where a node breaks a rule of its framework."""
+        if not any(foreign(node, self.dialect) for node in graph.nodes.values()):
+            return False
+        self.dialect.check(graph)
+        return convert(graph, self.dialect, self.seed)
 
 
 def convert(graph: Graph, dialect: Dialect, seed: int | None) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.tf.handles import Handle, Saved, Scope, Value, foreign
-from aot.frontends.tf.importer import Importer, rule
-from aot.frontends.tf.nets import Item
+from aot.frontends.conversion.scopes import Handle, Saved, Scope, Value, foreign
+from aot.frontends.tf.graph.importer import Importer, rule
+from aot.frontends.tf.graph.nets import Item
 from aot.ir.graph import OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin

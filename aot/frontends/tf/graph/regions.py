@@ -13,9 +13,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from aot.frontends.tf.handles import Handle, Scope, Value, foreign
-from aot.frontends.tf.importer import Importer, rule
-from aot.frontends.tf.nets import Item, Net, function_net
+from aot.frontends.conversion.bodies import BRANCHES
+from aot.frontends.conversion.scopes import (
+    Handle,
+    Scope,
+    Value,
+    branch_inputs,
+    carried_variables,
+    foreign,
+    loop_inputs,
+    set_variables,
+)
+from aot.frontends.tf.graph.importer import Importer, rule
+from aot.frontends.tf.graph.nets import Item, Net, function_net
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
@@ -41,7 +51,7 @@ def if_(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str
     condition = self.given(inputs[0], scope, item.kind)
     if item.type("Tcond") not in (0, _BOOLEAN):
         condition = foreign(scope, "ToBool", condition, name=f"{name}/condition", file=self.file)
-    fills = [_filled(self, _net(self, item, label), f"{name}/{label}/") for label in ("then_branch", "else_branch")]
+    fills = [_filled(self, _net(self, item, label), f"{name}/{label}/") for label in BRANCHES]
     return _forked(self, condition, fills, inputs[1:], scope, name)
 
 
@@ -96,7 +106,7 @@ def _forked(
     """The results of an If, and in `scope` the values of variables that a branch sets."""
     inners: list[Scope] = []
     results: list[list[Value]] = []
-    for label, fill in zip(("then_branch", "else_branch"), fills, strict=True):
+    for label, fill in zip(BRANCHES, fills, strict=True):
         inner, given = _inside(self, scope, args, f"{name}/{label}", "If")
         inners.append(inner)
         results.append(fill(inner, given))
@@ -104,20 +114,14 @@ def _forked(
         raise CorruptError(f"{self.file}: branches of {name!r} give as many values, got {list(map(len, results))}")
     written = list(dict.fromkeys([*inners[0].written, *inners[1].written]))
     kept = [_same_handle(a, b, name) for a, b in zip(*results, strict=True)]
-    regions: dict[str, Graph] = {}
-    sources, captures = [condition], list[tuple[str, int, int]]()
-    for label, inner, values in zip(("then_branch", "else_branch"), inners, results, strict=True):
+    for inner, values in zip(inners, results, strict=True):
         given = [v for v, handle in zip(values, kept, strict=True) if handle is None]
         _add_results(self, inner, [*given, *(self.read(Handle(v), inner) for v in written)])
-        for position, port in inner.captured:
-            captures.append((label, position, len(sources)))
-            sources.append(port)
-        regions[label] = inner.graph
+    sources, captures = branch_inputs(condition, BRANCHES, inners)
     count = kept.count(None)
-    node = _add(self, scope, "If", sources, name, count + len(written), captures=tuple(captures), inputs=1)
-    node.regions = regions
-    for i, variable in enumerate(written):
-        scope.set(variable, node.out_port(count + i))
+    node = _add(self, scope, "If", sources, name, count + len(written), captures=captures, inputs=1)
+    node.regions = {label: inner.graph for label, inner in zip(BRANCHES, inners, strict=True)}
+    set_variables(scope, written, node, count)
     return _merged(kept, node)
 
 
@@ -160,25 +164,15 @@ def while_(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
     if len(outs) != len(inputs) or any(isinstance(v, Handle) and v != o for v, o in zip(inputs, outs, strict=True)):
         raise CorruptError(f"{self.file}: the body of {name!r} gives {len(inputs)} values like those that it takes")
     more = _truth(self, condition, outs, inner, f"{name}/next")
-    for variable in inner.written:
-        if variable not in inner.entered:
-            inner.entered[variable] = len(inner.graph.parameters)
-            inner.enter(variable, self.read(Handle(variable), scope))
-    written = sorted(inner.written, key=inner.entered.__getitem__)
+    written = carried_variables(inner, scope, self.first)
     values = [o for o in outs if not isinstance(o, Handle)]
     _add_results(self, inner, [more, *values, *(inner.values[v] for v in written)])
     carried = [self.given(v, scope, name) for v in inputs if not isinstance(v, Handle)]
-    sources = [first, *carried, *(self.read(Handle(v), scope) for v in written)]
-    count, captures = len(sources), list[tuple[str, int, int]]()
-    places = {inner.entered[v] for v in written}
-    for position, port in inner.captured:
-        if position not in places:
-            captures.append(("body", position, len(sources)))
-            sources.append(port)
-    node = _add(self, scope, "While", sources, name, count - 1, captures=tuple(captures), inputs=count)
+    carried += [self.read(Handle(v), scope) for v in written]
+    sources, captures = loop_inputs([first, *carried], written, inner)
+    node = _add(self, scope, "While", sources, name, len(carried), captures=captures, inputs=1 + len(carried))
     node.regions = {"body": inner.graph}
-    for i, variable in enumerate(written):
-        scope.set(variable, node.out_port(len(carried) + i))
+    set_variables(scope, written, node, len(carried) - len(written))
     return _merged([v if isinstance(v, Handle) else None for v in inputs], node)
 
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aot.frontends.tf.crc32c import crc32c, unmasked
-from aot.frontends.tf.element_types import element_type
-from aot.frontends.tf.messages import BundleEntry, BundleHeader, parsed
-from aot.frontends.tf.tensors import from_bytes, shape_of
+from aot.frontends.tf.files.crc32c import crc32c, unmasked
+from aot.frontends.tf.files.element_types import element_type
+from aot.frontends.tf.files.messages import BundleEntry, BundleHeader, parsed
+from aot.frontends.tf.files.tensors import from_bytes, shape_of
 from aot.ir.types import Array
 from runtime.errors import CorruptError, UnsupportedError
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aot.frontends.tf.nets import ARGUMENT, Item, Net, Output
+from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output
 from aot.ir.topological import producers_first
 from runtime.errors import CorruptError, UnsupportedError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
-from aot.frontends.calls import Call, Outputs, Packed, Value
-from aot.frontends.onnx.forks import joined
+from aot.frontends.conversion.calls import Call, Outputs, Packed, Value
+from aot.frontends.conversion.forks import joined
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import TensorType
 from aot.opset.control.control_flow import If

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from aot.frontends.calls import Packed
+from aot.frontends.conversion.calls import Packed
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import has_few_integers
 from aot.ir.one_rank import one_rank_needed

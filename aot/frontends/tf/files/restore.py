@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aot.frontends.tf.checkpoint import OBJECTS, Checkpoint
-from aot.frontends.tf.functions import check_inlined
-from aot.frontends.tf.handles import Saved, Scope
-from aot.frontends.tf.importer import Importer
-from aot.frontends.tf.messages import TrackableObjectGraph, parsed
-from aot.frontends.tf.nets import Item, Net, node_named
-from aot.frontends.tf.tables import FILLERS, Table
+from aot.frontends.conversion.scopes import Saved, Scope
+from aot.frontends.tf.files.checkpoint import OBJECTS, Checkpoint
+from aot.frontends.tf.files.messages import TrackableObjectGraph, parsed
+from aot.frontends.tf.graph.functions import check_inlined
+from aot.frontends.tf.graph.importer import Importer
+from aot.frontends.tf.graph.nets import Item, Net, node_named
+from aot.frontends.tf.graph.tables import FILLERS, Table
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from runtime.errors import UnsupportedError

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aot.frontends.tf.nets import ARGUMENT, Item, Net, Output
-from aot.frontends.tf.switches import MERGES, SWITCHES, without_switches
+from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output
+from aot.frontends.tf.graph.switches import MERGES, SWITCHES, without_switches
 from aot.ir.topological import producers_first
 from runtime.errors import CorruptError, ModelError
 

@@ -8,30 +8,27 @@ that nothing reads.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aot.frontends.tf import regions, tables, variables
-from aot.frontends.tf.element_types import element_type
-from aot.frontends.tf.functions import check_inlined
-from aot.frontends.tf.handles import Scope, Value
-from aot.frontends.tf.importer import Importer
-from aot.frontends.tf.messages import GraphDef, MetaGraphDef, parsed, parsed_text
-from aot.frontends.tf.nets import Item, Net, Output, graph_net, output_count, reference
-from aot.frontends.tf.restore import INIT_SIGNATURE, Stored, stored
-from aot.frontends.tf.saved_model import meta_graph
-from aot.frontends.tf.switches import SWITCHES
-from aot.frontends.tf.tensors import shape_of
+from aot.frontends.conversion.scopes import Scope, SizeNames, Value
+from aot.frontends.tf.files.element_types import element_type
+from aot.frontends.tf.files.messages import GraphDef, MetaGraphDef, parsed, parsed_text
+from aot.frontends.tf.files.restore import INIT_SIGNATURE, Stored, stored
+from aot.frontends.tf.files.saved_model import meta_graph
+from aot.frontends.tf.files.tensors import shape_of
+from aot.frontends.tf.graph import regions, tables, variables
+from aot.frontends.tf.graph.functions import check_inlined
+from aot.frontends.tf.graph.importer import Importer
+from aot.frontends.tf.graph.nets import Item, Net, Output, graph_net, output_count, reference
+from aot.frontends.tf.graph.switches import SWITCHES
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
-from aot.ir.types import Dim, Shape
+from aot.ir.types import Shape
 from aot.opset.control.infrastructure import Parameter, Result
-from aot.opset.control.state import Assign, ReadValue_3
-from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import CorruptError, UnsupportedError, UsageError
 
@@ -147,7 +144,8 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
         port = importer.given(importer.get(env, output, name), scope, f"output {name!r}")
         made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
         made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
-    _keep_variables(importer, scope)
+    kept = [name for name in scope.written if name in scope.firsts]  # others are always set before they are read
+    scope.keep_variables(kept, importer.first, importer.file)
     for node in graph.nodes.values():
         for i, port in node.out_ports().items():
             if isinstance(node.op, Foreign) and port.destinations:
@@ -155,23 +153,12 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
     return graph
 
 
-def _keep_variables(importer: Importer, scope: Scope) -> None:
-    """Let variables that the inference sets keep their values, unless it sets them always before it reads them."""
-    for name in (n for n in scope.written if n in scope.firsts):
-        origin, first, last = Origin((name,), importer.file), importer.first(name, scope), scope.values[name]
-        readers = first.get_destinations()
-        held = scope.graph.add(ReadValue_3(variable_id=name), first, origin=origin).out_port(0)
-        for reader in readers:
-            reader.connect(held)
-        scope.graph.add(Assign(variable_id=name), held if last is first else last, origin=origin)
-
-
 @dataclass(slots=True)
 class _Shapes:
     """Types of inputs; sizes that are not known get names."""
 
     file: str
-    taken: set[str] = field(default_factory=set[str])
+    names: SizeNames = field(default_factory=SizeNames)
 
     def parameter(self, graph: Graph, name: str, item: Item, declared: Any) -> OutPort:
         origin = Origin((name,), self.file)
@@ -196,12 +183,4 @@ class _Shapes:
             found = shape_of(item.attrs["shape"].shape, what)
         if found is None:
             return None
-        return tuple(d if d >= 0 else self._symbol(f"{name}.d{i}") for i, d in enumerate(found))
-
-    def _symbol(self, name: str) -> Dim:
-        plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
-        stem = plain if re.match("[A-Za-z_]", plain) else f"_{plain}"
-        while stem in self.taken:
-            stem += "_"
-        self.taken.add(stem)
-        return Var(stem, None, 0)
+        return tuple(d if d >= 0 else self.names.symbol(f"{name}.d{i}") for i, d in enumerate(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aot.frontends.tf.messages import SavedModel, parsed, parsed_text
+from aot.frontends.tf.files.messages import SavedModel, parsed, parsed_text
 from runtime.errors import CorruptError, UnsupportedError
 
 SERVE = "serve"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aot.frontends.onnx.forks import Fork, Forked, Value
+from aot.frontends.conversion.forks import Fork, Forked, Value
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Dim

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aot.frontends.tf.element_types import COMPLEX
-from aot.frontends.tf.frames import functional
-from aot.frontends.tf.functions import MOST_NODES
-from aot.frontends.tf.handles import Handle, Saved, Scope, Table, Value, foreign
-from aot.frontends.tf.nets import ARGUMENT, Item, Net, Output, function_net, output_count
-from aot.frontends.tf.tensors import array, attributes, complex_parts
+from aot.frontends.conversion.scopes import Handle, Saved, Scope, Table, Value, foreign
+from aot.frontends.tf.files.element_types import COMPLEX
+from aot.frontends.tf.files.tensors import array, attributes, complex_parts
+from aot.frontends.tf.graph.frames import functional
+from aot.frontends.tf.graph.functions import MOST_NODES
+from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output, function_net, output_count
 from aot.ir.graph import OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
@@ -164,15 +164,7 @@ class Importer:
 
     def read(self, handle: Handle, scope: Scope) -> OutPort:
         """The value of a variable at this place."""
-        name = handle.name
-        if name not in scope.values:
-            if scope.outer is None:
-                scope.values[name] = self.first(name, scope)
-            else:
-                port = scope.enter(name, self.read(handle, scope.outer))
-                scope.entered[name] = port.node.graph.parameters.index(port.node)
-                scope.values[name] = port
-        return scope.values[name]
+        return scope.read(handle.name, self.first)
 
     def first(self, name: str, scope: Scope) -> OutPort:
         """The value of a variable before the inference."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.tf.handles import Handle, Scope, Table, Value, foreign
-from aot.frontends.tf.importer import Importer, rule
-from aot.frontends.tf.nets import Item
+from aot.frontends.conversion.scopes import Handle, Scope, Table, Value, foreign
+from aot.frontends.tf.graph.importer import Importer, rule
+from aot.frontends.tf.graph.nets import Item
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from runtime.errors import CorruptError, UnsupportedError

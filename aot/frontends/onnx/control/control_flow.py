@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.bodies import branched, inlined, number, region_of, stable_body, tensor
+from aot.frontends.conversion.bodies import branched, inlined, number, region_of, stable_body, tensor
 from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort

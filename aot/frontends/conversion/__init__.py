@@ -1,0 +1,1 @@
+"""Foreign operations become operations of the opset: what the front ends of all frameworks share."""

@@ -1,0 +1,1 @@
+"""TensorFlow's files: messages, checkpoints, signatures, tensors."""
