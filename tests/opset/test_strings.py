@@ -29,9 +29,9 @@ from aot.opset.movement.slicing import Slice
 from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from runtime.abi import DType
+from runtime.arrays.files import read_arrays, write_outputs
 from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
-from runtime.files import read_arrays, write_outputs
-from runtime.manifest import from_json
+from runtime.loading.manifest import from_json
 from runtime.model import CompiledModel
 from tests.frontends.openvino.irfile import network
 from tests.properties.oracle import layer, port

@@ -9,11 +9,11 @@ import ctypes
 from itertools import accumulate, pairwise
 
 from runtime.abi import ERROR_CANCELLED, ERROR_SIZE, ERROR_VALUE
-from runtime.agreement import broken, disagreement
+from runtime.arrays.tensors import Array, Shape, aligned_bytes, static_shape
 from runtime.errors import AotError, BudgetError, CancelledError, InternalError, UsageError
-from runtime.library import Library
+from runtime.inference.agreement import broken, disagreement
+from runtime.loading.library import Library
 from runtime.machine import memory
-from runtime.tensors import Array, Shape, aligned_bytes, static_shape
 
 
 class Workspace:

@@ -15,9 +15,9 @@ from math import prod
 import numpy as np
 
 from runtime.abi import Request
-from runtime.library import Library
-from runtime.manifest import VariableInfo
-from runtime.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
+from runtime.arrays.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
+from runtime.loading.library import Library
+from runtime.loading.manifest import VariableInfo
 
 _ENTRY_BYTES = 8  # bytes of a flag, an offset or a size
 _LINE_BYTES = 64

@@ -17,10 +17,10 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from runtime.manifest import Manifest
+from runtime.arrays.tensors import Array
+from runtime.loading.manifest import Manifest
+from runtime.measuring.roofline import Roofline
 from runtime.model import CompiledModel
-from runtime.roofline import Roofline
-from runtime.tensors import Array
 
 MIN_RUNS = 5
 T = TypeVar("T")

@@ -6,8 +6,8 @@ import os
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
-from runtime.digest import sha256
 from runtime.errors import CorruptError
+from runtime.loading.digest import sha256
 
 SHARED_OBJECT = 3
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

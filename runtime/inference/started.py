@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from runtime.errors import CancelledError, UsageError
-from runtime.waiting import Waiters
+from runtime.inference.waiting import Waiters
 
 
 class Started:

@@ -19,11 +19,11 @@ from typing import BinaryIO, NamedTuple, cast
 
 from runtime.abi import MANIFEST_SECTION, WEIGHTS_PAGE
 from runtime.atomic import copy, replacing
-from runtime.digest import sha256
-from runtime.elf import ElfFile
 from runtime.errors import CorruptError, UsageError
+from runtime.loading.digest import sha256
+from runtime.loading.elf import ElfFile
+from runtime.loading.seal import seal
 from runtime.regular import open_file
-from runtime.seal import seal
 
 _MAGIC = b"AOT WEIGHTS 1\n"
 _MAP_FIXED = 16

@@ -25,15 +25,15 @@ from runtime.abi import (
     Table,
 )
 from runtime.atomic import copy, replacing
-from runtime.elf import SHARED_OBJECT, ElfFile
 from runtime.errors import CorruptError, PlatformError, UsageError
+from runtime.loading.elf import SHARED_OBJECT, ElfFile
+from runtime.loading.manifest import Manifest, from_json, parse
+from runtime.loading.mapping import map_library
+from runtime.loading.pages import populate_later
+from runtime.loading.seal import is_whole
+from runtime.loading.weights import beside, check, check_embedded, info_in, map_into
 from runtime.machine import machine_name, missing_features, refused_tiles
-from runtime.manifest import Manifest, from_json, parse
-from runtime.mapping import map_library
-from runtime.pages import populate_later
 from runtime.regular import open_file
-from runtime.seal import is_whole
-from runtime.weights import beside, check, check_embedded, info_in, map_into
 
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
 _INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)

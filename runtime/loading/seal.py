@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from runtime.abi import SEAL_SECTION, WEIGHTS_SECTION
-from runtime.elf import ElfFile
+from runtime.loading.elf import ElfFile
 
 
 def digest_of(file: ElfFile) -> bytes:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from runtime.abi import DType
-from runtime.agreement import evaluate
+from runtime.arrays.tensors import Array, numpy_dtype
 from runtime.errors import UsageError
-from runtime.manifest import Dim, RuleInfo, TensorInfo
-from runtime.tensors import Array, numpy_dtype
+from runtime.inference.agreement import evaluate
+from runtime.loading.manifest import Dim, RuleInfo, TensorInfo
 
 Shapes = Iterable[tuple[str, Sequence[int | str]]]
 Dims = Iterable[tuple[str, int, int | None]]

@@ -11,9 +11,9 @@ from typing import cast
 import numpy as np
 
 from runtime.abi import DType
+from runtime.arrays.tensors import Array, fits
 from runtime.errors import UsageError
-from runtime.manifest import TensorInfo
-from runtime.tensors import Array, fits
+from runtime.loading.manifest import TensorInfo
 
 PARTS = ("begins", "ends", "symbols")  # consecutive inputs or outputs of a model, in this order
 MAX_TEXT_BYTES = (1 << 31) - 1  # bytes that i32 places can tell

@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from runtime.abi import ARENA_ALIGN, DType
+from runtime.arrays.short_floats import FORMATS, bits_of
 from runtime.errors import BudgetError, UnsupportedError, UsageError
-from runtime.manifest import Dim, TensorInfo
-from runtime.short_floats import FORMATS, bits_of
+from runtime.loading.manifest import Dim, TensorInfo
 
 MALLOC_ALIGN = 16  # alignment, in bytes, of memory from the system's allocator
 

@@ -28,8 +28,8 @@ class Dim(NamedTuple):
 class TensorInfo(NamedTuple):
     """An input or output. `align`: its address must be a multiple of it.
 
-    `string`: name of the tensor of strings that it is one of three parts of; see `runtime.strings`. `default`: offset
-    in the weights, in bytes, of the value of an optional input; None: it is required.
+    `string`: name of the tensor of strings that it is one of three parts of; see `runtime.arrays.strings`. `default`:
+    offset in the weights, in bytes, of the value of an optional input; None: it is required.
     """
 
     name: str

@@ -11,16 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from runtime.abi import ARENA_ALIGN, ERROR_CAPACITY, Request
-from runtime.agreement import out_of_range
-from runtime.cancel import Cancel
-from runtime.errors import BusyError, UsageError
-from runtime.executor import Executor
-from runtime.library import Library, Pool
-from runtime.manifest import TensorInfo
-from runtime.outputs import CallTime, Outputs, find
-from runtime.recycling import MIN_RECYCLED_BYTES, Recycler
-from runtime.started import Started
-from runtime.tensors import (
+from runtime.arrays.tensors import (
     Array,
     address,
     aligned_empty,
@@ -31,8 +22,17 @@ from runtime.tensors import (
     numpy_dtype,
     static_shape,
 )
-from runtime.variables import Variables, VariableState
-from runtime.workspace import Workspace
+from runtime.errors import BusyError, UsageError
+from runtime.inference.agreement import out_of_range
+from runtime.inference.cancel import Cancel
+from runtime.inference.executor import Executor
+from runtime.inference.outputs import CallTime, Outputs, find
+from runtime.inference.recycling import MIN_RECYCLED_BYTES, Recycler
+from runtime.inference.started import Started
+from runtime.inference.variables import Variables, VariableState
+from runtime.inference.workspace import Workspace
+from runtime.loading.library import Library, Pool
+from runtime.loading.manifest import TensorInfo
 
 _RUN = "run"
 Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from runtime.abi import DType
+from runtime.arrays.strings import PARTS, as_texts, encode, numbered, texts
+from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
-from runtime.executor import Executor
-from runtime.library import Library, Pool
-from runtime.outputs import Outputs, find
-from runtime.request import InferRequest
-from runtime.strings import PARTS, as_texts, encode, numbered, texts
-from runtime.tensors import Array
+from runtime.inference.executor import Executor
+from runtime.inference.outputs import Outputs, find
+from runtime.inference.request import InferRequest
+from runtime.loading.library import Library, Pool
 
 
 class StringRequest(InferRequest):
