@@ -9,7 +9,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from benchmarks.report import Row, number
+from benchmarks.timing.report import Row, number
 
 
 def draw(rows: list[Row], path: Path) -> None:

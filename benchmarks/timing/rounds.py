@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import benchmarks
-from benchmarks.folder import Array, Folder
+from benchmarks.networks.folder import Array, Folder
 
 TURN_SECONDS = 0.1  # of one runtime in one round, or one inference if that takes longer
 PAUSE_SECONDS = 0.15  # for threads that spin after their work: those of ONNX Runtime do so for 60 ms and more
@@ -103,7 +103,7 @@ def start(
     with log.open("w") as errors:
         spawned = time.clock_gettime(time.CLOCK_MONOTONIC)
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker"],
+            [sys.executable, "-m", "benchmarks.timing.worker"],
             cwd=Path(benchmarks.__file__).parent.parent,
             text=True,
             stdin=subprocess.PIPE,

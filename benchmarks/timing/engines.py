@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.folder import Array, placed
+from benchmarks.networks.folder import Array, placed
 
 Run = Callable[[], object]  # one inference
 

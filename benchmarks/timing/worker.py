@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.engines import AS_INSTALLED, ENGINES
+from benchmarks.timing.engines import AS_INSTALLED, ENGINES
 
 MODULES = {"ours": "runtime", "peak": "codegen.llvm.peak"}
 

@@ -1,6 +1,6 @@
 """How many of Model Optimizer's own extension files import under our names.
 
-    python -m benchmarks.mo_imports SITE_PACKAGES [REASONS]
+    python -m benchmarks.model_optimizer.imports SITE_PACKAGES [REASONS]
 
 SITE_PACKAGES holds openvino/tools/mo of `openvino-dev==2024.6.0`, in an environment of its own. Each file is loaded
 alone, as a file of an extension folder; what it imports of Model Optimizer is this project's.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.folder import Array
+from benchmarks.networks.folder import Array
 
 TYPES = {"float32": "f32", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "boolean"}
 PRECISIONS = {"f32": "FP32", "i32": "I32", "i64": "I64", "u8": "U8", "boolean": "BOOL"}

@@ -1,6 +1,6 @@
 """How many of Model Optimizer's own unit tests pass under our import names.
 
-    python -m benchmarks.mo_unit_tests FOLDER [PATH ...] [--reasons N] [--list FILE]
+    python -m benchmarks.model_optimizer.unit_tests FOLDER [PATH ...] [--reasons N] [--list FILE]
 
 FOLDER is `tools/mo` of OpenVINO's sources up to release 2024.6: it holds `unit_tests`. PATH is a file or folder of
 tests below `unit_tests/mo` (`graph`, `ops/eye_test.py`); without one, AREAS. Each file is loaded like a file of an

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.folder import Array
-from benchmarks.op_models import Attribute, Case, Given
+from benchmarks.networks.folder import Array
+from benchmarks.networks.op_models import Attribute, Case, Given
 
 RNG = np.random.default_rng(0)
 UNARY = {

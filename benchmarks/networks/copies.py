@@ -10,7 +10,7 @@ import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
-from benchmarks.folder import Folder, placed
+from benchmarks.networks.folder import Folder, placed
 
 CONFIG = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 

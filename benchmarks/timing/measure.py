@@ -6,9 +6,9 @@ import statistics
 from math import inf
 from pathlib import Path
 
-from benchmarks.folder import Folder, largest_error
-from benchmarks.report import Row, spread
-from benchmarks.rounds import Worker, WorkerError, interleave, ratios, start
+from benchmarks.networks.folder import Folder, largest_error
+from benchmarks.timing.report import Row, spread
+from benchmarks.timing.rounds import Worker, WorkerError, interleave, ratios, start
 
 
 def measure(

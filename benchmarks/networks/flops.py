@@ -7,7 +7,7 @@ from pathlib import Path
 
 import openvino as ov
 
-from benchmarks.folder import placed
+from benchmarks.networks.folder import placed
 
 _CELLS = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
