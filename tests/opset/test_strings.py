@@ -15,8 +15,8 @@ from aot.frontends.openvino.reader import read
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import Op
-from aot.ir.parser import parse_graph
-from aot.ir.printer import constants_by_sha, print_graph
+from aot.ir.text.parser import parse_graph
+from aot.ir.text.printer import constants_by_sha, print_graph
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.control.strings import StringPlaces, StringSymbols, StringTensorPack, StringTensorUnpack

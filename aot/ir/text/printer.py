@@ -1,4 +1,4 @@
-"""The text of a graph; `aot.ir.parser` reads it back.
+"""The text of a graph; `aot.ir.text.parser` reads it back.
 
     graph mlp(%x: f32[batch,784]) {
       symbols batch in 1..64

@@ -1,4 +1,4 @@
-"""Reads the text of graphs that `aot.ir.printer` writes; importing `aot.opset` registers their operations."""
+"""Reads the text of graphs that `aot.ir.text.printer` writes; importing `aot.opset` registers their operations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import REGISTRY, Foreign, Op, operation
-from aot.ir.printer import PLAIN_NAME
-from aot.ir.scanner import NUMBER, Scanner
+from aot.ir.text.printer import PLAIN_NAME
+from aot.ir.text.scanner import NUMBER, Scanner
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import AotError, ModelError
