@@ -44,6 +44,7 @@ def test_bench_takes_inputs(library: Path, tmp_path: Path) -> None:
     assert "5 calls" in bench(library, tmp_path / "x.npy")
 
 
+@pytest.mark.slow
 def test_bench_per_kernel_prints_a_row_for_each_call(library: Path) -> None:
     lines = bench(library, "--per-kernel").splitlines()
     assert lines[1].startswith("limits: ") and lines[2].split()[-1] == "layers"

@@ -77,6 +77,7 @@ def test_flops_are_the_textbooks(model: Path) -> None:
     assert gflop(model / "model.xml", {"x": (1, 784)}) * 1e9 == 2 * (784 * 512 + 512 * 512 + 512 * 10)
 
 
+@pytest.mark.slow
 def test_two_rounds_of_a_small_model(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     command = [sys.executable, "-m", "benchmarks", str(model), "--threads", "1", "--rounds", "2", "--json", str(out)]

@@ -62,6 +62,7 @@ KEPT: dict[str, Callable[[Outputs], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KEPT)
 def test_what_somebody_has_stays_as_it_is(kind: str) -> None:
     request = model(LARGE).create_infer_request()

@@ -53,6 +53,7 @@ def test_many_threads_on_one_handle(chain_so: Path, threads: int, runs: int) -> 
     assert hammer(model, threads, runs) == []
 
 
+@pytest.mark.slow
 def test_models_requests_and_queues_come_and_go(chain_so: Path) -> None:
     """For a moment; `python -m benchmarks.soak` does it for minutes, and says what memory does."""
     done = soak(chain_so, 2)
