@@ -203,7 +203,12 @@ def _highest(ends: list[Expr]) -> Expr:
     for end in (normal(e, {}) for e in ends):
         if not any(bounds(other.plus(end, -1))[0] >= 0 for other in kept):
             kept = [other for other in kept if bounds(end.plus(other, -1))[0] < 0] + [end]
-    total: Expr = kept[0].expr() if kept else Const(0)
-    for end in kept[1:]:
-        total = prim("max", total, end.expr())
-    return total
+    return _balanced([end.expr() for end in kept]) if kept else Const(0)
+
+
+def _balanced(values: list[Expr]) -> Expr:
+    """The largest, as a tree of pairs: a network has thousands of values, and expressions are walked by recursion."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        values = [prim("max", a, b) for a, b in pairs] + values[len(values) & ~1 :]
+    return values[0]
