@@ -130,7 +130,7 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
 
 
 def _dimension(p: _Padded, index: Expr) -> int | None:
-    """First dimension that is read at this index."""
+    """Return the first dimension that is read at this index."""
     return next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
 
 
@@ -162,7 +162,7 @@ def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
 
 
 def borders(b: Buffer, halo: Halo) -> tuple[Definition, ...]:
-    """Definitions that fill the halo: two sides of each dimension, with the corners to later dimensions."""
+    """Return the definitions that fill the halo: two sides of each dimension, with the corners to later dimensions."""
     made: list[Definition] = []
     fill = Const(halo.fill if b.dtype.is_float else int(halo.fill), b.dtype.compute)
     for k, sides in enumerate(halo.sides):

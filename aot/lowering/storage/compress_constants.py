@@ -74,7 +74,7 @@ def compress_constants(steps: Steps, always: bool = False) -> None:
 
 
 def _least(size: Size) -> int:
-    """Lower bound of a dynamic size: few rows are assumed, since reading the weights dominates then."""
+    """Return a lower bound of a dynamic size: for few rows, reading the weights dominates."""
     return known(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 
 
@@ -98,7 +98,7 @@ def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:
 
 
 def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
-    """Dimensions of each constant along which reductions run, or along which gathered rows lie."""
+    """Return the dimensions of each constant along which reductions run, or along which gathered rows lie."""
     found: dict[str, set[tuple[int, ...]]] = {}
     for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
         axes = set(d.reduction.axes) if d.reduction is not None else set[Expr]()

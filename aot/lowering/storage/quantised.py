@@ -26,14 +26,14 @@ class Quantised:
     dtype: DType
 
     def of(self, byte: Expr) -> Expr:
-        """The number, from the byte as it lies in memory."""
+        """Return the number as an expression of the byte in memory."""
         whole = cast(byte, DType.I32)
         found = cast(whole if self.zero == NONE else whole - self.zero, self.dtype)
         return found if self.scale is None else found * self.scale
 
     @property
     def unsigned(self) -> Quantised:
-        """The same number of what a u8 can be."""
+        """Return the number as an expression of a u8."""
         if self.byte.dtype is not DType.I8:
             return self
         byte = cast(cast(self.byte, DType.I32) + 128, DType.U8)
@@ -41,7 +41,7 @@ class Quantised:
 
     @property
     def fill(self) -> Const | None:
-        """The byte that is the number 0."""
+        """Return the byte that stands for the number 0."""
         known = isinstance(self.zero, Const) and 0 <= self.zero.value <= 255 and self.byte.dtype is not DType.I8
         return Const(int(self.zero.value), self.byte.dtype) if known and isinstance(self.zero, Const) else None
 
@@ -72,7 +72,7 @@ def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
 
 
 def _reads(e: Expr, kept: Container[str]) -> bool:
-    """True if it is one of them, with bounds around it or without."""
+    """True if the expression loads one of these values, with bounds around it or without."""
     while isinstance(e, Prim) and e.fn == "within":
         e = e.args[2]
     return isinstance(e, Load) and e.buffer.name in kept
@@ -89,7 +89,7 @@ def _sum(a: Expr, b: Expr) -> Expr:
 
 
 def _whole_number(e: Expr) -> Expr | None:
-    """A number, the same for all points, as an i32."""
+    """Return a number that is equal for all points as an i32; None for others."""
     match e:
         case Const(value) if float(value).is_integer() and abs(value) <= 255:
             return Const(int(value), DType.I32)
