@@ -26,7 +26,7 @@ from aot.compilation.shared import Shared
 from aot.compilation.specialise import SizesByName, combinations, text_of
 from aot.compilation.timing import timed
 from aot.compilation.tuning import Tuning
-from aot.frontends import read_model
+from aot.frontends import framework_of, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.printer import print_graph as graph_text
@@ -84,7 +84,7 @@ class Compilation:
         `kernels`: the names of kernels that other versions for the same target have made.
         """
         self.model, self.options = model, options
-        self.shared = shared if shared is not None else Shared(options)
+        self.shared = shared if shared is not None else Shared(options, framework_of(model))
         self.budget = self.shared.budget
         self.targets = names_of(options.target)
         if options.external_weights and self.targets[1:]:

@@ -190,7 +190,8 @@ class _Import:
         op = operation_or_none(node)
         if op is None and node.has_valid("infer"):
             attrs = {k: v for k, v in node.attrs().items() if k not in ("_in_ports", "_out_ports", KEPT)}
-            op = Extension(node.id, node.soft_get("op"), max(len(wiring.outputs), 1), attrs)
+            facts = self.made.graph["layout"], self.made.graph["fw"]
+            op = Extension(node.id, node.soft_get("op"), max(len(wiring.outputs), 1), attrs, *facts)
         if op is None:
             op = operation_of(node)  # which raises the error
         if not isinstance(op, Constant):

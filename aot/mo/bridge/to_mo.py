@@ -32,6 +32,7 @@ from runtime.errors import AotError
 Describe = Callable[[IrNode], Any]
 BODIES = {"then": "then_graph", "else": "else_graph"}  # regions that are attributes of other names
 IR_VERSION = 11
+LAYOUTS = {"tf": "NHWC", "tflite": "NHWC"}  # order of dimensions of the data that networks of a framework have
 
 
 def exported(
@@ -46,7 +47,7 @@ def exported(
     options = Namespace(static_shape=False, data_type="float", framework=framework) if cli is None else cli
     made.graph.update(
         name=graph.name,
-        layout="NCHW",
+        layout=LAYOUTS.get(framework, "NCHW"),
         fw=framework,
         ir_version=IR_VERSION,
         cmd_params=options,
