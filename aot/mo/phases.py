@@ -29,6 +29,7 @@ from aot.mo.ops.registered import classes
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.run import run_transform, run_transforms
 from aot.mo.transforms import placeholder, placeholders
+from aot.passes.front.scope_region_symbols import scope_region_symbols
 from runtime.regular import open_file
 
 
@@ -119,6 +120,7 @@ class MoMiddle:
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)
             imported(made, graph)
+            scope_region_symbols(graph)  # bodies may be new, and nodes have other names
         return True
 
 

@@ -84,7 +84,7 @@ class ToOpset:
     def __call__(self, graph: Graph) -> bool:
         """Convert in place. Raises UnconvertedError, or ModelError where a node breaks a rule of its framework."""
         known = {dialect.name: dialect for dialect in (self.dialect, *self.others)}
-        found = {op.dialect for op in (foreign(node, known) for node in graph.nodes.values()) if op is not None}
+        found = _present(graph, known)
         if self.dialect.name not in found:
             return False
         for name in sorted(found):
@@ -96,14 +96,14 @@ Dialects = Mapping[str, Dialect]
 
 
 def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
-    """Convert all nodes of some dialects in place; return False if there are none.
+    """Convert all nodes of some dialects in place, and those in bodies of the opset; return False if there are none.
 
     Raises UnconvertedError, or ModelError where a node breaks a rule of its framework.
     """
     ranks = [_declared_rank(result) for result in graph.results]
     nodes = [n for n in graph.order() if foreign(n, dialects) is not None]
     if not nodes:
-        return False
+        return bool(sum(_convert_bodies(node, dialects, seed) for node in graph.nodes.values()))  # all of them
     work = _Work(graph, dialects, seed)
     values = work.results(graph, {})
     problems = list(dict.fromkeys(work.problems))
@@ -121,6 +121,26 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
             port.disconnect()
         graph.remove(node)
     return True
+
+
+def _convert_bodies(node: Node, dialects: Dialects, seed: int | None) -> bool:
+    """Convert what is foreign in the bodies of a node of the opset, which an extension has made."""
+    changed = bool(sum(convert(body, dialects, seed) for body in node.regions.values()))
+    if changed:
+        node.forget_types()
+    return changed
+
+
+def _present(graph: Graph, dialects: Dialects) -> set[str]:
+    """Return the names of the dialects that have nodes in a graph or in bodies of the opset."""
+    found: set[str] = set()
+    for node in graph.nodes.values():
+        op = foreign(node, dialects)
+        if op is not None:
+            found.add(op.dialect)
+        elif not isinstance(node.op, Foreign):
+            found = found.union(*(_present(body, dialects) for body in node.regions.values()))
+    return found
 
 
 def _declared_rank(result: Node) -> int | None:
@@ -177,6 +197,7 @@ class _Work:
         for port, value in self._converted(node, env):
             if port.source is not value:
                 port.connect(value)
+        _convert_bodies(node, self.dialects, self.seed)
         env |= {port: port for port in node.out_ports().values()}
 
     def _copy(self, node: Node, env: Environment) -> None:
@@ -185,7 +206,7 @@ class _Work:
         for port, value in self._converted(node, env):
             assert port.source is not None
             held[port.source] = value
-        copy_node(node, self.graph, held)
+        _convert_bodies(copy_node(node, self.graph, held), self.dialects, self.seed)
         env |= {port: held[port] for port in node.out_ports().values()}
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:

@@ -18,6 +18,7 @@ from aot.ir.graph import Node as IrNode
 from aot.ir.graph import OutPort
 from aot.ir.op import Op as Definition
 from aot.ir.origin import Origin
+from aot.mo.bridge.bodies import REGIONS, with_records
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
@@ -34,12 +35,14 @@ from aot.opset.control.infrastructure import Constant
 ENDS = ("Result", "Assign")  # operations that keep what they read
 
 
-def imported(made: Graph, graph: IrGraph) -> None:
-    """Change `graph` into what its counterpart `made` has become.
+def imported(made: Graph, graph: IrGraph) -> dict[str, IrNode]:
+    """Change `graph` into what its counterpart `made` has become; return its nodes by the ids of their counterparts.
 
     Error for a cycle, for an input that nothing is connected to, and for an operation that no set and no extension has.
     """
-    _Import(made, graph).run()
+    work = _Import(made, graph)
+    work.run()
+    return work.owners
 
 
 @dataclass(slots=True)
@@ -235,15 +238,25 @@ class _Import:
         return made
 
     def _bodies(self, node: Node, made: IrNode, kept: Kept | None) -> None:
+        """Bring the bodies of a node back: into those it had, or into new ones of a node that an extension has made."""
         names: list[str] = node.soft_get("sub_graphs", [])
-        if kept is None:
-            if names:
-                raise Error("{}: an operation with bodies cannot be made anew", node.soft_get("name", node.id))
+        if not names:
             return
-        for name, region in zip(names, list(kept.node.regions), strict=True):
-            body = kept.node.regions[region]
-            imported(node[name], body)
+        own = {} if kept is None or kept.is_copy or kept.node is not made else kept.node.regions
+        known = list(kept.node.regions) if kept is not None else []
+        regions = REGIONS.get(type(made.op)) or dict(zip(names, known, strict=False))
+        owners: dict[str, dict[str, IrNode]] = {}
+        for name, region in regions.items():
+            label = f"{made.name}.{region}"
+            body = own.get(region) or IrGraph(name=label, file=self.graph.file, scope=f"{label}.")
+            owners[region] = imported(node[name], body)
+            if kept is not None and region not in own:
+                _sort_ends(body, kept.node.regions[region], node[name], owners[region])
             made.regions[region] = body
+        op = with_records(made.op, node, made.regions, owners)
+        if op != made.op:
+            made.op = op
+        made.forget_types()
 
     def _remove_others(self, placed: set[IrNode]) -> None:
         gone = [node for node in self.graph.nodes.values() if node not in placed]
@@ -279,6 +292,15 @@ class _Import:
             if node.id not in self.before and not node.out_port(0).names:
                 source = node.source(0)
                 node.out_port(0).names = source.names or (source.node.name,)
+
+
+def _sort_ends(body: IrGraph, original: IrGraph, made: Graph, owners: dict[str, IrNode]) -> None:
+    """Give parameters and results of a body that was copied the order of the original's."""
+    order = {node.id: i for i, node in enumerate((*original.parameters, *original.results))}
+    kept = {owner: kept_of(Node(made, id)) for id, owner in owners.items() if id in made}
+    place = {owner: order.get(found.node.id, len(order)) for owner, found in kept.items() if found is not None}
+    for ends in (body.parameters, body.results):
+        ends.sort(key=lambda node: place.get(node, len(order)))
 
 
 def _unneeded(graph: IrGraph) -> set[IrNode]:
