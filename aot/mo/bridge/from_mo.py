@@ -6,7 +6,7 @@ gets the operation of its type, version and attribute texts, as a layer of a fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from networkx import find_cycle
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.graph import Node as IrNode
 from aot.ir.graph import OutPort
+from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
 from aot.ir.origin import Origin
 from aot.mo.bridge.bodies import REGIONS, with_records
@@ -24,6 +25,7 @@ from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.bridge.operation import is_new, operation_of, operation_or_none
 from aot.mo.bridge.values import dtype_from
+from aot.mo.bridge.windows import WINDOWED, Windows, complete
 from aot.mo.graph.cleaning import add_constant_operations
 from aot.mo.graph.graph import Graph, Node, Port
 from aot.mo.graph.tensor_names import INFO
@@ -141,9 +143,13 @@ class _Import:
         if is_new(node):
             axes = appended(node, len(sources))
             sources += [] if axes is None else [self._constant_port(axes, f"{node.soft_get('name', node.id)}/axes")]
+        complete(node)
         op, data = self._operation(node, wiring)
+        origin = kept.node.origin if kept is not None else _origin(sources, node, self.graph)
+        windows = self._windows(node, op, origin)
+        if windows is not None:
+            op, sources = windows.inputs(op, sources)
         if old is None:
-            origin = kept.node.origin if kept is not None else _origin(sources, node, self.graph)
             count = max(len(wiring.outputs), 1)
             name = str(node.soft_get("name", node.id))
             old = self.graph.add(op, *sources, name=name, origin=origin, outputs=count, data=data)
@@ -153,7 +159,20 @@ class _Import:
         self.owners[node.id] = old
         for position, idx in enumerate(wiring.outputs or [0]):
             if position < len(old.out_ports()):
-                self.ports[node.id, idx] = old.out_port(position)
+                port = old.out_port(position)
+                self.ports[node.id, idx] = port if windows is None else windows.output(port)
+
+    def _windows(self, node: Node, op: Definition, origin: Origin) -> Windows | None:
+        """Return what a convolution or a pool needs around it; None for another operation, or a foreign one."""
+        if node.soft_get("type") not in WINDOWED or isinstance(op, Foreign):
+            return None
+
+        def add(op: Definition, sources: Sequence[OutPort | None], name: str) -> OutPort:
+            made = self.graph.add(op, *sources, name=name, origin=origin)
+            self.owners[f"{name}:{made.id}"] = made
+            return made.out_port(0)
+
+        return Windows(node, add, self._constant_port)
 
     def _steps(self, node: Node) -> list[Step]:
         """Return the operations that a node stands for, if no set has its operation."""

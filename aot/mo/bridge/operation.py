@@ -71,7 +71,7 @@ def _built(node: Any, type_: str | None = None, version: str | None = None) -> D
         return Parameter(dtype_from(node.soft_get("data_type", None)), dims_of(node.soft_get("shape", None), name))
     if type_ == "Result" or node.soft_get("op") == "Result":
         return Result()
-    cls = definition(type_, version)
+    cls = definition("ConvolutionBackpropData" if type_ == "Deconvolution" else type_, version)
     if cls is None:
         return None
     if issubclass(cls, RegionOp):
