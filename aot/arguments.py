@@ -67,6 +67,9 @@ Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signa
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
+LayoutChange = Annotated[
+    bool, typer.Option("--disable-layout-change", help="Leave Transposes of NHWC networks where they are, to compare")
+]
 Precision = Annotated[str, typer.Option(metavar="f32|bf16[,LAYER=f32]", help="Type in which layers compute")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
@@ -105,6 +108,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field
 }
 _PLAIN = (
     *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
+    "disable_layout_change",
     *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
 )
 

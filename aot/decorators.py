@@ -4,7 +4,8 @@
 def scaled_tanh(build, x, *, scale: float = 1.0): ...
 
 @aot.conversion("onnx", "me.ScaledTanh")
-def scaled_tanh_of_onnx(node, x): ...
+@aot.conversion("tf", "ScaledTanh")
+def converted(node, x): ...
 
 @aot.rewrite(lambda p, x: p.Multiply(x, p.Sigmoid(x)))
 def swish(build, x): ...
@@ -22,28 +23,33 @@ from runtime.errors import MissingError, UsageError
 
 __all__ = ["conversion", "operation", "rewrite"]
 
-FRAMEWORKS = ("onnx",)  # whose files are read
+FRAMEWORKS = ("onnx", "tf", "tflite")  # frameworks whose files are read: modules `aot.frontends.X.registry`
 C = TypeVar("C", bound=Callable[..., Any])
 
 
 def conversion(framework: str, *kinds: str) -> Callable[[C], C]:
     """Register the conversion of operations of a framework's files: a function `(node, *tensors)` that returns tensors.
 
-    `kinds`: names, with the domain before the last dot (`com.microsoft.Gelu`). `node` has `build` and the attributes
-    (see `aot.frontends.onnx.registry.Call`). UsageError for a framework whose files are not read.
+    `framework`: onnx, tf or tflite. `kinds`: names; of ONNX with the domain before the last dot
+    (`com.microsoft.Gelu`), of TensorFlow Lite with `CUSTOM.` before custom operations. `node` has `build` and the
+    attributes (see `Call` in the framework's `registry`). UsageError for a framework whose files are not read.
     """
     if framework not in FRAMEWORKS or not kinds:
         rule = f"conversion: a framework of {', '.join(FRAMEWORKS)} and names of operations"
         raise UsageError(f"{rule}, got {', '.join((framework, *kinds))}")
     try:
-        registry: Any = import_module("aot.frontends.onnx.registry")
+        registry: Any = import_module(f"aot.frontends.{framework}.registry")
     except ModuleNotFoundError as error:
-        raise MissingError(f"conversion: files of ONNX need a package that is not installed: {error.name}") from error
+        rule = f"files of {framework} need a package that is not installed"
+        raise MissingError(f"conversion: {rule}: {error.name}") from error
 
     def register(function: C) -> C:
         for kind in kinds:
-            domain, _, name = kind.rpartition(".")
-            registry.onnx(name, domain=domain)(function)
+            if framework == "onnx":
+                domain, _, name = kind.rpartition(".")
+                registry.onnx(name, domain=domain)(function)
+            else:
+                getattr(registry, framework)(kind)(function)
         return function
 
     return register

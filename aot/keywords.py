@@ -46,6 +46,7 @@ class CompileKeywords(TypedDict, total=False):
     external_weights: bool
     small_weights: bool
     plain_products: bool
+    disable_layout_change: bool
     precision: str
     max_memory: int | str | None
     max_seconds: float | None
@@ -177,6 +178,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "external_weights": (bool,),
     "small_weights": (bool,),
     "plain_products": (bool,),
+    "disable_layout_change": (bool,),
     "precision": (str,),
     "max_memory": (int, str, _NONE),
     "max_seconds": (int, float, _NONE),

@@ -45,9 +45,10 @@ class CompileOptions:
     which run over drivers and scalar kernels; `external_weights`: in a file beside the library, instead of inside;
     `small_weights`: none are transformed for Winograd, which makes them up to 4 times as large, and those that bytes
     or f16 hold lie so even where conversions cost time; `plain_products`: sums of products as they are written, without
-    Winograd and Strassen, which round more and carry NaN and infinities from an element to others; `precision`: the
-    type in which layers compute, `f32` or `bf16`, or by patterns of their names, `bf16,stem=f32,head.*=f32`; `tune`:
-    seconds to measure schedules for on this machine;
+    Winograd and Strassen, which round more and carry NaN and infinities from an element to others;
+    `disable_layout_change`: Transposes stay where a NHWC network has them, for comparison; `precision`: the type in which layers compute, `f32`
+    or `bf16`, or by patterns of their names, `bf16,stem=f32,head.*=f32`; `tune`: seconds to measure schedules for on
+    this machine;
     `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
     passes, only required passes run; `verify`: check the steps after each lowering pass;
@@ -76,6 +77,7 @@ class CompileOptions:
     external_weights: bool = False
     small_weights: bool = False
     plain_products: bool = False
+    disable_layout_change: bool = False
     precision: str = "f32"
     max_memory: int | None = None
     max_seconds: float | None = None

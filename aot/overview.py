@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from aot.extensions.folder import load_extensions
-from aot.frontends import front_passes, read_model
+from aot.frontends import framework_of, front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.lowering.program.build_program import result_name
@@ -41,7 +41,8 @@ def read(file: Path, extensions: Path | None = None, signature: str | None = Non
     `extensions`: a folder with operations and conversions that the file needs; its passes do not run. `signature`:
     which one of a SavedModel.
     """
-    with within(None if extensions is None else load_extensions(extensions).scope):
+    found = None if extensions is None else load_extensions(extensions, framework=framework_of(file))
+    with within(None if found is None else found.scope):
         graph = read_model(file, signature=signature)
         counts = Counter(node.type for node in graph.order())
         for convert in front_passes():

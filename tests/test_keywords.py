@@ -45,6 +45,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"signature": "serving"}, {"signature": "serving"}),
     ({"level": None, "verify": True}, {"level": None, "verify": True}),
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
+    ({"disable_layout_change": True}, {"disable_layout_change": True}),
     ({"precision": "bf16,head.*=f32"}, {"precision": "bf16,head.*=f32"}),
 ]
 

@@ -26,6 +26,7 @@ from tempfile import TemporaryDirectory
 
 import codegen
 from aot.extensions.folder import Extensions, load_for
+from aot.frontends import framework_of
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.llvm.levels import names_of
@@ -80,7 +81,7 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
         if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
     if options.extensions is not None:
-        loaded = extensions or load_for(options)
+        loaded = extensions or load_for(options, framework_of(model))
         digest.update(loaded.digest.encode() if loaded is not None else b"")
     for path in files_of(model):
         with open_file(path, "model") as stream:

@@ -25,8 +25,9 @@ from aot.compilation.jit import in_memory
 from aot.compilation.shared import Shared
 from aot.compilation.specialise import SizesByName, combinations, text_of
 from aot.compilation.timing import timed
+from aot.compilation.told import told
 from aot.compilation.tuning import Tuning
-from aot.frontends import read_model
+from aot.frontends import framework_of, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.scope import within
@@ -59,7 +60,6 @@ from runtime.machine import refused_tiles
 from runtime.model import CompiledModel
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
-PREPROCESSING = ("mean", "scale", "reverse_channels")  # options that a library tells where they are set
 
 
 class Compilation:
@@ -84,7 +84,7 @@ class Compilation:
         `kernels`: the names of kernels that other versions for the same target have made.
         """
         self.model, self.options = model, options
-        self.shared = shared if shared is not None else Shared(options)
+        self.shared = shared if shared is not None else Shared(options, framework_of(model))
         self.budget = self.shared.budget
         self.targets = names_of(options.target)
         if options.external_weights and self.targets[1:]:
@@ -338,22 +338,12 @@ class Compilation:
         program = replace(self.program, constant_bytes=self.shared.weights.size)
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
-        asked: dict[str, object] = {
-            "target": self.options.target,
-            "layouts": [list(pair) for pair in self.options.layouts],
-            "small_weights": self.options.small_weights,
-            "plain_products": self.options.plain_products,
-            "tuned": len(self.tuning.used),
-        }
-        asked |= {name: value for name in PREPROCESSING if (value := getattr(self.options, name))}
-        if not self.is_plain:
-            asked["precision"] = self.options.precision
         external = self.options.external_weights
         return build(
             program,
             self.target,
             level=self.options.level,
-            options=asked,
+            options=told(self.options, len(self.tuning.used)),
             external=external,
             progress=self._event,
             key=self.shared.key,

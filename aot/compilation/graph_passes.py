@@ -13,6 +13,7 @@ from aot.passes.front.cut import Cut
 from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
+from aot.passes.middle.change_layout import change_layout
 from aot.passes.middle.interface_layout import InterfaceLayout
 from aot.passes.middle.preprocess import Preprocess
 from aot.passes.pass_order import sort_passes
@@ -79,7 +80,8 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     prepared = options.mean or options.scale or options.reverse_channels
     behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
-    return pipeline((*front, *behind))
+    passes = pipeline((*front, *behind))
+    return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 
 
 def _names(passes: tuple[Pass | str, ...], extra: tuple[object, ...]) -> list[str]:

@@ -13,18 +13,18 @@ from codegen.llvm.levels import names_of
 class Shared:
     """State of one library while it is compiled. `key`: the cache's entry that it becomes, empty if none."""
 
-    def __init__(self, options: CompileOptions) -> None:
-        """`options` are those of the whole library."""
+    def __init__(self, options: CompileOptions, framework: str) -> None:
+        """`options` are those of the whole library; `framework`: the model's, whose extensions take part."""
         several = names_of(options.target) != (options.target,) or bool(options.specialise)
         self.weights = Weights(several)
         self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)
         self.key = ""
-        self._options = options
+        self._options, self._framework = options, framework
 
     @budgeted
     def extensions(self) -> Extensions | None:
         """Return the user's operations, conversions and passes."""
-        return load_for(self._options)
+        return load_for(self._options, self._framework)
 
     @property
     def scope(self) -> Scope | None:

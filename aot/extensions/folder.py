@@ -2,9 +2,10 @@
 
     DIR/ops/*.py            operations, under @op
     DIR/front/*.py          passes of a phase: classes with `find_and_replace_pattern` or `__call__`, and the rules of
-    DIR/middle/*.py         a file as one pass of its name; in front conversions, too, of operations of ONNX files
+    DIR/middle/*.py         a file as one pass of its name; in front conversions, too, of a framework's operations
     DIR/back/*.py
-    DIR/front/onnx/*.py     the same for ONNX files alone; front/onnx/extractors, too
+    DIR/front/onnx/*.py     the same for models of one framework alone: onnx (and IR), tf, tflite; and the files in
+                            front/onnx/extractors
     FILE.py                 one file that is all of an extension, like one in DIR/front
 
 Files see each other by relative imports: `from ..ops.mine import Mine`. Modules that they import from the folder, or
@@ -34,7 +35,9 @@ from runtime.errors import MissingError, UnsupportedError, UsageError
 
 OPERATIONS = "ops"
 T = TypeVar("T")
-FRAMEWORKS = ("onnx", "tf", "caffe", "kaldi", "mxnet")  # folders of front/; files of the first are read
+ONNX = "onnx"
+FRAMEWORKS = (ONNX, "tf", "tflite")  # folders of front/, of which that of the model's framework is read
+OTHERS = ("caffe", "kaldi", "mxnet")  # frameworks that Model Optimizer knew, and nothing reads here
 _READ = "a configuration file is read by transformations in --extensions"
 _LOG = logging.getLogger(__name__)
 
@@ -69,14 +72,18 @@ class _Loaded:
     for_mo: list[list[Any]] = field(default_factory=list[list[Any]])  # classes for Model Optimizer's phases, by folder
 
 
-_LOADED: dict[tuple[Path, ...], _Loaded] = {}  # by folders: loaded anew once a file has changed
+_LOADED: dict[tuple[object, ...], _Loaded] = {}  # by framework and folders: loaded anew once a file has changed
 _LOADING = RLock()
 
 
 def load_extensions(
-    folders: Path, config: Sequence[Path] = (), enable: Sequence[str] = (), disable: Sequence[str] = ()
+    folders: Path,
+    config: Sequence[Path] = (),
+    enable: Sequence[str] = (),
+    disable: Sequence[str] = (),
+    framework: str = ONNX,
 ) -> Extensions:
-    """Load the extensions in a folder or a file, or in several with commas between them.
+    """Load the extensions in a folder or a file, or in several with commas between them, for a model of a framework.
 
     UsageError for what cannot be run.
 
@@ -84,23 +91,24 @@ def load_extensions(
     switched on or off, by `id`, name, or module and name.
     """
     places = folders_of(folders)
-    files = [[place] if place.suffix == ".py" and place.is_file() else _files(place) for place in places]
+    files = [[p] if p.suffix == ".py" and p.is_file() else _files(p, framework) for p in places]
     for place, found in zip(places, files, strict=True):
-        if not found:
+        if not found and not any(_files(place, other) for other in FRAMEWORKS):
             kinds = ", ".join((OPERATIONS, *PHASES))
             raise UsageError(f"--extensions: a folder that holds .py files in {kinds}, got {place}")
+    key = (framework, *places)
     with _LOADING:
-        known = _LOADED.get(places)
+        known = _LOADED.get(key)
         if known is None or known.files != files or any(modules.changed() for modules in known.modules):
-            known = _LOADED[places] = _load(places, files)
-    return _extensions(known, config, enable, disable)
+            known = _LOADED[key] = _load(places, files)
+    return _extensions(known, config, (enable, disable), framework)
 
 
-def load_for(options: CompileOptions) -> Extensions | None:
-    """Load the extensions that options name; None without any."""
-    config = options.transformations_config
+def load_for(options: CompileOptions, framework: str) -> Extensions | None:
+    """Load the extensions that options name, for a model of a framework; None without any."""
+    config, on, off = options.transformations_config, options.enable_transforms, options.disable_transforms
     if options.extensions is not None:
-        return load_extensions(options.extensions, config, options.enable_transforms, options.disable_transforms)
+        return load_extensions(options.extensions, config, on, off, framework)
     if config:
         raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
     return None
@@ -112,8 +120,10 @@ def folders_of(given: Path) -> tuple[Path, ...]:
     return tuple(Path(os.path.realpath(part)) for part in parts if part)  # a link in a circle is a path that is absent
 
 
-def _extensions(loaded: _Loaded, config: Sequence[Path], enable: Sequence[str], disable: Sequence[str]) -> Extensions:
-    own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(disable))
+def _extensions(
+    loaded: _Loaded, config: Sequence[Path], switched: tuple[Sequence[str], Sequence[str]], framework: str
+) -> Extensions:
+    own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(switched[1]))
     classes = [cls for found in loaded.for_mo for cls in found]
     if not classes and config:
         raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
@@ -121,17 +131,17 @@ def _extensions(loaded: _Loaded, config: Sequence[Path], enable: Sequence[str], 
         return Extensions(own, loaded.scope, loaded.modules)
     phases: Any = import_module("aot.mo.phases")
     loader: Any = import_module("aot.mo.loader")
-    passes, inputs = phases.phase_passes(loaded.for_mo, config, loader.switches(enable, disable))
+    passes, inputs = phases.phase_passes(loaded.for_mo, config, loader.switches(*switched), framework)
     return Extensions((*passes, *own), loaded.scope, loaded.modules, inputs)
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files of a folder: operations first, as passes use them."""
-    kinds = (OPERATIONS, "front", "front/onnx", "front/onnx/extractors", "middle", "back")
+def _files(folder: Path, framework: str) -> list[Path]:
+    """The files of a folder for models of a framework: operations first, as passes use them."""
+    kinds = (OPERATIONS, "front", f"front/{framework}", f"front/{framework}/extractors", "middle", "back")
     found = [path for kind in kinds for path in sorted(folder.glob(f"{kind}/*.py")) if path.stem != "__init__"]
     for path in sorted(folder.glob("front/*/*.py")):
         name = path.parent.name
-        if path not in found and name not in FRAMEWORKS and not name.startswith("_"):
+        if path not in found and name not in (*FRAMEWORKS, *OTHERS) and not name.startswith("_"):
             _LOG.warning("--extensions: %s is not read: front/ has folders for %s", path, ", ".join(FRAMEWORKS))
     return found
 

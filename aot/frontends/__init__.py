@@ -13,13 +13,15 @@ from aot.frontends.onnx.convert import ONNX
 from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
 from aot.ir.graph import Graph
+from aot.ir.op import Foreign
 from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.regular import open_file
 
-__all__ = ["front_passes", "read_model"]
+__all__ = ["framework_of", "front_passes", "read_model"]
 
 HEAD = 512  # bytes that tell formats apart
 SUFFIXES = (".onnx", ".onnx.pb")
+DIALECTS = (ONNX, TENSORFLOW, TFLITE)
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
@@ -57,6 +59,24 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
     raise refuse(named(head, path), path)
 
 
+def framework_of(model: Path | str | Graph) -> str:
+    """Return `tf`, `tflite` or `onnx`: the framework whose extensions take part in a compilation of a model.
+
+    Nothing is checked: a graph, an IR, and what cannot be read count as `onnx`.
+    """
+    if isinstance(model, Graph):
+        dialects = {node.op.dialect for node in model.nodes.values() if isinstance(node.op, Foreign)}
+        return next((d.name for d in DIALECTS if d.name in dialects), ONNX.name)
+    path = Path(model)
+    if path.is_dir():
+        return TENSORFLOW.name if any((path / name).is_file() for name in SAVED_MODEL) else ONNX.name
+    if not path.is_file():
+        return ONNX.name
+    with open_file(path, "model") as file:
+        head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
+    return TENSORFLOW.name if is_tensorflow(head, path) else TFLITE.name if is_tflite(head) else ONNX.name
+
+
 def _tensorflow(path: Path, signature: str | None) -> Graph:
     if find_spec("tensorboard") is None or find_spec("google.protobuf") is None:
         raise MissingError(
@@ -73,11 +93,13 @@ def _tflite(path: Path, signature: str | None) -> Graph:
 
 
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:
-    """Passes that turn the dialects of all front ends into operations of the opset; each leaves other dialects alone.
+    """Passes that turn the dialects of all front ends into operations of the opset.
+
+    One takes the graphs that have nodes of its dialect, and converts what else extensions have put into these.
 
     `seed`: of random numbers; None: operations that draw them are refused.
     """
-    return (ToOpset(ONNX, seed), ToOpset(TENSORFLOW, seed), ToOpset(TFLITE, seed))
+    return tuple(ToOpset(d, seed, tuple(o for o in DIALECTS if o is not d)) for d in DIALECTS)
 
 
 def _is_onnx(head: bytes) -> bool:

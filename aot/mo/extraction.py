@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from aot.frontends.onnx.registry import conversion_of
+from aot.frontends import DIALECTS
 from aot.ir.graph import Node as IrNode
 from aot.ir.op import Foreign
 from aot.ir.scope import raised_in
@@ -16,12 +17,15 @@ from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively
 from aot.mo.utils.error import Error
 from runtime.errors import AotError
 
-CONSTANT = "constant"
+_DESCRIBE = {"onnx": "aot.frontends.onnx.describe", "tf": "aot.frontends.tf.files.describe"}
+_CONSTANT = {"onnx": "Constant", "tf": "Const"}  # kinds of constants in files
+_CONVERSION = {dialect.name: dialect.conversion for dialect in DIALECTS}
 
 
-def describe(node: IrNode) -> Any:
-    """Return the message of ONNX that a node was read from."""
-    return import_module("aot.frontends.onnx.describe").node_proto(node)
+def describe_of(framework: str) -> Callable[[IrNode], Any] | None:
+    """Return the function that makes the message of a framework that a node was read from; None without messages."""
+    module: Any = import_module(_DESCRIBE[framework]) if framework in _DESCRIBE else None
+    return None if module is None else module.node_message
 
 
 def extract(graph: Graph, declared: Declared, switches: Switches) -> None:
@@ -41,12 +45,14 @@ def extract(graph: Graph, declared: Declared, switches: Switches) -> None:
 
 def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, type[Any]]) -> None:
     kept = kept_of(node)
-    kind = None if kept is None else _kind(kept.node)
+    framework = node.graph.graph["fw"]
+    kind = None if kept is None else _kind(kept.node, framework)
     if kept is None or kind is None:
         return
     cls = extractors.get(kind.lower())
     if cls is not None:
-        if kind == "Constant":
+        describe = describe_of(framework)
+        if kept.node.data is not None and describe is not None:
             node["pb"] = describe(kept.node)
         known = {name: node.attrs().pop(name) for name in ("type", "version") if node.has(name)}
         if _extracted(node, cls, kind):
@@ -60,16 +66,16 @@ def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, ty
         _settle(node, kept)
 
 
-def _kind(node: IrNode) -> str | None:
+def _kind(node: IrNode, framework: str) -> str | None:
     """Return the kind of a node in the file; None for one that the file does not have."""
     if isinstance(node.op, Foreign):
-        return node.op.kind
-    return "Constant" if node.data is not None else None
+        return node.op.kind.removeprefix("CUSTOM.")
+    return _CONSTANT.get(framework) if node.data is not None else None
 
 
 def _is_unknown(node: IrNode) -> bool:
     op = node.op
-    return isinstance(op, Foreign) and conversion_of(dict(op.attrs).get("domain", ""), op.kind) is None
+    return isinstance(op, Foreign) and _CONVERSION[op.dialect](op.kind, {"domain": "", **dict(op.attrs)}) is None
 
 
 def _extracted(node: Node, cls: type[Any], kind: str) -> bool:

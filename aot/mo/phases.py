@@ -21,7 +21,7 @@ from aot.ir.op import Foreign
 from aot.mo.bridge.from_mo import imported
 from aot.mo.bridge.to_mo import exported
 from aot.mo.config.registry import entries, entries_of
-from aot.mo.extraction import describe, extract
+from aot.mo.extraction import describe_of, extract
 from aot.mo.front.tf.replacement import mark_bodies
 from aot.mo.graph.graph import Graph
 from aot.mo.loader import Class, Declared, Switches, check_entries, declare
@@ -29,30 +29,29 @@ from aot.mo.ops.registered import classes
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.run import run_transform, run_transforms
 from aot.mo.transforms import placeholder, placeholders
+from aot.passes.front.scope_region_symbols import scope_region_symbols
 from runtime.regular import open_file
-
-FRAMEWORK = "onnx"
 
 
 def phase_passes(
-    folders: Sequence[Sequence[Class]], config: Sequence[Path], switches: Switches
+    folders: Sequence[Sequence[Class]], config: Sequence[Path], switches: Switches, framework: str
 ) -> tuple[tuple[object, ...], tuple[tuple[str, bytes], ...]]:
     """Return the passes that run what the classes of each folder declare, and what else the result depends on.
 
-    `config`: configuration files; `switches`: what the user has switched on or off. Error for classes that cannot run
-    or be sorted, and for an entry that none reads.
+    `config`: configuration files; `switches`: what the user has switched on or off; `framework`: the model's. Error
+    for classes that cannot run or be sorted, and for an entry that none reads.
     """
     declared = declare(folders)
     found = entries_of(config)
     check_entries(declared, found)
     own = {cls.__name__ for cls in declared.transforms}
-    places = [p for p in placeholders(FRAMEWORK) if p.__name__ not in own]
+    places = [p for p in placeholders(framework) if p.__name__ not in own]
     order = sort_transforms([*places, *declared.transforms])
     front, later = split(order)
-    passes: list[object] = [MoFront(declared, tuple(front), found, switches)]
+    passes: list[object] = [MoFront(framework, declared, tuple(front), found, switches)]
     if later:
         back = set(order[order.index(placeholder("BackStart")) :])
-        passes.append(MoMiddle(declared, tuple(later), frozenset(back), found, switches))
+        passes.append(MoMiddle(framework, declared, tuple(later), frozenset(back), found, switches))
     return tuple(passes), (*_inputs(config), ("switches", str(switches).encode()))
 
 
@@ -68,6 +67,7 @@ def _inputs(config: Sequence[Path]) -> tuple[tuple[str, bytes], ...]:
 class MoFront:
     """Extractors, and the transformations of the front phase."""
 
+    framework: str
     declared: Declared
     transforms: tuple[Class, ...]
     entries: Any
@@ -82,7 +82,9 @@ class MoFront:
     def __call__(self, graph: IrGraph) -> bool:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
-            made = exported(graph, "front", framework=FRAMEWORK, pb=describe, cli=_options())
+            made = exported(
+                graph, "front", framework=self.framework, pb=describe_of(self.framework), cli=_options(self.framework)
+            )
             made.graph["fw_opset_version"] = _opset(graph)
             mark_bodies(made)
             extract(made, self.declared, self.switches)
@@ -95,6 +97,7 @@ class MoFront:
 class MoMiddle:
     """The transformations of the middle and the back phase."""
 
+    framework: str
     declared: Declared
     transforms: tuple[Class, ...]
     back: frozenset[Class]
@@ -111,19 +114,20 @@ class MoMiddle:
         """Change the graph; errors name the class, the file and the line of the extension."""
         _take_names(graph)
         with classes(dict(self.declared.operations)), entries(self.entries):
-            made = exported(graph, "middle", framework=FRAMEWORK, cli=_options())
+            made = exported(graph, "middle", framework=self.framework, cli=_options(self.framework))
             for cls in self.transforms:
                 if cls in self.back:
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)
             imported(made, graph)
+            scope_region_symbols(graph)  # bodies may be new, and nodes have other names
         return True
 
 
-def _options() -> Namespace:
+def _options(framework: str) -> Namespace:
     """Return the options that extensions ask for, as Model Optimizer had them by default."""
     return Namespace(
-        framework=FRAMEWORK,
+        framework=framework,
         static_shape=False,
         data_type="float",
         layout_values={},
@@ -149,7 +153,7 @@ def _options() -> Namespace:
 
 def _opset(graph: IrGraph) -> int:
     """Return the version of ONNX's operation set that the file imports; 0 without one."""
-    known = (dict(n.op.attrs) for n in graph.nodes.values() if isinstance(n.op, Foreign))
+    known = (dict(n.op.attrs) for n in graph.nodes.values() if isinstance(n.op, Foreign) and n.op.dialect == "onnx")
     return next((attrs["opset"] for attrs in known if not attrs.get("domain")), 0)
 
 

@@ -173,7 +173,12 @@ def _check_interface(item: PassItem, before: tuple[list[str], list[str]], graph:
 
 def legal(graph: Graph) -> None:
     """Verify a graph; its types only if no foreign operation is left."""
-    verify(graph, types=not any(isinstance(n.op, Foreign) for n in graph.nodes.values()))
+    verify(graph, types=not _has_foreign(graph))
+
+
+def _has_foreign(graph: Graph) -> bool:
+    nodes = graph.nodes.values()
+    return any(isinstance(n.op, Foreign) or any(map(_has_foreign, n.regions.values())) for n in nodes)
 
 
 def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import aot
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.ir.interpret import interpret
 from aot.ir.scope import Scope, within
 from aot.opset.base.composed import ComposedOp, operation
 from aot.passes.pattern import PatternRule, rewrite
@@ -160,10 +162,49 @@ def no_tensor(build: Any, x: Any) -> Any:
     return 3
 
 
-@pytest.mark.parametrize("given", [("tf", "X"), ("onnx",), ("caffe", "Y")])
+@pytest.mark.parametrize("given", [("tf",), ("onnx",), ("caffe", "Y")])
 def test_conversions_are_of_frameworks_whose_files_are_read(given: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match="conversion: a framework of onnx"):
         aot.conversion(*given)
+
+
+CONVERSION = """
+import aot
+
+@aot.conversion("onnx", "me.Doubled")
+@aot.conversion("tf", "Doubled")
+@aot.conversion("tflite", "CUSTOM.Doubled")
+def doubled(node, x):
+    return node.build.Add(x, x)
+"""
+
+
+def of_onnx(place: Path) -> Path:
+    text = '<ir_version: 10, opset_import: ["": 21, "me": 1]> m (float[2] x) => (float[2] y) { y = me.Doubled (x) }'
+    onnx.save(onnx.parser.parse_model(text), place / "m.onnx")
+    return place / "m.onnx"
+
+
+def of_tensorflow(place: Path) -> Path:
+    graphs = pytest.importorskip("tests.frontends.tf.graphs")
+    return graphs.written(place, graphs.graph(("Doubled", "y", "x")))
+
+
+def of_tensorflow_lite(place: Path) -> Path:
+    models = pytest.importorskip("tests.frontends.tflite.models")
+    tensors = [models.Tensor(name, "f32", (2,)) for name in "xy"]
+    path = place / "m.tflite"
+    path.write_bytes(models.model(models.Net(tensors, [models.Op("CUSTOM.Doubled", [0], [1])], [0], [1])))
+    return path
+
+
+@pytest.mark.parametrize("network", [of_onnx, of_tensorflow, of_tensorflow_lite])
+def test_one_conversion_serves_every_framework(network: Callable[[Path], Path], tmp_path: Path) -> None:
+    file = tmp_path / "doubled.py"
+    file.write_text(CONVERSION)
+    made = aot.stages(network(tmp_path), aot.CompileOptions(level=None, extensions=file))
+    x = np.array([1, -2], np.float32)
+    np.testing.assert_array_equal(interpret(made.optimized, [x])[0], 2 * x)
 
 
 @pytest.mark.parametrize("extensions", [EXAMPLE, EXAMPLE / "front" / "scaled_tanh.py"], ids=["folder", "file"])

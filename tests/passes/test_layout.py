@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.told import told
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
+from aot.options import CompileOptions
 from aot.passes.middle.change_layout import change_layout
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.interface_layout import InterfaceLayout
@@ -213,3 +217,24 @@ def test_interface_layout_must_fit() -> None:
         run_passes(graph, [InterfaceLayout((("z", "NHWC"),))])
     with pytest.raises(UsageError, match=r"NHWC does not fit input 'x0' of shape \[1,4,5\]"):
         run_passes(graph, [InterfaceLayout((("x0", "NHWC"),))])
+
+
+def test_the_change_can_be_disabled() -> None:
+    """Then the Transposes of a NHWC network stay, and so do its results; the library tells it."""
+
+    def network(b: Builder, x: OutPort) -> OutPort:
+        y = b.Convolution(moved(b, x, TO_NCHW), f32(b, 5, 4, 3, 3), **PADS)
+        return moved(
+            b, b.Convolution(moved(b, b.Relu(moved(b, y, TO_NHWC)), TO_NCHW), f32(b, 4, 5, 3, 3), **PADS), TO_NHWC
+        )
+
+    x = values((1, 5, 6, 4))
+    made = [
+        stages(graph_of(network, (1, 5, 6, 4)), CompileOptions(level=None, disable_layout_change=disabled))
+        for disabled in (False, True)
+    ]
+    counts = [operations(m.optimized).count("Transpose") for m in made]
+    assert counts == [2, 4]
+    results = [np.asarray(in_memory(m.built, 1)(x)[0]) for m in made]
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
+    assert [told(m.options, 0).get("disable_layout_change") for m in made] == [None, True]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import runtime
+from aot.compilation.told import told
+from aot.options import CompileOptions
 from runtime.errors import CorruptError, UsageError
 from tests.programs import built, chain
 
@@ -35,6 +38,30 @@ def test_properties(chain_so: Path) -> None:
             model.set_property(wrong)
     with pytest.raises(UsageError, match="one of SUPPORTED_PROPERTIES, NETWORK_NAME"):
         model.get_property("A")
+
+
+GIVEN: dict[str, Any] = {
+    "shapes": (("x", ("n", 3)),),
+    "dims": (("n", (1, 8)),),
+    "specialise": (("n", (4,)),),
+    "feeds": ("scale",),
+    "cut": (("a",), ("b",)),
+    "signature": "serving",
+    "seed": 3,
+    "mean": (("x", (1.0,)),),
+    "disable_layout_change": True,
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_options_that_are_set_are_told(name: str) -> None:
+    found = told(CompileOptions(**{name: GIVEN[name]}), 0)
+    assert found[name] == GIVEN[name] and not (GIVEN.keys() - {name}) & found.keys()
+
+
+def test_of_values_and_extensions_names_are_told() -> None:
+    options = CompileOptions(values=(("k", 5), ("t", (1.0, 2.0))), extensions=Path("/some/where/mine"))
+    assert told(options, 0).items() >= {"values": ["k", "t"], "extensions": ["mine"]}.items()
 
 
 def test_release_memory(chain_so: Path) -> None:

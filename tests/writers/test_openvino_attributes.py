@@ -124,5 +124,8 @@ def test_openvino_reads_the_same_attributes(module: str, tmp_path: Path) -> None
                 continue
             raise
         (node,) = (n for n in theirs.get_ops() if n.get_friendly_name() == NAME)
+        if isinstance(case.op, Rounded):  # a Convert with a mark that OpenVINO skips
+            assert node.get_type_name() == "Convert"
+            continue
         wrong = misread(case.op, {k: v for k, v in node.get_attributes().items() if k not in COUNTED_OUT})
         assert not wrong, f"{name}: {wrong}"

@@ -1,4 +1,4 @@
-"""Turns foreign operations into operations of the opset, producers first, by the conversions of their dialect.
+"""Turns foreign operations into operations of the opset, producers first, by the conversions of their dialects.
 
     foreign ports --(environment)--> ports of new nodes, sequences of ports, nothing
 
@@ -9,7 +9,7 @@ All nodes that cannot be converted are listed in one error.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,11 +66,13 @@ class Dialect:
 class ToOpset:
     """The front pass that turns foreign operations of a dialect into operations of the opset.
 
-    `seed`: what random numbers begin with; operations that draw them are refused without one.
+    `seed`: what random numbers begin with; operations that draw them are refused without one. `others`: dialects whose
+    nodes an extension may have put among these; they are converted along with them.
     """
 
     dialect: Dialect
     seed: int | None = None
+    others: tuple[Dialect, ...] = ()
     phase: str = "front"
     required: bool = True
     run_not_recursively: bool = True
@@ -81,22 +83,28 @@ class ToOpset:
 
     def __call__(self, graph: Graph) -> bool:
         """Convert in place. Raises UnconvertedError, or ModelError where a node breaks a rule of its framework."""
-        if not any(foreign(node, self.dialect) for node in graph.nodes.values()):
+        known = {dialect.name: dialect for dialect in (self.dialect, *self.others)}
+        found = _present(graph, known)
+        if self.dialect.name not in found:
             return False
-        self.dialect.check(graph)
-        return convert(graph, self.dialect, self.seed)
+        for name in sorted(found):
+            known[name].check(graph)
+        return convert(graph, known, self.seed)
 
 
-def convert(graph: Graph, dialect: Dialect, seed: int | None) -> bool:
-    """Convert all nodes of a dialect in place; return False if there are none.
+Dialects = Mapping[str, Dialect]
+
+
+def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
+    """Convert all nodes of some dialects in place, and those in bodies of the opset; return False if there are none.
 
     Raises UnconvertedError, or ModelError where a node breaks a rule of its framework.
     """
     ranks = [_declared_rank(result) for result in graph.results]
-    nodes = [n for n in graph.order() if foreign(n, dialect) is not None]
+    nodes = [n for n in graph.order() if foreign(n, dialects) is not None]
     if not nodes:
-        return False
-    work = _Work(graph, dialect, seed)
+        return bool(sum(_convert_bodies(node, dialects, seed) for node in graph.nodes.values()))  # all of them
+    work = _Work(graph, dialects, seed)
     values = work.results(graph, {})
     problems = list(dict.fromkeys(work.problems))
     if problems:
@@ -115,6 +123,26 @@ def convert(graph: Graph, dialect: Dialect, seed: int | None) -> bool:
     return True
 
 
+def _convert_bodies(node: Node, dialects: Dialects, seed: int | None) -> bool:
+    """Convert what is foreign in the bodies of a node of the opset, which an extension has made."""
+    changed = bool(sum(convert(body, dialects, seed) for body in node.regions.values()))
+    if changed:
+        node.forget_types()
+    return changed
+
+
+def _present(graph: Graph, dialects: Dialects) -> set[str]:
+    """Return the names of the dialects that have nodes in a graph or in bodies of the opset."""
+    found: set[str] = set()
+    for node in graph.nodes.values():
+        op = foreign(node, dialects)
+        if op is not None:
+            found.add(op.dialect)
+        elif not isinstance(node.op, Foreign):
+            found = found.union(*(_present(body, dialects) for body in node.regions.values()))
+    return found
+
+
 def _declared_rank(result: Node) -> int | None:
     """The rank that the file gives an output, which the node then forgets."""
     declared = result.rt_info.pop(DECLARED, None)
@@ -125,9 +153,9 @@ def _output_problem(node: Node, what: str) -> Problem:
     return Problem(node.name, "Output", "", 0, f"outputs must be tensors, got {what}")
 
 
-def foreign(node: Node, dialect: Dialect) -> Foreign | None:
-    """The operation of a node if it is of the dialect, else None."""
-    return node.op if isinstance(node.op, Foreign) and node.op.dialect == dialect.name else None
+def foreign(node: Node, dialects: Dialects) -> Foreign | None:
+    """The operation of a node if it is of one of the dialects, else None."""
+    return node.op if isinstance(node.op, Foreign) and node.op.dialect in dialects else None
 
 
 Environment = dict[OutPort, Any]
@@ -138,7 +166,7 @@ class _Work:
     """Converts nodes into `graph`, which need not be the graph they are in."""
 
     graph: Graph
-    dialect: Dialect
+    dialects: Dialects
     seed: int | None
     problems: list[Problem] = field(default_factory=list[Problem])
     made: dict[OutPort, Made] = field(default_factory=dict[OutPort, Made])  # values that depend on forks
@@ -155,7 +183,7 @@ class _Work:
     def _visit(self, source: Graph, node: Node, env: Environment) -> None:
         if isinstance(node.op, Result):
             return
-        if foreign(node, self.dialect) is not None:
+        if foreign(node, self.dialects) is not None:
             self._convert(node, env)
         elif any(s is not None and env[s] is FAILED for s in node.sources()):
             env |= dict.fromkeys(node.out_ports().values(), FAILED)
@@ -169,6 +197,7 @@ class _Work:
         for port, value in self._converted(node, env):
             if port.source is not value:
                 port.connect(value)
+        _convert_bodies(node, self.dialects, self.seed)
         env |= {port: port for port in node.out_ports().values()}
 
     def _copy(self, node: Node, env: Environment) -> None:
@@ -177,7 +206,7 @@ class _Work:
         for port, value in self._converted(node, env):
             assert port.source is not None
             held[port.source] = value
-        copy_node(node, self.graph, held)
+        _convert_bodies(copy_node(node, self.graph, held), self.dialects, self.seed)
         env |= {port: held[port] for port in node.out_ports().values()}
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
@@ -211,7 +240,8 @@ class _Work:
         assert isinstance(op, Foreign)
         attrs = dict(op.attrs)
         failed = [FAILED] * len(node.out_ports())
-        function = self.dialect.conversion(op.kind, attrs)
+        dialect = self.dialects[op.dialect]
+        function = dialect.conversion(op.kind, attrs)
         reason = attrs.get("unsupported") or ("" if function is not None else "there is no conversion for it")
         if reason:
             self._refuse(node, op, attrs, reason)
@@ -226,7 +256,7 @@ class _Work:
                 self._refuse(node, op, attrs, str(error))
             return failed
         except AotError as error:
-            error.add_note(f"in {self.dialect.framework} node {node.name!r} ({op.kind}) of {node.graph.file}")
+            error.add_note(f"in {dialect.framework} node {node.name!r} ({op.kind}) of {node.graph.file}")
             raise
 
     def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
@@ -241,13 +271,14 @@ class _Work:
         return values
 
     def _refuse(self, node: Node, op: Foreign, attrs: dict[str, Any], reason: str) -> None:
-        self.problems.append(self.dialect.problem(node.name, op.kind, attrs, reason))
+        self.problems.append(self.dialects[op.dialect].problem(node.name, op.kind, attrs, reason))
 
     def _called(self, node: Node, attrs: dict[str, Any], inputs: list[Value]) -> Sequence[Value]:
         """The node's outputs, all of them inferred."""
         op = node.op
         assert isinstance(op, Foreign)
-        function = self.dialect.conversion(op.kind, attrs)
+        dialect = self.dialects[op.dialect]
+        function = dialect.conversion(op.kind, attrs)
         assert function is not None  # `_convert` has asked
         count = attrs.get("inputs", len(inputs))
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
@@ -258,7 +289,7 @@ class _Work:
         read = tuple(bool(p.names or p.destinations) for p in node.out_ports().values())
         build = Builder(self.graph, node.origin)
         made = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
-        call = self.dialect.call(attrs, *made)
+        call = dialect.call(attrs, *made)
         given = inputs[:count]
         while given and given[-1] is None:
             given.pop()
@@ -305,7 +336,7 @@ class _Work:
 
     def _inner(self, region: Graph) -> _Work:
         graph = Graph(name=region.name, file=region.file, scope=f"{region.name}.")
-        return _Work(graph, self.dialect, self.seed, self.problems, forks=self.forks)
+        return _Work(graph, self.dialects, self.seed, self.problems, forks=self.forks)
 
     def branch(self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]) -> list[Value]:
         """The results of a region in the graph of this work, which gets parameters like `inputs`."""

@@ -13,7 +13,7 @@ from aot.ir.op import Foreign
 _READER_ATTRIBUTES = ("domain", "opset", "captures", "inputs", "unsupported")  # attributes that the reader adds
 
 
-def node_proto(node: Node) -> NodeProto:
+def node_message(node: Node) -> NodeProto:
     """Return the message of a foreign node, without its graphs, or that of a constant: ONNX's Constant."""
     op = node.op
     outputs = [_name(port) for port in node.out_ports().values()]

@@ -15,11 +15,12 @@ from aot.frontends.openvino.attributes import Symbols, build, element_type, part
 from aot.frontends.openvino.constants import Weights
 from aot.frontends.openvino.interface import apply_version_10
 from aot.frontends.openvino.regions import MAX_DEPTH, Region, bodies, region_op
-from aot.frontends.openvino.xml import Edge, Element, Layer, Network, network, parse, rt_info
+from aot.frontends.openvino.xml import ROUNDED, Edge, Element, Layer, Network, network, parse, rt_info
 from aot.frontends.unsupported import Problem, UnconvertedError
 from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
 from aot.ir.op import Op, RegionOp, find
 from aot.opset.control.infrastructure import Constant, Parameter
+from aot.opset.elementwise.conversion import Convert, Rounded
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 
@@ -149,6 +150,8 @@ class _Reader:
             got = f"{len(layer.inputs)} and {len(layer.outputs)}"
             raise CorruptError(f"layer {layer.name!r}: a {cls.type} has no inputs and one output, got {got}")
         op = self._op(cls, layer, regions)
+        if isinstance(op, Convert) and layer.rt_info.pop(ROUNDED, None) is not None:
+            op = Rounded()
         # A Result has no output port in files; in graphs it has one, with the names of the network's output.
         count = len(layer.outputs) or (1 if cls.type in ("Result", "Assign") else 0)
         origin, unconnected = Origin((layer.name,), self.file), [None] * len(layer.inputs)

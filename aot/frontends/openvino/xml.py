@@ -16,6 +16,9 @@ MAX_XML_BYTES = 512 << 20  # bytes of XML at most; real files stay below 100 MB,
 HUGE_XML_BYTES = 8 << 20  # bytes of XML above which libxml2's own limits on long texts are lifted
 MAX_ID = 1 << 62
 
+# Information of a Convert to its own type: it rounds a short float that fusion would keep in f32
+ROUNDED = "rounded"
+
 
 @dataclass(frozen=True, slots=True)
 class OutputPort:

@@ -41,12 +41,15 @@ C = TypeVar("C", bound=Callable[..., Any])
 DOMAIN = "tensorflow"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural", "outside", "text")  # folders of conversions
 CONVERSIONS: dict[str, Conversion] = {}
+_TAKES_COMPLEX = "takes_complex"  # mark of a function
 
 
-def tf(*kinds: str) -> Callable[[C], C]:
-    """Register the conversion of operations."""
+def tf(*kinds: str, takes_complex: bool = False) -> Callable[[C], C]:
+    """Register the conversion of operations. `takes_complex`: inputs may be complex numbers; else they are refused."""
 
     def register(function: C) -> C:
+        if takes_complex:
+            mark_complex(function)
         scope = scope_for(function.__module__)
         for kind in kinds:
             if scope is None:
@@ -56,6 +59,16 @@ def tf(*kinds: str) -> Callable[[C], C]:
         return function
 
     return register
+
+
+def mark_complex(function: object) -> None:
+    """Let the inputs of a conversion be complex numbers."""
+    setattr(function, _TAKES_COMPLEX, True)
+
+
+def takes_complex_numbers(function: object) -> bool:
+    """True if the inputs of a conversion may be complex numbers."""
+    return getattr(function, _TAKES_COMPLEX, False)
 
 
 def load_conversions() -> None:

@@ -27,6 +27,8 @@ class Extension(Op):
     kind: str = ""  # attribute `op`
     outputs_count: int = 1
     attrs: Any = None
+    layout: str = "NCHW"  # of the graph, as `framework`
+    framework: str = "onnx"
 
     @property
     def user_type(self) -> str:
@@ -44,7 +46,7 @@ class Extension(Op):
     def _inferred(self, operands: tuple[Operand | None, ...]) -> list[Operand]:
         graph = Graph()
         graph.stage = "middle"
-        graph.graph.update(layout="NCHW", fw="onnx", ir_version=11)
+        graph.graph.update(layout=self.layout, fw=self.framework, ir_version=11)
         graph.add_node(self.name, **{**self.attrs, "_in_ports": {}, "_out_ports": {}})
         node = Node(graph, self.name)
         for idx, operand in enumerate(operands):

@@ -6,7 +6,7 @@ gets the operation of its type, version and attribute texts, as a layer of a fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,16 @@ from networkx import find_cycle
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.graph import Node as IrNode
 from aot.ir.graph import OutPort
+from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
 from aot.ir.origin import Origin
+from aot.mo.bridge.bodies import REGIONS, with_records
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.bridge.operation import is_new, operation_of, operation_or_none
 from aot.mo.bridge.values import dtype_from
+from aot.mo.bridge.windows import WINDOWED, Windows, complete
 from aot.mo.graph.cleaning import add_constant_operations
 from aot.mo.graph.graph import Graph, Node, Port
 from aot.mo.graph.tensor_names import INFO
@@ -34,12 +37,14 @@ from aot.opset.control.infrastructure import Constant
 ENDS = ("Result", "Assign")  # operations that keep what they read
 
 
-def imported(made: Graph, graph: IrGraph) -> None:
-    """Change `graph` into what its counterpart `made` has become.
+def imported(made: Graph, graph: IrGraph) -> dict[str, IrNode]:
+    """Change `graph` into what its counterpart `made` has become; return its nodes by the ids of their counterparts.
 
     Error for a cycle, for an input that nothing is connected to, and for an operation that no set and no extension has.
     """
-    _Import(made, graph).run()
+    work = _Import(made, graph)
+    work.run()
+    return work.owners
 
 
 @dataclass(slots=True)
@@ -138,9 +143,13 @@ class _Import:
         if is_new(node):
             axes = appended(node, len(sources))
             sources += [] if axes is None else [self._constant_port(axes, f"{node.soft_get('name', node.id)}/axes")]
+        complete(node)
         op, data = self._operation(node, wiring)
+        origin = kept.node.origin if kept is not None else _origin(sources, node, self.graph)
+        windows = self._windows(node, op, origin)
+        if windows is not None:
+            op, sources = windows.inputs(op, sources)
         if old is None:
-            origin = kept.node.origin if kept is not None else _origin(sources, node, self.graph)
             count = max(len(wiring.outputs), 1)
             name = str(node.soft_get("name", node.id))
             old = self.graph.add(op, *sources, name=name, origin=origin, outputs=count, data=data)
@@ -150,7 +159,20 @@ class _Import:
         self.owners[node.id] = old
         for position, idx in enumerate(wiring.outputs or [0]):
             if position < len(old.out_ports()):
-                self.ports[node.id, idx] = old.out_port(position)
+                port = old.out_port(position)
+                self.ports[node.id, idx] = port if windows is None else windows.output(port)
+
+    def _windows(self, node: Node, op: Definition, origin: Origin) -> Windows | None:
+        """Return what a convolution or a pool needs around it; None for another operation, or a foreign one."""
+        if node.soft_get("type") not in WINDOWED or isinstance(op, Foreign):
+            return None
+
+        def add(op: Definition, sources: Sequence[OutPort | None], name: str) -> OutPort:
+            made = self.graph.add(op, *sources, name=name, origin=origin)
+            self.owners[f"{name}:{made.id}"] = made
+            return made.out_port(0)
+
+        return Windows(node, add, self._constant_port)
 
     def _steps(self, node: Node) -> list[Step]:
         """Return the operations that a node stands for, if no set has its operation."""
@@ -190,7 +212,8 @@ class _Import:
         op = operation_or_none(node)
         if op is None and node.has_valid("infer"):
             attrs = {k: v for k, v in node.attrs().items() if k not in ("_in_ports", "_out_ports", KEPT)}
-            op = Extension(node.id, node.soft_get("op"), max(len(wiring.outputs), 1), attrs)
+            facts = self.made.graph["layout"], self.made.graph["fw"]
+            op = Extension(node.id, node.soft_get("op"), max(len(wiring.outputs), 1), attrs, *facts)
         if op is None:
             op = operation_of(node)  # which raises the error
         if not isinstance(op, Constant):
@@ -234,15 +257,25 @@ class _Import:
         return made
 
     def _bodies(self, node: Node, made: IrNode, kept: Kept | None) -> None:
+        """Bring the bodies of a node back: into those it had, or into new ones of a node that an extension has made."""
         names: list[str] = node.soft_get("sub_graphs", [])
-        if kept is None:
-            if names:
-                raise Error("{}: an operation with bodies cannot be made anew", node.soft_get("name", node.id))
+        if not names:
             return
-        for name, region in zip(names, list(kept.node.regions), strict=True):
-            body = kept.node.regions[region]
-            imported(node[name], body)
+        own = {} if kept is None or kept.is_copy or kept.node is not made else kept.node.regions
+        known = list(kept.node.regions) if kept is not None else []
+        regions = REGIONS.get(type(made.op)) or dict(zip(names, known, strict=False))
+        owners: dict[str, dict[str, IrNode]] = {}
+        for name, region in regions.items():
+            label = f"{made.name}.{region}"
+            body = own.get(region) or IrGraph(name=label, file=self.graph.file, scope=f"{label}.")
+            owners[region] = imported(node[name], body)
+            if kept is not None and region not in own:
+                _sort_ends(body, kept.node.regions[region], node[name], owners[region])
             made.regions[region] = body
+        op = with_records(made.op, node, made.regions, owners)
+        if op != made.op:
+            made.op = op
+        made.forget_types()
 
     def _remove_others(self, placed: set[IrNode]) -> None:
         gone = [node for node in self.graph.nodes.values() if node not in placed]
@@ -278,6 +311,15 @@ class _Import:
             if node.id not in self.before and not node.out_port(0).names:
                 source = node.source(0)
                 node.out_port(0).names = source.names or (source.node.name,)
+
+
+def _sort_ends(body: IrGraph, original: IrGraph, made: Graph, owners: dict[str, IrNode]) -> None:
+    """Give parameters and results of a body that was copied the order of the original's."""
+    order = {node.id: i for i, node in enumerate((*original.parameters, *original.results))}
+    kept = {owner: kept_of(Node(made, id)) for id, owner in owners.items() if id in made}
+    place = {owner: order.get(found.node.id, len(order)) for owner, found in kept.items() if found is not None}
+    for ends in (body.parameters, body.results):
+        ends.sort(key=lambda node: place.get(node, len(order)))
 
 
 def _unneeded(graph: IrGraph) -> set[IrNode]:

@@ -1,4 +1,4 @@
-"""Names of operations in Model Optimizer's graph: `op` for the types of operation sets and for ONNX's operations."""
+"""Names of operations in Model Optimizer's graph: `op` for the types of operation sets and for foreign operations."""
 
 from __future__ import annotations
 
@@ -56,11 +56,100 @@ ONNX = {  # where the name differs; source: the extractors of Model Optimizer 20
     "Xor": "LogicalXor",
 }
 
+TENSORFLOW = {  # the same for the operations of TensorFlow
+    "AddN": "EltwiseN",
+    "AddV2": "Add",
+    "All": "ReduceAnd",
+    "Any": "ReduceLogicalOr",
+    "AvgPool": "Pooling",
+    "AvgPool3D": "Pooling",
+    "AvgPoolV2": "PoolingV2",
+    "BatchMatMul": "MatMul",
+    "BatchMatMulV2": "MatMul",
+    "BatchToSpaceND": "BatchToSpace",
+    "BiasAdd": "Add",
+    "BroadcastTo": "Broadcast",
+    "CTCGreedyDecoder": "CTCGreedyDecoderSeqLen",
+    "Ceil": "Ceiling",
+    "ConcatV2": "Concat",
+    "Conv2D": "Convolution",
+    "Conv2DBackpropInput": "Deconvolution",
+    "Conv3D": "Convolution",
+    "Conv3DBackpropInputV2": "Deconvolution",
+    "Cumsum": "CumSum",
+    "DepthwiseConv2dNative": "Convolution",
+    "EuclideanNorm": "ReduceL2",
+    "ExpandDims": "Unsqueeze",
+    "Eye": "TFEye",
+    "FFT": "TFFFT",
+    "FFT2D": "TFFFT",
+    "FFT3D": "TFFFT",
+    "FakeQuantWithMinMaxVarsPerChannel": "FakeQuantWithMinMaxVars",
+    "Gather": "AttributedGather",
+    "GatherNd": "GatherND",
+    "GatherV2": "Gather",
+    "IFFT": "TFFFT",
+    "IFFT2D": "TFFFT",
+    "IFFT3D": "TFFFT",
+    "IRFFT": "TFFFT",
+    "IRFFT2D": "TFFFT",
+    "IRFFT3D": "TFFFT",
+    "LRN": "AttributedLRN",
+    "LeakyRelu": "LeakyReLU",
+    "Max": "ReduceMax",
+    "MaxPool": "Pooling",
+    "MaxPool3D": "Pooling",
+    "MaxPoolV2": "PoolingV2",
+    "Mean": "ReduceMean",
+    "Min": "ReduceMin",
+    "MirrorPad": "TFPad",
+    "Neg": "AttributedPower",
+    "NonMaxSuppressionV2": "NonMaxSuppression",
+    "NonMaxSuppressionV3": "NonMaxSuppression",
+    "NonMaxSuppressionV4": "NonMaxSuppression",
+    "NonMaxSuppressionV5": "NonMaxSuppression",
+    "Pad": "TFPad",
+    "PadV2": "TFPad",
+    "Prod": "ReduceProd",
+    "RFFT": "TFFFT",
+    "RFFT2D": "TFFFT",
+    "RFFT3D": "TFFFT",
+    "RandomUniform": "AttributedRandomUniform",
+    "RandomUniformInt": "RandomUniform",
+    "ReadVariableOp": "Identity",
+    "RealDiv": "Div",
+    "Relu": "ReLU",
+    "Relu6": "AttributedClamp",
+    "ResizeBilinear": "TFResize",
+    "ResizeNearestNeighbor": "TFResize",
+    "ResourceGather": "AttributedGather",
+    "ReverseV2": "Reverse",
+    "Rsqrt": "AttributedPower",
+    "ScatterNd": "TFScatterND",
+    "SelectV2": "Select",
+    "Shape": "ShapeOf",
+    "Slice": "TFSlice",
+    "Softmax": "SoftMax",
+    "Softplus": "SoftPlus",
+    "Softsign": "SoftSign",
+    "SpaceToBatchND": "SpaceToBatch",
+    "SplitV": "VariadicSplit",
+    "Sqrt": "AttributedPower",
+    "Square": "AttributedPower",
+    "StopGradient": "Identity",
+    "Sum": "ReduceSum",
+    "TopKV2": "TopK",
+    "Unpack": "AttributedSplit",
+    "ZerosLike": "AttributedPower",
+    "swish_f32": "Swish",
+}
+_FOREIGN = {"onnx": ONNX, "tf": TENSORFLOW}
+
 
 def op_name(op: Definition) -> str:
     """Return the attribute `op` of an operation's nodes."""
     if isinstance(op, Foreign):
-        return ONNX.get(op.kind, op.kind)
+        return _FOREIGN.get(op.dialect, {}).get(op.kind, op.kind.removeprefix("CUSTOM."))
     return _by_type().get(op.xml_type.lower(), op.xml_type or type(op).__name__)
 
 

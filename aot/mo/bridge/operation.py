@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aot.frontends.openvino.attributes import Symbols, build, partial_shape
-from aot.ir.op import Foreign
+from aot.ir.op import Foreign, RegionOp
 from aot.ir.op import Op as Definition
 from aot.mo.bridge.kept import kept_of
 from aot.mo.bridge.values import dims_of, dtype_from, plain, with_attributes
@@ -51,6 +51,8 @@ def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
         new = {k: plain(v) for k, v in changed.items() if k in names}
         attrs = tuple((k, new.get(k, v)) for k, v in op.attrs if k not in new or new[k] is not None)
         return Foreign(op.dialect, op.kind, attrs, op.types) if new else op
+    if isinstance(op, RegionOp):
+        return op  # its port maps are read with its bodies
     if isinstance(op, Parameter) and changed:
         dtype = dtype_from(node.soft_get("data_type", None)) if "data_type" in changed else op.element_type
         shape = dims_of(node.soft_get("shape", None), name, op.shape) if "shape" in changed else op.shape
@@ -69,8 +71,10 @@ def _built(node: Any, type_: str | None = None, version: str | None = None) -> D
         return Parameter(dtype_from(node.soft_get("data_type", None)), dims_of(node.soft_get("shape", None), name))
     if type_ == "Result" or node.soft_get("op") == "Result":
         return Result()
-    cls = definition(type_, version)
+    cls = definition("ConvolutionBackpropData" if type_ == "Deconvolution" else type_, version)
     if cls is None:
         return None
+    if issubclass(cls, RegionOp):
+        return cls()
     symbols = Symbols()
     return build(cls, layer_texts(node, type_, version), lambda text: partial_shape(text, name, symbols))

@@ -14,6 +14,7 @@ from aot.ir.graph import Node as IrNode
 from aot.ir.graph import OutPort
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
+from aot.mo.bridge.bodies import records_of, without_maps
 from aot.mo.bridge.kept import KEPT, Kept
 from aot.mo.bridge.names import op_name
 from aot.mo.bridge.values import attributes_of, shape_of, value_of
@@ -32,6 +33,7 @@ from runtime.errors import AotError
 Describe = Callable[[IrNode], Any]
 BODIES = {"then": "then_graph", "else": "else_graph"}  # regions that are attributes of other names
 IR_VERSION = 11
+LAYOUTS = {"tf": "NHWC", "tflite": "NHWC"}  # order of dimensions of the data that networks of a framework have
 
 
 def exported(
@@ -46,7 +48,7 @@ def exported(
     options = Namespace(static_shape=False, data_type="float", framework=framework) if cli is None else cli
     made.graph.update(
         name=graph.name,
-        layout="NCHW",
+        layout=LAYOUTS.get(framework, "NCHW"),
         fw=framework,
         ir_version=IR_VERSION,
         cmd_params=options,
@@ -73,12 +75,10 @@ class _Export:
         id = self.graph.unique_id(node.name)
         self.ids[node.id] = id
         attrs = _attributes(node)
-        for name, body in node.regions.items():
-            attrs[BODIES.get(name, name)] = exported(
-                body, self.stage, framework=self.framework, pb=self.pb, cli=self.cli
-            )
-        if node.regions:
-            attrs["sub_graphs"] = [BODIES.get(name, name) for name in node.regions]
+        bodies = {name: self._body(body) for name, body in node.regions.items()}
+        if bodies:
+            attrs |= {BODIES.get(name, name): body for name, body in bodies.items()}
+            attrs |= {"sub_graphs": [BODIES.get(name, name) for name in bodies], **records_of(node, bodies)}
         if isinstance(node.op, Foreign) and self.pb is not None:
             attrs["pb"] = self.pb(node)
         kept = Kept(node, {k: v for k, v in attrs.items() if k != "pb"})
@@ -94,6 +94,9 @@ class _Export:
             "_out_ports": {i: {} for i in range(outputs)},
         }
         self.graph.add_node(id, **with_properties(held))
+
+    def _body(self, body: IrGraph) -> Graph:
+        return exported(body, self.stage, framework=self.framework, pb=self.pb, cli=self.cli)
 
     def connect(self, node: IrNode) -> None:
         """Add the edges into the counterpart of a node."""
@@ -147,7 +150,8 @@ def _attributes(node: IrNode) -> dict[str, Any]:
         row = None if library is None else getattr(library, "row", None)
         known = {} if row is None else {"type": row.type, "version": row.version}
         return {**{k: value_of(v) for k, v in op.attrs}, "op": name, **known}
-    found = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **attributes_of(op)}
+    own = without_maps(attributes_of(op)) if isinstance(op, RegionOp) else attributes_of(op)
+    found = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **own}
     if isinstance(op, Constant):
         assert node.data is not None, f"{node.name}: a constant has data"
         return {**found, "value": node.data, "shape": shape_of(node.data.shape), "data_type": node.data.dtype}

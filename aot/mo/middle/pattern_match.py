@@ -32,6 +32,8 @@ def for_each_sub_graph(graph: Graph, func: Callable[[Graph], object]) -> None:
     for id in list(graph.nodes()):
         node = Node(graph, id)
         for name in node["sub_graphs"] if node.has_valid("sub_graphs") else ():
+            if not isinstance(node.soft_get(name, None), Graph):
+                raise Error("{}: attribute {} holds a graph, got none", node.soft_get("name", node.id), name)
             func(node[name])
 
 

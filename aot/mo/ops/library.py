@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.mo.ops import internal_table, opset_table
+from aot.mo.ops import bodies, internal_table, opset_table
 from aot.mo.ops.const import Const
 from aot.mo.ops.inference import functions
 from aot.mo.ops.op import Op
@@ -70,6 +70,11 @@ VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
         "ReduceLogicalAnd": np.all,
         "ReduceLogicalOr": np.any,
     },
+}
+BODIES: dict[tuple[str, str], Any] = {
+    ("If", "If"): bodies.If,
+    ("loop", "Loop"): bodies.Loop,
+    ("tensor_iterator", "TensorIterator"): bodies.TensorIterator,
 }
 SECOND_NAMES = {  # of `infer`, where the operation's definition is it
     ("proposal", "ProposalOp"): "proposal_infer",
@@ -140,7 +145,7 @@ def _made(module: str, name: str) -> Any:
     if row is None:
         return None
     base = _base(row)
-    own = SHARED.get((module, name))
+    own = SHARED.get((module, name)) or BODIES.get((module, name))
     bases = [base] if own is None else [own] if issubclass(own, base) else [own, base]
     if definition(row.type, row.version) is not None and not any(issubclass(b, DefinedOp) for b in bases):
         bases.append(DefinedOp)  # the base has no type

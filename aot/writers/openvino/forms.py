@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from aot.frontends.unsupported import Problem, UnconvertedError
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
-from aot.ir.op import DecomposedOp, definition_of
+from aot.ir.op import DecomposedOp, Op, definition_of
 from aot.opset.control.demands import Within
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
-from aot.opset.elementwise.conversion import Rounded
+from aot.opset.elementwise.conversion import Convert, Rounded
 from aot.opset.elementwise.quantization import FixedPointProduct
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.rewrite import Replacement, RuleSet, rule
@@ -44,12 +44,6 @@ def drop_check(node: Node, op: Within, build: Builder) -> Replacement:
     return node.source(3) if len(node.in_ports()) > 3 and not node.in_port(3).disconnected() else node.source(0)
 
 
-@rule(Rounded)
-def drop_rounding(node: Node, op: Rounded, build: Builder) -> Replacement:
-    """Rounded(x) -> x: IR cannot express that a fused short float is rounded"""
-    return node.source(0)
-
-
 @rule(Broadcast)
 def drop_mapping(node: Node, op: Broadcast, build: Builder) -> Replacement:
     """Broadcast(x, shape, axes) -> Broadcast(x, shape), but in mode explicit: later definitions have no axes there"""
@@ -68,8 +62,13 @@ def write_product_out(node: Node, op: FixedPointProduct, build: Builder) -> Repl
     return build.Convert(found, destination_type=DType.I32)
 
 
-RULES = (give_form, drop_check, drop_rounding, drop_mapping, write_product_out)
+RULES = (give_form, drop_check, drop_mapping, write_product_out)
 give_forms = RuleSet("give_forms", RULES, phase="front", required=True)
+
+
+def form(node: Node) -> Op:
+    """Return the operation of a node's layer; that of Rounded is a Convert to its own type, which gets a mark."""
+    return Convert(destination_type=node.out_port(0).type.dtype) if isinstance(node.op, Rounded) else node.op
 
 
 def formless(graph: Graph) -> Iterator[Problem]:
@@ -94,7 +93,7 @@ def refuse_formless(graph: Graph) -> None:
 def _reason(node: Node) -> str:
     """Return the reason why IR has no form for a node; empty if it has one."""
     op = node.op
-    if definition_of(op) is None:
+    if definition_of(form(node)) is None:
         return "no operation set has this operation with these attributes"
     connected = [port is not None for port in node.sources()]
     if connected != sorted(connected, reverse=True):

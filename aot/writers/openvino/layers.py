@@ -11,13 +11,13 @@ from lxml import etree
 
 from aot.frontends.openvino.attributes import shape_text, texts
 from aot.frontends.openvino.regions import BODIES
-from aot.frontends.openvino.xml import Element, join_names
+from aot.frontends.openvino.xml import ROUNDED, Element, join_names
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import Op, RegionOp, definition_of
 from aot.ir.types import Array, TensorType
 from aot.opset.control.infrastructure import Constant, Result
-from aot.opset.elementwise.conversion import Convert
-from aot.writers.openvino.forms import precision
+from aot.opset.elementwise.conversion import Convert, Rounded
+from aot.writers.openvino.forms import form, precision
 from aot.writers.openvino.names import layer_names
 from aot.writers.openvino.regions import add_port_maps
 from aot.writers.openvino.weights import WeightsFile, fits_half
@@ -28,6 +28,7 @@ from runtime.errors import InternalError
 ILLEGAL_CHARS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 TENSOR_INFORMATION = frozenset({"layout"})  # information that OpenVINO stores at ports
 DECOMPRESSION = {"decompression": {"version": "0"}}
+ROUNDING = {ROUNDED: {"version": "0"}}  # OpenVINO skips information that it does not know
 
 Info = Mapping[str, Mapping[str, str]]
 Port = tuple[TensorType, tuple[str, ...]]  # type and names of the tensor
@@ -87,9 +88,10 @@ class Layers:
         return network.ids
 
     def _operation(self, network: _Network, node: Node) -> None:
-        op = node.op
+        op = form(node)
+        info = {**node.rt_info, **ROUNDING} if isinstance(node.op, Rounded) else node.rt_info
         data = {} if isinstance(op, RegionOp) else texts(op, definition_of(op) or "")
-        element = network.layer(network.names[node.id], op, data, node.rt_info)
+        element = network.layer(network.names[node.id], op, data, info)
         bodies = self._bodies(node)
         if isinstance(op, RegionOp):
             add_port_maps(element, node, {name: ids for name, (_, ids) in bodies.items()})

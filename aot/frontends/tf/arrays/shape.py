@@ -22,18 +22,18 @@ PASSING = (
 )
 
 
-@tf(*PASSING)
+@tf(*PASSING, takes_complex=True)
 def identity(node: Call, x: Value) -> Outputs:
     return Outputs([x])
 
 
-@tf("Print")
+@tf("Print", takes_complex=True)
 def print_(node: Call, x: Value, *shown: Value) -> Outputs:
     """The first input passes; nothing is shown."""
     return Outputs([x])
 
 
-@tf("IdentityN")
+@tf("IdentityN", takes_complex=True)
 def identity_n(node: Call, *xs: Value) -> Outputs:
     return Outputs(xs)
 
@@ -57,17 +57,17 @@ def plain(x: Number) -> OutPort:
     return x.real if isinstance(x, Complex) else x
 
 
-@tf("Shape")
+@tf("Shape", takes_complex=True)
 def shape(node: Call, x: Number) -> OutPort:
     return node.build.ShapeOf(plain(x), output_type=node.dtype("out_type", DType.I32))
 
 
-@tf("ShapeN")
+@tf("ShapeN", takes_complex=True)
 def shape_n(node: Call, *xs: Number) -> tuple[OutPort, ...]:
     return tuple(shape(node, x) for x in xs)
 
 
-@tf("Size")
+@tf("Size", takes_complex=True)
 def size(node: Call, x: Number) -> OutPort:
     port, dtype = plain(x), node.dtype("out_type", DType.I32)
     if port.type.is_static:
@@ -75,7 +75,7 @@ def size(node: Call, x: Number) -> OutPort:
     return node.build.ReduceProd(node.build.ShapeOf(port, output_type=dtype), node.list([0]))
 
 
-@tf("Rank")
+@tf("Rank", takes_complex=True)
 def rank(node: Call, x: Number) -> OutPort:
     return node.build.const(plain(x).type.rank, DType.I32)
 
@@ -130,7 +130,7 @@ def broadcast_gradient_args(node: Call, a: OutPort, b: OutPort) -> tuple[OutPort
     return ones(first), ones(second)
 
 
-@tf("Fill")
+@tf("Fill", takes_complex=True)
 def fill(node: Call, target: OutPort, value: Number) -> Number:
     if isinstance(value, Complex):
         return Complex(*(node.build.Broadcast(p, target) for p in (value.real, value.imag)))

@@ -24,7 +24,7 @@ from runtime.errors import ModelError, UnsupportedError
 Given = OutPort | Packed
 
 
-@tf("While")
+@tf("While", takes_complex=True)
 def while_(node: Call, going: OutPort, *states: Value) -> Outputs:
     if number(going) == 0:
         return Outputs(states)

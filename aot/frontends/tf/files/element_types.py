@@ -35,6 +35,7 @@ DTYPES = {
     32: DType.U2,
 }
 OTHERS = {0: "invalid", 8: "complex64", 18: "complex128", 20: "resource", 21: "variant", 27: "float8_e4m3b11fnuz"}
+QUANTISED = (11, 12, 13, 15, 16)  # types whose elements we have another name for
 RESOURCE, VARIANT, COMPLEX = 20, 21, (8, 18)
 REFERENCE = 100  # is added to a type by operations of TensorFlow 1 that give variables themselves
 
@@ -43,6 +44,13 @@ def type_name(code: int) -> str:
     """The name of a type in attributes: ours, or TensorFlow's where we have none."""
     code -= REFERENCE if code > REFERENCE else 0
     return DTYPES[code].value if code in DTYPES else OTHERS.get(code, f"type {code}")
+
+
+def code_of(name: str) -> int:
+    """Return TensorFlow's number of a type that `type_name` names; 0 for another name."""
+    known = {name: code for code, name in OTHERS.items()}
+    known |= {dtype.value: code for code, dtype in DTYPES.items() if code not in QUANTISED}
+    return known.get(name, 0)
 
 
 def element_type(code: int) -> DType:

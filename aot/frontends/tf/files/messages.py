@@ -25,8 +25,10 @@ def _message(module: str, name: str) -> Message:
     return getattr(import_module(f"{_PROTO}{module}_pb2"), name)
 
 
+AttrValue = _message("attr_value", "AttrValue")
 GraphDef = _message("graph", "GraphDef")
 MetaGraphDef = _message("meta_graph", "MetaGraphDef")
+NodeDef = _message("node_def", "NodeDef")
 TensorProto = _message("tensor", "TensorProto")
 TrackableObjectGraph = _message("trackable_object_graph", "TrackableObjectGraph")
 

@@ -27,6 +27,26 @@ _FIELDS = {
     DType.U64: "uint64_val",
     DType.STRING: "string_val",
 }
+
+
+class TypeName(str):
+    """An attribute that names an element type: another kind of attribute than a text."""
+
+    __slots__ = ()
+
+
+class FunctionName(str):
+    """An attribute that names a function."""
+
+    __slots__ = ()
+
+
+class Sizes(tuple[int, ...]):
+    """An attribute that is a shape, with -1 for unknown sizes: another kind of attribute than a list of integers."""
+
+    __slots__ = ()
+
+
 _HALVES = (DType.F16, DType.BF16)
 _BYTES = (DType.F8E5M2, DType.F8E4M3, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ)
 
@@ -130,13 +150,14 @@ def attribute(value: Message, what: str) -> Any:
         case "s":
             return value.s.decode("utf-8", "surrogateescape")
         case "type":
-            return type_name(value.type)
+            return TypeName(type_name(value.type))
         case "shape":
-            return shape_of(value.shape, what)
+            sizes = shape_of(value.shape, what)
+            return None if sizes is None else Sizes(sizes)
         case "tensor":
             return array(value.tensor, what)
         case "func":
-            return value.func.name
+            return FunctionName(value.func.name)
         case "list":
             return _list(value.list, what)
         case "placeholder":
@@ -147,7 +168,8 @@ def attribute(value: Message, what: str) -> Any:
 
 def _list(value: Message, what: str) -> tuple[Any, ...]:
     texts = [s.decode("utf-8", "surrogateescape") for s in value.s]
-    shapes = [shape_of(s, what) for s in value.shape]
+    shapes = [None if s.unknown_rank else Sizes(shape_of(s, what) or ()) for s in value.shape]
     tensors = [array(t, what) for t in value.tensor]
-    names = [f.name for f in value.func]
-    return (*texts, *value.i, *value.f, *value.b, *map(type_name, value.type), *shapes, *tensors, *names)
+    names = [FunctionName(f.name) for f in value.func]
+    types = [TypeName(type_name(t)) for t in value.type]
+    return (*texts, *value.i, *value.f, *value.b, *types, *shapes, *tensors, *names)

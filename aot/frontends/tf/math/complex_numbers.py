@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from aot.frontends.conversion.calls import Packed
-from aot.frontends.tf.registry import Call, Conversion, tf
+from aot.frontends.tf.registry import Call, Conversion, mark_complex, takes_complex_numbers, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from runtime.abi import DType
@@ -57,6 +57,7 @@ def by_parts(function: C) -> C:
             return Complex(real, imag)
         return tuple(a if a is None else Complex(a, b) for a, b in zip(real, imag, strict=True))
 
+    mark_complex(lifted)
     return cast(C, lifted)
 
 
@@ -64,9 +65,7 @@ def refuse_complex(node: Call, function: Conversion | None) -> None:
     """UnsupportedError where an input is complex and the conversion is one of real numbers."""
     if function is None or not any(isinstance(x, Complex) for x in node.inputs):
         return
-    written = function.__annotations__.values()
-    able = hasattr(function, "__wrapped__") or any(t in str(a) for a in written for t in ("Number", "Complex", "Value"))
-    node.refuse(not able, "complex numbers are not supported")
+    node.refuse(not takes_complex_numbers(function), "complex numbers are not supported")
 
 
 def _part(x: Any, name: str) -> Any:
@@ -97,19 +96,19 @@ def complex_(node: Call, real: OutPort, imag: OutPort) -> Complex:
     return Complex(*both)
 
 
-@tf("Real", "Imag")
+@tf("Real", "Imag", takes_complex=True)
 def part(node: Call, x: Number) -> OutPort:
     if isinstance(x, Complex):
         return x.real if node.kind == "Real" else x.imag
     return x if node.kind == "Real" else zeros(node, x)
 
 
-@tf("Conj")
+@tf("Conj", takes_complex=True)
 def conj(node: Call, x: Number) -> Number:
     return Complex(x.real, node.build.Negative(x.imag)) if isinstance(x, Complex) else x
 
 
-@tf("ConjugateTranspose")
+@tf("ConjugateTranspose", takes_complex=True)
 def conjugate_transpose(node: Call, x: Number, order: OutPort) -> Number:
     build = node.build
     if isinstance(x, Complex):
@@ -117,13 +116,13 @@ def conjugate_transpose(node: Call, x: Number, order: OutPort) -> Number:
     return build.Transpose(x, order)
 
 
-@tf("ComplexAbs")
+@tf("ComplexAbs", takes_complex=True)
 def complex_abs(node: Call, number: Number) -> OutPort:
     build, x = node.build, parts_of(node, number)
     return build.Sqrt(build.Add(build.Multiply(x.real, x.real), build.Multiply(x.imag, x.imag)))
 
 
-@tf("Add", "AddV2", "Sub")
+@tf("Add", "AddV2", "Sub", takes_complex=True)
 def add(node: Call, a: Number, b: Number) -> Number:
     step = node.build.Subtract if node.kind == "Sub" else node.build.Add
     if isinstance(a, OutPort) and isinstance(b, OutPort):
@@ -138,7 +137,7 @@ def neg(node: Call, x: OutPort) -> OutPort:
     return node.build.Negative(x)
 
 
-@tf("Exp")
+@tf("Exp", takes_complex=True)
 def exp(node: Call, x: Number) -> Number:
     """e^(a + bi) = e^a (cos b + i sin b)"""
     if not isinstance(x, Complex):
@@ -147,7 +146,7 @@ def exp(node: Call, x: Number) -> Number:
     return Complex(node.build.Multiply(size, node.build.Cos(x.imag)), node.build.Multiply(size, node.build.Sin(x.imag)))
 
 
-@tf("Mul")
+@tf("Mul", takes_complex=True)
 def mul(node: Call, a: Number, b: Number) -> Number:
     if isinstance(a, OutPort) and isinstance(b, OutPort):
         return node.build.Multiply(a, b)
@@ -160,7 +159,7 @@ def product(node: Call, a: Complex, b: Complex) -> Complex:
     return Complex(real, build.Add(build.Multiply(a.real, b.imag), build.Multiply(a.imag, b.real)))
 
 
-@tf("RealDiv", "Div")
+@tf("RealDiv", "Div", takes_complex=True)
 def div(node: Call, a: Number, b: Number) -> Number:
     """Integers are truncated."""
     build = node.build
@@ -172,7 +171,7 @@ def div(node: Call, a: Number, b: Number) -> Number:
     return Complex(build.Divide(found.real, size), build.Divide(found.imag, size))
 
 
-@tf("Cast")
+@tf("Cast", takes_complex=True)
 def cast_(node: Call, x: Number) -> Number:
     """Floats become integers by truncation; complex numbers keep their real part."""
     to = part_type(node, "DstT")
@@ -187,7 +186,7 @@ def cast_(node: Call, x: Number) -> Number:
     return node.cast(plain, wanted)
 
 
-@tf("OnesLike", "ZerosLike")
+@tf("OnesLike", "ZerosLike", takes_complex=True)
 def filled_like(node: Call, x: Number) -> Number:
     plain = x.real if isinstance(x, Complex) else x
     node.refuse(plain.type.dtype is DType.STRING, "strings have neither zero nor one")

@@ -191,7 +191,7 @@ def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
     return build.Select(build.Equal(x, zero), upright, left)
 
 
-@tf("Angle")
+@tf("Angle", takes_complex=True)
 def angle(node: Call, x: Number) -> OutPort:
     """The angle of a complex number: 0 or pi for a real one."""
     found = parts_of(node, x)

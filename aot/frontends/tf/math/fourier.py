@@ -30,7 +30,9 @@ def _apart(node: Call, x: OutPort) -> Complex:
     return Complex(*(node.build.Gather(x, node.scalar(k), last) for k in range(2)))
 
 
-@tf(*COUNT, *("I" + k for k in COUNT), *("Batch" + k for k in COUNT), *("BatchI" + k for k in COUNT))
+@tf(
+    *COUNT, *("I" + k for k in COUNT), *("Batch" + k for k in COUNT), *("BatchI" + k for k in COUNT), takes_complex=True
+)
 def fft(node: Call, x: Number) -> Complex:
     name = node.kind.removeprefix("Batch")
     run = node.build.IDFT if name.startswith("I") else node.build.DFT
@@ -46,7 +48,7 @@ def rfft(node: Call, x: OutPort, length: OutPort) -> Complex:
     return _apart(node, node.build.RDFT(x, node.list(axes), node.list(sizes)))
 
 
-@tf(*("IR" + k for k in COUNT))
+@tf(*("IR" + k for k in COUNT), takes_complex=True)
 def irfft(node: Call, x: Number, length: OutPort) -> OutPort:
     axes = _last(COUNT[node.kind[2:]], _rank(x))
     sizes = node.ints(length, "fft_length")

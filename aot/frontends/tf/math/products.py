@@ -8,12 +8,12 @@ from aot.ir.graph import OutPort
 from runtime.abi import DType
 
 
-@tf("MatMul", "SparseMatMul")
+@tf("MatMul", "SparseMatMul", takes_complex=True)
 def matmul(node: Call, a: Number, b: Number) -> Number:
     return multiplied(node, a, b, node.flag("transpose_a"), node.flag("transpose_b"))
 
 
-@tf("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+@tf("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", takes_complex=True)
 def batch_matmul(node: Call, a: Number, b: Number) -> Number:
     """V3 may give another type than its operands have, in which the sums are made."""
     if node.kind == "BatchMatMulV3" and isinstance(a, OutPort) and isinstance(b, OutPort):

@@ -62,7 +62,7 @@ REASONS: dict[str, tuple[str, tuple[str, ...]]] = {
 REASON = {kind: reason for reason, kinds in REASONS.values() for kind in kinds}
 
 
-@tf(*REASON)
+@tf(*REASON, takes_complex=True)
 def refused(node: Call, *inputs: Value) -> None:
     """UnsupportedError with the reason."""
     node.refuse(True, REASON[node.kind])

@@ -1,4 +1,4 @@
-"""An operation of one's own, the conversion of ONNX files' node to it, and a rewrite; the rest of aot does as usual."""
+"""An operation of one's own, the conversion of files' nodes to it, and a rewrite; the rest of aot does as usual."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def scaled_tanh(build: Any, x: Any, *, scale: float = 1.0) -> Any:
 
 
 @aot.conversion("onnx", "me.ScaledTanh")
-def scaled_tanh_of_onnx(node: Any, x: Any) -> Any:
+@aot.conversion("tf", "ScaledTanh")
+def converted(node: Any, x: Any) -> Any:
     return node.build.ScaledTanh(x, scale=node.number("scale", 1.0))
 
 

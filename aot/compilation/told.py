@@ -1,0 +1,35 @@
+"""Options that a library tells: the property COMPILE_OPTIONS of a model that is loaded."""
+
+from __future__ import annotations
+
+from aot.extensions.folder import folders_of
+from aot.options import CompileOptions
+from aot.precision import precision_of
+
+WHERE_SET = (
+    *("mean", "scale", "reverse_channels", "shapes", "dims", "specialise", "feeds", "cut", "signature", "seed"),
+    "disable_layout_change",
+)
+
+
+def told(options: CompileOptions, tuned: int) -> dict[str, object]:
+    """Return the options by name; `tuned`: the number of schedules that were measured.
+
+    Of values that became constants, and of extensions, only names: values may be large, and folders lie elsewhere.
+    """
+    found: dict[str, object] = {
+        "target": options.target,
+        "layouts": [list(pair) for pair in options.layouts],
+        "small_weights": options.small_weights,
+        "plain_products": options.plain_products,
+        "tuned": tuned,
+    }
+    plain = CompileOptions()
+    found |= {name: value for name in WHERE_SET if (value := getattr(options, name)) != getattr(plain, name)}
+    if options.values:
+        found["values"] = [name for name, _ in options.values]
+    if options.extensions is not None:
+        found["extensions"] = [folder.name for folder in folders_of(options.extensions)]
+    if not precision_of(options.precision).is_plain:
+        found["precision"] = options.precision
+    return found

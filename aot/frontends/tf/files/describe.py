@@ -1,0 +1,99 @@
+"""Nodes as the messages of TensorFlow that they were read from, for extensions that inspect those."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from aot.frontends.tf.files.element_types import code_of
+from aot.frontends.tf.files.messages import AttrValue, NodeDef, TensorProto
+from aot.frontends.tf.files.tensors import FunctionName, Sizes, TypeName
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Foreign
+from aot.ir.types import dtype_of
+
+_READER_ATTRIBUTES = ("captures", "inputs", "unsupported")  # attributes that the reader adds
+
+
+def node_message(node: Node) -> Any:
+    """Return the NodeDef of a foreign node, without attributes that begin with `_`, or that of a constant: Const."""
+    op = node.op
+    if not isinstance(op, Foreign):
+        message, tensor = NodeDef(name=node.name, op="Const"), _tensor(node.data)
+        message.attr["dtype"].type = tensor.dtype
+        message.attr["value"].tensor.CopyFrom(tensor)
+        return message
+    message = NodeDef(name=node.name, op=op.kind)
+    attrs = dict(op.attrs)
+    sources = node.sources()[: attrs.get("inputs", len(node.in_ports()))]
+    message.input.extend(_name(source) for source in sources if source is not None)
+    for name, value in attrs.items():
+        if name not in _READER_ATTRIBUTES:
+            message.attr[name].CopyFrom(_attribute(value))
+    return message
+
+
+def _name(port: OutPort) -> str:
+    return port.node.name if not port.idx else f"{port.node.name}:{port.idx}"
+
+
+def _attribute(value: Any) -> Any:
+    made = AttrValue()
+    if value is None:
+        made.shape.unknown_rank = True
+    elif isinstance(value, Sizes):
+        _fill(made.shape, value)
+    elif isinstance(value, tuple):
+        made.list.SetInParent()
+        for part in cast("tuple[Any, ...]", value):
+            _add(made.list, part)
+    elif isinstance(value, np.ndarray):
+        made.tensor.CopyFrom(_tensor(value))
+    elif isinstance(value, FunctionName):
+        made.func.name = value
+    else:
+        field, held = _plain(value)
+        setattr(made, field, held)
+    return made
+
+
+def _add(made: Any, part: Any) -> None:
+    """Add an element to a list."""
+    if part is None:
+        made.shape.add().unknown_rank = True
+    elif isinstance(part, Sizes):
+        _fill(made.shape.add(), part)
+    elif isinstance(part, np.ndarray):
+        made.tensor.append(_tensor(part))
+    elif isinstance(part, FunctionName):
+        made.func.add().name = part
+    else:
+        field, held = _plain(part)
+        getattr(made, field).append(held)
+
+
+def _plain(value: Any) -> tuple[str, Any]:
+    """Return the field of an AttrValue for a number, a text or a type, and what it holds."""
+    if isinstance(value, TypeName):
+        return "type", code_of(value)
+    if isinstance(value, str):
+        return "s", value.encode("utf-8", "surrogateescape")
+    return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f", value
+
+
+def _fill(made: Any, sizes: tuple[int, ...]) -> None:
+    made.SetInParent()
+    for size in sizes:
+        made.dim.add().size = size
+
+
+def _tensor(data: Any) -> Any:
+    """Return the TensorProto of an array."""
+    made = TensorProto(dtype=code_of(dtype_of(data).value))
+    _fill(made.tensor_shape, data.shape)
+    if data.dtype == object:
+        made.string_val.extend(str(text).encode("utf-8", "surrogateescape") for text in data.reshape(-1))
+    else:
+        made.tensor_content = np.ascontiguousarray(data).tobytes()
+    return made

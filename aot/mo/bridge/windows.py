@@ -1,0 +1,121 @@
+"""Convolutions and pools of Model Optimizer's: with `group`, and with channels last.
+
+Convolution(x, w [O, I, ..]), group = g     ->  GroupConvolution(x, Reshape(w, [g, O / g, I, ..]))
+Deconvolution(x, w [I, O, ..]), group = g   ->  GroupConvolutionBackpropData(x, Reshape(w, [g, I / g, O, ..]))
+MaxPool(x), channels last                   ->  Transpose(MaxPool(Transpose(x)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from aot.ir.graph import OutPort
+from aot.ir.op import Op as Definition
+from aot.mo.utils.error import Error
+from aot.opset.movement.movement import Transpose
+from aot.opset.movement.shape import Reshape
+from aot.opset.products.convolution import Convolution, GroupConvolution
+from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
+from runtime.errors import AotError
+
+GROUPED: dict[type[Definition], type[Definition]] = {
+    Convolution: GroupConvolution,
+    ConvolutionBackpropData: GroupConvolutionBackpropData,
+}
+WINDOWED = ("Convolution", "GroupConvolution", "Deconvolution", "ConvolutionBackpropData", "MaxPool", "AvgPool")
+Add = Callable[[Definition, Sequence[OutPort | None], str], OutPort]
+Constants = Callable[[Any, str], OutPort]
+
+
+def complete(node: Any) -> None:
+    """Set `spatial_dims` of a node that tells its other dimensions, as Model Optimizer's inference did."""
+    if node.soft_get("type") not in WINDOWED or node.has_valid("spatial_dims"):
+        return
+    known = next((node[name] for name in ("stride", "window", "pad", "dilation") if node.has_valid(name)), None)
+    if known is None or not node.has_valid("channel_dims") or not node.has_valid("batch_dims"):
+        return
+    others = {int(d) for name in ("channel_dims", "batch_dims") for d in np.asarray(node[name]).reshape(-1)}
+    node["spatial_dims"] = np.array([d for d in range(len(known)) if d not in others], np.int64)
+
+
+class Windows:
+    """Nodes around a convolution or a pool. `add` adds a node, `constant` a constant."""
+
+    def __init__(self, node: Any, add: Add, constant: Constants) -> None:
+        self.node, self.add, self.constant = node, add, constant
+        self.name = node.soft_get("name", node.id)
+        self.axes = [int(d) for d in node.spatial_dims] if node.has_valid("spatial_dims") else []
+
+    @property
+    def is_channels_last(self) -> bool:
+        return self.node.soft_get("type") in WINDOWED and bool(self.axes) and self.axes[0] == 1
+
+    def inputs(self, op: Definition, sources: list[OutPort | None]) -> tuple[Definition, list[OutPort | None]]:
+        """Return the operation and its inputs in the layout and the shapes of the operation sets."""
+        found = list(sources)
+        if self.is_channels_last:
+            last = len(self.axes) + 1
+            found[0] = self._turned(found[0], [0, last, *range(1, last)], "data")
+            if self.node.has_valid("get_weights_permute") and len(found) > 1:
+                found[1] = self._turned(found[1], [int(d) for d in self.node.get_weights_permute.perm], "weights")
+        grouped, group = GROUPED.get(type(op)), self._group(sources)
+        if grouped is None or group == 1 or len(found) < 2:
+            return op, found
+        attrs = {f.name: getattr(op, f.name) for f in fields(op)}
+        return grouped(**attrs), [found[0], self._split(found[1], group), *found[2:]]
+
+    def output(self, port: OutPort) -> OutPort:
+        """Return an output in the layout of the node's readers."""
+        rank = len(self.axes) + 2
+        found = self._turned(port, [0, *range(2, rank), 1], "result") if self.is_channels_last else port
+        assert found is not None, "an output is there"
+        return found
+
+    def _turned(self, port: OutPort | None, order: list[int], what: str) -> OutPort | None:
+        if port is None:
+            return None
+        name = f"{self.name}/{what}"
+        return self.add(Transpose(), [port, self.constant(np.array(order), f"{name}/order")], name)
+
+    def _group(self, sources: list[OutPort | None]) -> int:
+        if self.node.has_valid("group"):
+            return int(np.asarray(self.node.group).item())
+        shape = _shape(sources[1]) if len(sources) > 1 else None
+        if shape is None or not callable(self.node.soft_get("get_group", None)):
+            return 1
+        self.node["kernel_shape"] = np.array(shape, np.int64)
+        try:
+            return int(np.asarray(self.node.get_group(self.node)).item())
+        except (AttributeError, KeyError, TypeError):
+            return 1  # it asks for a shape of the data, which the front phase does not know
+
+    def _split(self, weights: OutPort | None, group: int) -> OutPort:
+        """Return weights whose first dimension is split into groups."""
+        shape = _shape(weights)
+        if weights is None or shape is None:
+            raise Error("{}: a convolution with group above 1 has weights of a known shape, got none", self.name)
+        if group < 1 or shape[0] % group:
+            raise Error("{}: group divides the first dimension of the weights, got {} and {}", self.name, group, shape)
+        pattern = self.constant(np.array([group, shape[0] // group, *shape[1:]]), f"{self.name}/groups")
+        return self.add(Reshape(), [weights, pattern], f"{self.name}/grouped")
+
+
+def _shape(port: OutPort | None) -> list[int] | None:
+    """Return the shape of a tensor if all of it is known."""
+    if port is None:
+        return None
+    if port.node.type == "Transpose":  # of this module: its input may be all that is known
+        before, order = _shape(port.node.source(0)), port.node.source(1).node.data
+        return None if before is None or order is None else [before[int(d)] for d in order]
+    if port.node.data is not None:
+        return [int(d) for d in port.node.data.shape]
+    try:
+        dims = port.type.dims
+    except AotError:
+        return None
+    known = [d for d in dims or () if isinstance(d, int)]
+    return known if dims is not None and len(known) == len(dims) else None
