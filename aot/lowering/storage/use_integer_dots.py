@@ -23,6 +23,7 @@ from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
+from aot.lowering.storage.widen_bytes import widen_bytes
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition
@@ -40,6 +41,8 @@ def use_integer_dots(steps: Steps, target: Target) -> None:
     """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes."""
     if target.dots:
         _Dots(steps, target.dots).run()
+    if target.dots == 2:
+        widen_bytes(steps)
 
 
 @dataclass(frozen=True, slots=True)
