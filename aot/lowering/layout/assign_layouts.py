@@ -49,11 +49,13 @@ def assign_layouts(steps: Steps) -> None:
     filled: set[str] = set()
     for step in steps.steps:
         works = tuple(strip(w, halo, steps) for w in step.works)
+        made = {b.name for b in step.writes()}
+        for b in [b for b in step.writes() if b.name in halo and b.name not in filled]:
+            filled.add(b.name)
+            fills = borders(placed[b.name], halo[b.name])
+            known_later = any(x.buffer.name in made for d in fills for x in loads(d.value))
+            works = (*works, *fills) if known_later else (*fills, *works)
         step.works = tuple(rewrite_work(w, move_loads(placed), lambda b: placed.get(b.name, b)) for w in works)
-        for b in step.writes():
-            if b.name in halo and b.name not in filled:
-                filled.add(b.name)
-                step.works = (*borders(b, halo[b.name]), *step.works)
 
 
 def copy_padded_inputs(steps: Steps) -> None:
@@ -365,7 +367,9 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
         step = step * (b.shape[k] + (before + after))
         if place == 0:
             step = step + pitch
-    return replace(b, strides=tuple(strides), origin=origin, halo=halo.fill if halo else None), step
+    return replace(
+        b, strides=tuple(strides), origin=origin, halo=halo.fill if halo and not isinstance(halo.fill, Expr) else None
+    ), step
 
 
 def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:

@@ -16,12 +16,13 @@ from codegen.ir.access import work as operations
 from codegen.ir.definition import Definition, Group
 from codegen.ir.denormals import denormals, flushes
 from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Buffer, Const, Expr, Kernel, Size, Space, Var, dense
+from codegen.ir.loops import Buffer, Expr, Kernel, Size, Space, Var, dense
 from codegen.ir.printer import definition_text, schedule_text
 from codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from codegen.ir.rename_sizes import renamed
 from codegen.ir.schedule import Pack, Schedule
 from codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
+from codegen.nest.halo_fill import stores_one_value
 from codegen.nest.nest import apply, units
 from codegen.schedules.choose import choose
 from codegen.target import Target
@@ -302,8 +303,7 @@ class ProgramBuilder:
         A border beside other work is one unit, since more would crowd out those that take time.
         """
         found = self.pick(work, self.target, constants)
-        border = together and isinstance(work, Definition) and isinstance(work.value, Const)
-        return replace(found, parallel=None) if border else found
+        return replace(found, parallel=None) if together and stores_one_value(work) else found
 
     def _fetching(self, s: Schedule) -> Schedule:
         """Drop streaming prefetches where the weights exceed half of L3: from memory they arrive later with them."""
