@@ -8,8 +8,10 @@ from pathlib import Path
 
 from aot.frontends import openvino
 from aot.frontends.conversion.walk import ToOpset
-from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_tensorflow, is_tflite, named, refuse
+from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_exported, is_tensorflow, is_tflite, named, refuse
 from aot.frontends.onnx.convert import ONNX
+from aot.frontends.pt2.convert import ATEN
+from aot.frontends.pt2.files import reader as pt2
 from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
 from aot.ir.graph import Graph
@@ -38,13 +40,14 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if not head:
         raise CorruptError(f"{path.name}: a model is read, got an empty file")
-    if is_tensorflow(head, path):
-        return _tensorflow(path, signature)
-    if is_tflite(head):
-        return _tflite(path, signature)
+    reader = _with_signatures(head, path)
+    if reader is not None:
+        return reader(path, signature)
     if signature is not None:
         rule = "a SavedModel, a MetaGraph or a TensorFlow Lite model has signatures"
         raise UsageError(f"--signature: {rule}, got {path.name}")
+    if is_exported(head, path):
+        return pt2.read(path)
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
@@ -55,6 +58,13 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
             raise MissingError(f"{path.name}: ONNX needs the package onnx: pip install 'onnx>=1.21'")
         return import_module("aot.frontends.onnx.reader").read(path)  # the package is optional, and slow to import
     raise refuse(named(head, path), path)
+
+
+def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Graph] | None:
+    """The reader of a format whose files have signatures; None for others."""
+    if is_tensorflow(head, path):
+        return _tensorflow
+    return _tflite if is_tflite(head) else None
 
 
 def _tensorflow(path: Path, signature: str | None) -> Graph:
@@ -77,7 +87,7 @@ def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]
 
     `seed`: of random numbers; None: operations that draw them are refused.
     """
-    return (ToOpset(ONNX, seed), ToOpset(TENSORFLOW, seed), ToOpset(TFLITE, seed))
+    return (ToOpset(ONNX, seed), ToOpset(TENSORFLOW, seed), ToOpset(TFLITE, seed), ToOpset(ATEN, seed))
 
 
 def _is_onnx(head: bytes) -> bool:
