@@ -63,7 +63,7 @@ CONVERSIONS: dict[str, ByName] = {}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Where an argument is a value of the graph: input `index` of the node. `kind`: tensor, int, float, bool."""
+    """An argument that is a value of the graph: input `index` of the node. `kind`: tensor, int, float, bool."""
 
     index: int
     kind: str = "tensor"
@@ -190,7 +190,7 @@ class Call(AnyCall):
 
 
 def _kind_of(value: OutPort | Number) -> Kind:
-    """What promotion knows of a value: its type and whether it is a number, a scalar or has axes."""
+    """Return the type of a value, and whether it is a number, a scalar or has axes."""
     if isinstance(value, OutPort):
         return Kind(value.type.dtype, 1 if value.type.rank else 0)
     if isinstance(value, Symbol):

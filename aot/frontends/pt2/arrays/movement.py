@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
+from aot.ir.types import simplify
 from aot.opset.movement.movement import VariadicSplit
 
 
@@ -32,10 +33,14 @@ def select(node: Call, x: OutPort, dim: int, index: Size) -> OutPort:
 
 @aten("chunk.default")
 def chunk(node: Call, x: OutPort, chunks: int, dim: int = 0) -> tuple[OutPort, ...]:
-    """Parts of equal size, but the last one."""
-    axis = node.axis(dim, x.type.rank)
-    size = node.extent(x, axis, "the size that is cut")
-    step = -(-size // chunks)
-    sizes = [min(step, size - i) for i in range(0, size, step)] if size else [0] * chunks
-    made = node.build.node(VariadicSplit(), x, node.scalar(axis), node.list(sizes), outputs=len(sizes))
+    """Parts of equal size, but the last one; the export has fixed how many there are."""
+    axis, count = node.axis(dim, x.type.rank), len(node.outputs)
+    step = simplify((x.shape[axis] + chunks - 1) // chunks)
+    if isinstance(step, int):
+        lengths = node.list([*[step] * (count - 1), -1])
+    else:
+        size = node.dims(x, [axis])
+        whole = node.build.Divide(node.build.Add(size, node.list([chunks - 1])), node.list([chunks]))
+        lengths = node.build.Concat(*[whole] * (count - 1), node.list([-1]), axis=0)
+    made = node.build.node(VariadicSplit(), x, node.scalar(axis), lengths, outputs=count)
     return tuple(made.out_ports().values())

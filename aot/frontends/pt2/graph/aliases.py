@@ -23,7 +23,7 @@ IN_PLACE = re.compile(r"(?<!_)_$")
 
 @dataclass(slots=True)
 class View:
-    """How a view is made: `again(base)` makes it of a base; its operation, arguments and number among the outputs."""
+    """The operation that makes a view, its arguments, its number among the outputs. `again(base)` makes it anew."""
 
     packet: str
     again: Callable[[OutPort], OutPort]

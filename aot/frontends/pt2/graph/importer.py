@@ -207,7 +207,7 @@ class Walk:
         return self.scope.graph.add(made, *ports, name=item.name, origin=origin, outputs=len(types))
 
     def _adder(self, item: Item) -> Callable[..., OutPort]:
-        """What adds operations that a write needs."""
+        """Return a function that adds the operations a write needs."""
 
         def add(kind: str, *tensors: OutPort, **named: Any) -> OutPort:
             arguments: dict[str, Any] = {f"tensor{i}": Argument(i) for i in range(len(tensors))}

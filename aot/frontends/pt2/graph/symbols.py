@@ -107,7 +107,7 @@ def read_symbols(program: Table, file: str) -> Symbols:
         return found
     for name, bounds in program.table("range_constraints").items():
         if not name.isidentifier():
-            raise CorruptError(f"{bounds.where}: a symbol has a name, got {name!r}")
+            continue  # the range of an expression, which follows from those of its symbols
         low = bounds.whole("min_val") if "min_val" in bounds else 0
         high = bounds.whole("max_val") if "max_val" in bounds else None
         high = None if high is None or high >= UNBOUNDED else high

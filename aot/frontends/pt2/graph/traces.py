@@ -1,4 +1,4 @@
-"""Where in the user's program a node comes from: the line of code and the module, as the export keeps them."""
+"""The line of the user's program and the module that a node comes from, as the export keeps them."""
 
 from __future__ import annotations
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import Call, aten
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
 from runtime.errors import ModelError
 
-Ints = int | Sequence[int]
 
-
-def per_axis(node: Call, values: Ints, rank: int, name: str) -> tuple[int, ...]:
+def per_axis(node: Call, values: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:
     """One number for each spatial axis; one number alone is that of all."""
     found = (values,) if isinstance(values, int) else tuple(values)
     if len(found) == 1:
@@ -36,7 +34,8 @@ def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
     first: Dim = w.shape[0]
     if groups < 1 or (isinstance(first, int) and first % groups):
         raise ModelError(f"{node.kind}: groups divide the {first} channels of the weights, got {groups}")
-    return node.reshape(w, (groups, first // groups, *w.shape[1:]))
+    sizes = [node.list([groups, -1]), node.dims(w, range(1, w.type.rank))]
+    return node.build.Reshape(w, node.build.Concat(*sizes, axis=0))
 
 
 def biased(node: Call, y: OutPort, bias: OutPort | None) -> OutPort:
@@ -141,6 +140,3 @@ def convolution(
     if transposed:
         return conv_transpose(node, x, weight, bias, stride, padding, output_padding, groups, dilation)
     return conv(node, x, weight, bias, stride, padding, dilation, groups)
-
-
-SizeList = Sequence[Size]
