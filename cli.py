@@ -26,11 +26,11 @@ from aot import signature
 from aot.command import guarded, supervised
 from aot.compilation import trial
 from aot.options import Stage
-from runtime import profile
+from runtime.arrays.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
 from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
 from runtime.errors import UnsupportedError
-from runtime.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
-from runtime.library import read_manifest
+from runtime.loading.library import read_manifest
+from runtime.measuring import profile
 from runtime.version import VERSION
 
 JSON_VERSION = 1  # raised with every change that an older reader would misread

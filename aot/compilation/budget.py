@@ -3,7 +3,7 @@
     budget.run(work)    a thread looks at both a few times a second, and raises in the compiling thread
                         BudgetError: compile: at most 2147.5 MB of memory (--max-memory), got 2150.1 MB in layer 'conv1'
 
-What can be estimated is refused before it is made (`aot.ir.estimate`); this holds for all the rest. Only the compiling
+What can be estimated is refused before it is made (`aot.ir.values.estimate`); this bounds the rest. Only the compiling
 thread is touched: the process belongs to the program around us. The command line, which owns its process, has the
 system enforce limits too (`hard`).
 """

@@ -30,11 +30,11 @@ from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.llvm.levels import names_of
 from runtime.errors import AotError, CorruptError, PlatformError, UsageError
-from runtime.library import check_key, open_library, read_manifest, verify
+from runtime.loading.library import check_key, open_library, read_manifest, verify
+from runtime.loading.weights import beside
 from runtime.model import CompiledModel
 from runtime.regular import open_file
 from runtime.version import VERSION
-from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
 _LEFT_OUT = (  # change no code; extensions count by their content

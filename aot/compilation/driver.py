@@ -29,8 +29,8 @@ from aot.compilation.tuning import Tuning
 from aot.frontends import read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
-from aot.ir.printer import print_graph as graph_text
 from aot.ir.scope import within
+from aot.ir.text.printer import print_graph as graph_text
 from aot.keywords import CompileKeywords, with_keywords
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aot.extensions.folder import Extensions
 from aot.frontends import front_passes
 from aot.ir.graph import Graph
-from aot.ir.printer import print_graph as graph_text
+from aot.ir.text.printer import print_graph as graph_text
 from aot.options import CompileOptions
 from aot.passes.front.cut import Cut
 from aot.passes.front.input_feeds import InputFeeds

@@ -7,8 +7,8 @@ from pathlib import Path
 import aot
 import runtime
 from aot.options import CompileOptions, dims_of, shapes_of
-from runtime.examples import example_inputs
-from runtime.files import Arrays, is_compiled, read_inputs
+from runtime.arrays.files import Arrays, is_compiled, read_inputs
+from runtime.measuring.examples import example_inputs
 from runtime.model import CompiledModel
 
 Texts = list[str] | None  # options as they are written

@@ -14,9 +14,9 @@ import cli
 import runtime
 from codegen.llvm.host import parse_target
 from codegen.llvm.peak import PeakLoops
-from runtime import profile
-from runtime.examples import example_inputs
-from runtime.roofline import Roofline
+from runtime.measuring import profile
+from runtime.measuring.examples import example_inputs
+from runtime.measuring.roofline import Roofline
 from tests.programs import built, chain
 
 

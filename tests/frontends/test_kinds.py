@@ -20,7 +20,7 @@ from aot.check import check
 from aot.frontends import read_model
 from runtime.describe import error_text, hint
 from runtime.errors import AotError, CorruptError
-from runtime.library import open_library
+from runtime.loading.library import open_library
 from tests.frontends.openvino.irfile import layer, network, parameter, result, write
 
 Write = Callable[[Path], object]

@@ -11,8 +11,8 @@ import numpy as np
 
 from aot.compilation.driver import in_memory, stages
 from runtime.errors import AotError, InternalError
-from runtime.examples import example_inputs
-from runtime.manifest import Dim
+from runtime.loading.manifest import Dim
+from runtime.measuring.examples import example_inputs
 from tests.fuzz.case import Case
 from tests.fuzz.server import STAGE, Outcome, refusal
 from tests.properties.drawing import Draw, random_draw

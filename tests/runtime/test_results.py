@@ -15,7 +15,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
 from runtime import CompiledModel
-from runtime.outputs import Outputs
+from runtime.inference.outputs import Outputs
 from tests.passes.check import graph_of
 
 LARGE, SMALL = 1 << 15, 1 << 8  # elements

@@ -17,8 +17,8 @@ import pytest
 import runtime
 from benchmarks.soak import soak
 from runtime.errors import AotError
-from runtime.library import read_manifest, verify
-from runtime.seal import seal
+from runtime.loading.library import read_manifest, verify
+from runtime.loading.seal import seal
 
 ROOT = Path(__file__).parents[2]
 X = np.arange(1000, dtype=np.float32)

@@ -12,10 +12,10 @@ from math import gcd
 
 import numpy as np
 
-from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, Stateful, ViewOp
 from aot.ir.types import Array, Shape
+from aot.ir.values.deferred import Deferred
 from aot.lowering.define.extents import fitting
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store

@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array, Shape, dtype_of
+from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.ir.symbolic_sizes import Sizes
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables

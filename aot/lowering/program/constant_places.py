@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array, numpy_dtype
+from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.ir.steps import Value
 from aot.lowering.program.arena import ALIGN
 from codegen.ir.program import ConstantBlock

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from aot.ir.deferred import Deferred
 from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.narrow_constants import moving, uses_of

@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import Scaled, first_rows, scaled
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding

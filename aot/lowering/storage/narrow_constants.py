@@ -14,8 +14,8 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.deferred import value_of
 from aot.ir.types import Array
+from aot.ir.values.deferred import value_of
 from aot.lowering.ir.steps import Steps, Value
 from codegen.costs import COSTS
 from codegen.ir.access import known, points, reads
