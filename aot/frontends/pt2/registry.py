@@ -50,6 +50,7 @@ __all__ = [
     "Symbol",
     "Value",
     "aten",
+    "aten_node",
     "conversion_of",
     "load_conversions",
 ]
@@ -58,7 +59,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 DOMAIN = "aten"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural")  # folders of conversions
-CONVERSIONS: dict[str, ByName] = {}
+CONVERSIONS: dict[str, Conversion] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +86,29 @@ def aten(*kinds: str) -> Callable[[C], C]:
     """Register the conversion of operations."""
 
     def register(function: C) -> C:
-        scope = scope_for(function.__module__)
-        found = ByName(function)
-        for kind in kinds:
-            if scope is None:
-                CONVERSIONS[kind] = found
-            else:
-                scope.conversions[DOMAIN, kind] = found
+        _register(kinds, ByName(function), function.__module__)
         return function
 
     return register
+
+
+def aten_node(*kinds: str) -> Callable[[C], C]:
+    """Register the conversion of operations with sub-graphs: it gets the inputs of the node, in order."""
+
+    def register(function: C) -> C:
+        _register(kinds, function, function.__module__)
+        return function
+
+    return register
+
+
+def _register(kinds: Sequence[str], conversion: Conversion, module: str) -> None:
+    scope = scope_for(module)
+    for kind in kinds:
+        if scope is None:
+            CONVERSIONS[kind] = conversion
+        else:
+            scope.conversions[DOMAIN, kind] = conversion
 
 
 def load_conversions() -> None:
@@ -182,11 +196,6 @@ class Call(AnyCall):
     def chain(self, operation: str, values: Sequence[OutPort]) -> OutPort:
         """Return the result of an operation of two inputs over all values, from the left."""
         return reduce(getattr(self.build, operation), values)
-
-    def aten(self, kind: str, *values: Any, **named: Any) -> Any:
-        """Convert as another operation, with arguments in the order of its conversion."""
-        load_conversions()
-        return CONVERSIONS[kind].function(self, *values, **named)
 
 
 def _kind_of(value: OutPort | Number) -> Kind:

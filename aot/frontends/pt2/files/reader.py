@@ -13,13 +13,14 @@ from aot.frontends.conversion.scopes import Scope
 from aot.frontends.pt2.files.archive import Archive, open_archive
 from aot.frontends.pt2.files.schema import Table
 from aot.frontends.pt2.files.weights import open_weights
+from aot.frontends.pt2.graph import regions
 from aot.frontends.pt2.graph.importer import Walk
 from aot.frontends.pt2.graph.signature import Signature
 from aot.frontends.pt2.graph.symbols import read_symbols
 from aot.ir.graph import Graph
 from runtime.errors import CorruptError, UnsupportedError
 
-__all__ = ["read"]
+__all__ = ["read", "regions"]
 
 ARCHIVE_VERSIONS = ("0",)
 SCHEMA_MAJOR = 8  # PyTorch itself reads only the one that it writes

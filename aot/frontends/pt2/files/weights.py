@@ -12,8 +12,8 @@ import numpy as np
 from aot.frontends.pt2.files.archive import Archive
 from aot.frontends.pt2.files.element_types import element_type
 from aot.frontends.pt2.files.schema import Table, union, whole
-from aot.ir.values.estimate import check_table
 from aot.ir.types import Array, numpy_dtype
+from aot.ir.values.estimate import check_table
 from runtime.errors import CorruptError, UnsupportedError
 
 STRIDED = 7

@@ -118,12 +118,12 @@ class Walk:
         """Return arguments by name, those of kinds `tags` as they are in the file, and the inputs that they use."""
         reader = Arguments(self.read)
         found = dict[str, Any]()
-        for table in item.table.tables("inputs"):
-            name, where = table.text("name"), table.where
+        for i, table in enumerate(item.table.tables("inputs")):
+            name, where = table.text("name") or f"#{i}", table.where
             if name in found:
                 raise CorruptError(f"{where}: arguments have different names, got {name!r} twice")
             value = table.value("arg")
-            found[name] = value if union(value, where)[0] in tags else reader.read(value, where)
+            found[name] = value if tags and union(value, where)[0] in tags else reader.read(value, where)
         return found, reader.ports
 
     def _node(self, item: Item) -> None:
