@@ -32,6 +32,8 @@ from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, V
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import load_families
 from aot.frontends.pt2.promotion import Kind, promoted_type
+from aot.frontends.tf.registry import Call as TfCall
+from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.ir.graph import OutPort
 from aot.ir.scope import current, scope_for
 from codegen.ir.loops import Expr
@@ -183,6 +185,14 @@ class Call(AnyCall):
         if numbers:
             parts.append(self.list(numbers))
         return parts[0] if len(parts) == 1 else self.build.Concat(*parts, axis=0)
+
+    def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
+        """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
+        function = tf_conversion(kind)
+        if function is None:
+            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
+        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
+        return function(TfCall(*made, self.node, self.inputs), *inputs)
 
     def axes(self, dims: int | Sequence[int] | None, rank: int) -> list[int]:
         """Axes counted from the front; all of them for none."""

@@ -1,25 +1,150 @@
-"""Elementwise operations, products, reductions."""
+"""Elementwise operations, comparisons, products, reductions."""
 
 import numpy as np
 
-from tests.frontends.pt2.case import bf, case, dtype, f, h, i
+from tests.frontends.pt2.case import b, bf, case, dtype, f, h, i, p
 
 I32, U8, I8 = np.int32, np.uint8, np.int8
+ODD = np.array([0.5, -1.5, 2.5, np.inf, -np.inf, np.nan, -0.0, 7.25], np.float32)
+X, Y, N, M = f(2, 5), f(2, 5), i(2, 5), i(2, 5, low=1, high=7)
+UNIT = f(2, 5, low=-0.9, high=0.9)
+UNARY = (
+    "abs neg sign sgn floor ceil exp sqrt sin cos tan tanh sigmoid erf erfc expm1 exp2 reciprocal square round trunc"
+)
+UNARY += " frac atan asinh sinh cosh isnan isinf isfinite isposinf isneginf sinc deg2rad rad2deg log rsqrt log2 log10"
+COMPARISONS = "eq ne lt le gt ge".split()
 
 CASES = [
-    case("exp.default", i(2, 3)),
+    *(
+        case(f"{name}.default", p(2, 5) if name in ("log", "rsqrt", "log2", "log10", "sqrt") else X, fixed=True)
+        for name in UNARY.split()
+    ),
+    *(case(f"{name}.default", UNIT, fixed=True) for name in "acos asin atanh erfinv log1p".split()),
+    *(
+        case(f"{name}.default", ODD, fixed=True)
+        for name in "abs round trunc isnan isinf isfinite isposinf nan_to_num logical_not".split()
+    ),
+    *(
+        case(f"{name}.default", N, fixed=True)
+        for name in "exp abs neg sign floor trunc sqrt bitwise_not logical_not square".split()
+    ),
+    *(case(f"{name}.Tensor", X, Y) for name in COMPARISONS),
+    *(case(f"{name}.Scalar", N, 2, fixed=True) for name in COMPARISONS),
+    *(case(f"logical_{name}.default", N, b(2, 5), fixed=True) for name in ("and", "or", "xor")),
+    *(case(f"bitwise_{name}.Tensor", N, M, fixed=True) for name in ("and", "or", "xor")),
+    *(case(f"bitwise_{name}.Scalar", N, 6, fixed=True) for name in ("and", "or", "xor")),
+    *(case(f"bitwise_{name}.Tensor", b(2, 5), b(5), fixed=True) for name in ("and", "or", "xor")),
+    case("bitwise_not.default", b(2, 5), fixed=True),
+    case("bitwise_left_shift.Tensor", M, M, fixed=True),
+    case("bitwise_right_shift.Tensor_Scalar", N, 2, fixed=True),
+    case("acosh.default", f(2, 5, low=1.1, high=4)),
     case("abs.default", i(2, 3, dtype=I32)),
+    case("round.decimals", X, decimals=1),
+    case("logit.default", p(2, 3), 0.1),
     case("add.Tensor", f(2, 3), f(3), alpha=2),
-    case("add.Tensor", i(2, 3), 1.5),
+    case("add.Tensor", N, 1.5),
+    case("add.Tensor", b(2, 3), b(3)),
+    case("add.Tensor", b(2, 3), 2),
     case("add.Tensor", i(2, 3, dtype=U8, low=0), i(2, 3, dtype=I8)),
     case("add.Tensor", h(2, 3), f()),
     case("add.Tensor", h(2, 3), bf(3)),
+    case("add.Tensor", i(2, 3, dtype=I32), i()),
+    case("add.Scalar", X, 2, 3, fixed=True),
+    case("sub.Tensor", X, Y, alpha=0.5),
+    case("sub.Scalar", X, 2, fixed=True),
+    case("rsub.Scalar", X, 2, 3),
     case("mul.Tensor", f(2, 3), f(2, 1)),
-    case("div.Tensor", i(2, 3), i(2, 3, low=1)),
+    case("mul.Scalar", N, 2.5, fixed=True),
+    case("div.Tensor", N, M),
+    case("div.Scalar", N, 2, fixed=True),
+    *(case("div.Tensor_mode", N, M, rounding_mode=mode) for mode in ("floor", "trunc")),
+    *(case("div.Tensor_mode", X, Y, rounding_mode=mode) for mode in ("floor", "trunc", None)),
+    case("div.Scalar_mode", X, 0.7, rounding_mode="floor"),
+    case("floor_divide.default", N, M),
+    *(case(f"{name}.Tensor", N, M) for name in ("remainder", "fmod")),
+    *(case(f"{name}.Tensor", X, Y) for name in ("remainder", "fmod")),
+    *(case(f"{name}.Scalar", N, -4, fixed=True) for name in ("remainder", "fmod")),
+    case("pow.Tensor_Tensor", p(2, 3), f(3)),
+    case("pow.Tensor_Scalar", X, 2),
+    case("pow.Tensor_Scalar", X, 3),
+    case("pow.Tensor_Scalar", p(2, 3), -0.5),
+    case("pow.Tensor_Scalar", N, 2, fixed=True),
+    case("pow.Scalar", 2, X),
+    *(case(f"{name}.default", X, Y) for name in "maximum minimum fmax fmin atan2 hypot logaddexp".split()),
+    case("maximum.default", b(2, 3), b(2, 3)),
+    case("fmax.default", ODD, f(8), fixed=True),
+    case("copysign.Tensor", X, Y),
+    case("xlogy.Tensor", np.array([0.0, 2.0], np.float32), p(2)),
+    case("lerp.Scalar", X, Y, 0.3),
+    case("lerp.Tensor", X, Y, f(2, 5)),
+    *(case(f"{name}.default", X, Y, p(2, 5), value=0.5) for name in ("addcmul", "addcdiv")),
+    case("clamp.default", X, -0.5, 1),
+    case("clamp.default", N, None, 3),
+    case("clamp.default", N, 0.5),
+    case("clamp.Tensor", X, f(5), None),
+    case("clamp_min.default", X, 0.25),
+    case("clamp_max.default", N, 2),
+    case("where.self", b(2, 3), f(2, 3), f(3)),
+    case("where.ScalarOther", b(2, 3), i(2, 3), 1.5),
+    case("masked_fill.Scalar", f(2, 3), b(2, 3), -1e4),
+    case("masked_fill.Tensor", f(2, 3), b(3), f()),
+    case("isclose.default", ODD, ODD, equal_nan=True),
+    # products
     case("mm.default", f(2, 3), f(3, 4)),
+    case("bmm.default", f(2, 3, 4), f(2, 4, 5)),
+    case("mv.default", f(2, 3), f(3)),
+    case("dot.default", f(3), f(3)),
     case("matmul.default", f(3), f(2, 3, 4)),
+    case("matmul.default", i(2, 3), i(3, 4)),
+    case("linear.default", f(2, 3), f(4, 3), f(4)),
     case("addmm.default", f(4), f(2, 3), f(3, 4), beta=2, alpha=0.5),
+    case("baddbmm.default", f(2, 3, 5), f(2, 3, 4), f(2, 4, 5), beta=0, alpha=0.5),
+    case("addmv.default", f(2), f(2, 3), f(3)),
+    case("addbmm.default", f(3, 5), f(2, 3, 4), f(2, 4, 5)),
+    case("outer.default", f(2), f(3)),
+    case("einsum.default", "bij, bjk -> bik", [f(2, 3, 4), f(2, 4, 5)]),
+    case("bilinear.default", f(2, 3), f(2, 4), f(5, 3, 4), f(5)),
+    case("linalg_vecdot.default", f(2, 3), f(2, 3)),
+    case("linalg_cross.default", f(2, 3), f(2, 3), fixed=True),
+    case("linalg_det.default", f(2, 3, 3), tolerance=1e-5, fixed=True),
+    case("linalg_inv.default", f(3, 3) + 3 * np.eye(3, dtype=np.float32), tolerance=1e-5, fixed=True),
+    *(case("_cdist_forward.default", f(2, 3, 4), f(2, 5, 4), float(n), None) for n in (2, 1, 3, np.inf)),
+    # reductions
+    case("sum.default", i(2, 3, dtype=I32)),
     case("sum.dim_IntList", i(2, 3, dtype=I32), [1], True),
+    case("sum.dim_IntList", b(2, 3), [0]),
+    case("sum.dim_IntList", X, [], dtype=dtype("float64")),
+    case("mean.default", X),
     case("mean.dim", f(2, 3, 4), [0, 2]),
     case("mean.dim", h(2, 3), None, dtype=dtype("float32")),
+    case("prod.default", i(2, 3, low=1, high=4)),
+    case("prod.dim_int", X, 1, True),
+    case("nansum.default", ODD, fixed=True),
+    *(case(f"{name}.default", f(2, 3, 4), [0, -1], True) for name in ("amax", "amin")),
+    *(case(f"{name}.default", f(2, 3)) for name in ("max", "min")),
+    *(case(f"{name}.dim", f(2, 3, 4), 1) for name in ("max", "min")),
+    case("max.dim", i(2, 3), -1, True),
+    case("aminmax.default", X, dim=1),
+    *(case(f"{name}.default", f(2, 3, 4), 1, True) for name in ("argmax", "argmin")),
+    case("argmax.default", f(2, 3)),
+    case("any.default", b(2, 3)),
+    case("any.dim", i(2, 3, low=0, high=2), 1),
+    case("any.dims", b(2, 3, 4), [0, 2], True),
+    case("all.dim", f(2, 3), 0),
+    case("count_nonzero.dim_IntList", i(2, 3, low=0, high=2), [1]),
+    case("var.correction", f(2, 3, 4), [1], correction=1),
+    case("var.correction", f(2, 3), None, correction=0, keepdim=True),
+    case("var.dim", f(2, 3), [1], True, True),
+    case("std.correction", bf(2, 9), [1]),
+    case("var_mean.correction", f(2, 3, 4), [0, 2], correction=1, keepdim=True),
+    case("logsumexp.default", f(2, 3), [1]),
+    case("logsumexp.default", np.array([[-np.inf, -np.inf], [1, 2]], np.float32), [1], True, fixed=True),
+    *(case("linalg_vector_norm.default", X, n, [1], True) for n in (2, 1, 3, 0, float("inf"), -float("inf"))),
+    case("linalg_vector_norm.default", X),
+    case("norm.ScalarOpt_dim", X, 2, [0]),
+    case("cumsum.default", f(2, 3), 1),
+    case("cumsum.default", i(2, 3, dtype=I32), 0),
+    case("cumsum.default", b(2, 3), 1),
+    case("cumprod.default", f(2, 3), -1),
+    case("trace.default", f(3, 4)),
 ]
