@@ -20,9 +20,11 @@ from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw
 
 RANGES = {
-    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1), FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
-    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1), FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
-}  # fmt: skip
+    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
+}
 KINDS = (
     "If While Case PartitionedCall Switch Merge Enter Exit NextIteration LoopCond Identity Add ReadVariableOp "
     "VarHandleOp AssignVariableOp TensorListReserve TensorListSetItem TensorListStack TensorArrayV3 Reshape ConcatV2 "
@@ -191,8 +193,17 @@ def _entry(d: Draw, files: dict[str, bytes]) -> None:
 
 
 MUTATIONS: tuple[Callable[[Draw, Any], None], ...] = (
-    _field, _field, _field, _edge, _edge, _node, _node, _tensor, _tensor, _function,
-)  # fmt: skip
+    _field,
+    _field,
+    _field,
+    _edge,
+    _edge,
+    _node,
+    _node,
+    _tensor,
+    _tensor,
+    _function,
+)
 BYTES = 8  # of a mutant's seeds, one in so many changes bytes of a file, and one the checkpoint
 
 
