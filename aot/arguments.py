@@ -67,7 +67,7 @@ Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signa
 Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
 SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
-Precision = Annotated[str, typer.Option(metavar="f32|bf16|auto[,LAYER=f32]", help="Type in which layers compute")]
+Precision = Annotated[str, typer.Option(metavar="f32|bf16|f16|auto[,LAYER=f32]", help="Type in which layers compute")]
 Data = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Inputs for --precision auto, x.npz")]
 MaxError = Annotated[float, typer.Option(min=0, help="Error of results that --precision auto allows")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
