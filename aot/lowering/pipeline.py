@@ -29,7 +29,7 @@ from aot.lowering.storage.narrow_constants import narrow_constants
 from aot.lowering.storage.shorten_floats import shorten_floats
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
-from aot.precision import F16, precision_of
+from aot.precision import precision_of
 from codegen.target import Target
 
 Run = Callable[[Steps], object]
@@ -59,14 +59,14 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     precision = precision_of(options.precision)
     # No form of a product that adds numbers before it multiplies them.
     exact = small or options.plain_products or not precision.is_plain
-    shortened = partial(shorten_floats, precision=precision)
+    shortened = partial(shorten_floats, precision=precision, small=small)
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
     compressed = partial(compress_constants, always=small)
-    narrowed = partial(narrow_constants, target=target, always=small or precision.has(F16))
+    narrowed = partial(narrow_constants, target=target, always=small)
     every = (
         _logical("fuse_steps", fuse_steps),  # views vanish before any pass counts readers
         _logical("use_integer_dots", dots),  # quantised products still have their scales beside them

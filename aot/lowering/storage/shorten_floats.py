@@ -5,7 +5,7 @@
 
 Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
 it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits. Products of f16 are
-sums of f32, of weights that are rounded.
+sums of f32; what a kernel loads often stays f32 there, as conversions would take longer than the loads.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from aot.lowering.ir.steps import Cycle, Step, Steps, Value
 from aot.lowering.storage.few_channels import few_channels
 from aot.lowering.storage.integers import whole_numbers
 from aot.precision import BF16, F16, Precision
-from codegen.ir.access import known
+from codegen.costs import COSTS
+from codegen.ir.access import all_axes, known
 from codegen.ir.chains import block_terms, chain_factors
-from codegen.ir.definition import Definition
+from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.ir.program import Region
@@ -47,12 +48,15 @@ SHORT = {BF16: DType.BF16, F16: DType.F16}
 MAX_F16 = 65504.0
 
 
-def shorten_floats(steps: Steps, precision: Precision) -> None:
-    """Store values that products and elementwise layers pass on in 16 bits, and round the weights of products."""
+def shorten_floats(steps: Steps, precision: Precision, small: bool = False) -> None:
+    """Store values that products and elementwise layers pass on in 16 bits, and round the weights of products.
+
+    `small`: round weights to f16 even where a kernel loads them often.
+    """
     names = {n for b in steps.blocks() for s in b.steps for n in s.layers}
     if unused := precision.unused(names):
         raise UsageError(f"precision: a pattern matches a layer's name, got {unused[0]!r}")
-    maker = _Shortened(steps, precision)
+    maker = _Shortened(steps, precision, small)
     maker.shorten_values()
     for block in steps.blocks():
         maker.use_chains(block)
@@ -68,8 +72,9 @@ class _Product:
 
 
 class _Shortened:
-    def __init__(self, steps: Steps, precision: Precision) -> None:
-        self.steps, self.precision = steps, precision
+    def __init__(self, steps: Steps, precision: Precision, small: bool) -> None:
+        self.steps, self.precision, self.small = steps, precision, small
+        self.uses = _loads_together(steps) if precision.has(F16) else {}
         self.constants = steps.constants()
         self.weights: dict[str, Buffer] = {}
         self.kinds: dict[str, set[DType | None]] = {}  # of the steps that read or write a value
@@ -82,6 +87,10 @@ class _Shortened:
     def kind(self, step: Step) -> DType | None:
         """Return the type of 16 bits in which a step's values are stored; None: f32."""
         return SHORT.get(self.precision.of(step.layers))
+
+    def is_loaded_often(self, name: str) -> bool:
+        """True if a kernel loads each element so often that conversions take longer than reading twice the bytes."""
+        return self.uses.get(name, 0) > COSTS.memory_bound_loads
 
     def shared_kind(self, name: str) -> DType | None:
         """Return the type of 16 bits of all steps that read or write a value; None if they differ."""
@@ -96,7 +105,8 @@ class _Shortened:
         for name in [n for block in self.steps.blocks() for n in block.touched()]:
             value = self.steps.values[name]
             kind = self.shared_kind(name)
-            if kind is not None and name not in kept and name not in made and _is_worth_it(value):
+            often = kind is DType.F16 and self.is_loaded_often(name)
+            if kind is not None and not often and name not in kept and name not in made and _is_worth_it(value):
                 made[name] = replace(value.buffer, dtype=kind)
                 self.steps.values[name] = replace(value, buffer=made[name])
         change = move_loads(made)
@@ -241,6 +251,8 @@ class _Shortened:
                 rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
                 if r is None or value is None or value.data is None or (kind is DType.BF16 and rows >= MIN_ROWS):
                     continue
+                if kind is DType.F16 and not self.small and self.is_loaded_often(w.buffer.name):
+                    continue
                 if w.buffer.name in self.done or self.shared_kind(w.buffer.name) is not kind:
                     continue
                 if w.buffer.name in self.constants and self._is_plain(w.buffer) and value.data.size >= MIN_ELEMENTS:
@@ -249,6 +261,19 @@ class _Shortened:
                     if short is not None and whole_numbers(value.data, sums, 127) is None:
                         self.steps.values[value.name] = replace(value, data=short)
                     self.done.add(value.name)
+
+
+def _loads_together(steps: Steps) -> dict[str, float]:
+    """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
+    found: dict[str, float] = {}
+    for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
+        shared = set(work.axes) if isinstance(work, Group) else set[Var]()
+        for d in members(work):
+            for x in loads(d.value):
+                again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
+                times = prod(known(a.extent or 1) for a in again)
+                found[x.buffer.name] = max(found.get(x.buffer.name, 0), times)
+    return found
 
 
 def rounded(data: Array, kind: DType) -> Array | None:
