@@ -275,6 +275,21 @@ def test_quantised_recurrences_use_dots(tmp_path: Path, target: str) -> None:
     np.testing.assert_allclose(in_memory(made.built)(x)[0], expected(path, x, threads=1)[0], atol=1e-6)
 
 
+@pytest.mark.parametrize("hidden", [8, 256])
+def test_quantised_recurrences_of_dynamic_sizes(tmp_path: Path, hidden: int) -> None:
+    """Small weights stay in one kernel, with large ones a loop of control flow calls kernels."""
+    w, r, zero = i7(1, 8, 4 * hidden), i7(1, hidden, 4 * hidden), np.int8([0])
+    scale = np.float32([0.002])
+    others: list[Array | None] = [w, r, f32(1, 8 * hidden), None, None, None, None, scale, zero, scale, zero]
+    path = saved(tmp_path, "DynamicQuantizeLSTM", f32(4, 2, 8), others, {"hidden_size": hidden}, 1)
+    made = stages(path, CompileOptions(level=None, shapes=(("x", ("t", "n", 8)),), dims=(("t", 1, 16), ("n", 1, 4))))
+    run_it = in_memory(made.built)
+    for steps, batch in ((4, 2), (1, 1)):
+        x = f32(steps, batch, 8)
+        fixed = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": hidden}, 1)
+        np.testing.assert_allclose(run_it(x)[0], expected(fixed, x, threads=1)[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["peepholes", "weights that are no i8"])
 def test_lstm_of_quantised_weights_that_are_dequantised(tmp_path: Path, kind: str) -> None:
     """ONNX Runtime also quantises inputs and states: to 8 bits of their range."""

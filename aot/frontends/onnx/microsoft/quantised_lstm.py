@@ -76,11 +76,12 @@ def dynamic_quantize_lstm(
 
 def _small(r: OutPort, zero: OutPort) -> Array | None:
     """Return constant weights less their zero points if all are i8."""
-    if r.value is None or zero.value is None:
+    if r.value is None or zero.value is None or r.value.ndim != 3 or zero.value.ndim not in (1, 2):
         return None
     point = np.asarray(zero.value, np.int32)
-    point = point[:, None] if point.ndim == 2 else point[:, None, None]
-    numbers = np.asarray(r.value, np.int32) - point
+    if point.shape not in (r.value.shape[:1], (r.value.shape[0], r.value.shape[2])):
+        return None
+    numbers = np.asarray(r.value, np.int32) - (point[:, None] if point.ndim == 2 else point[:, None, None])
     return numbers.astype(np.int8) if numbers.min(initial=0) >= -128 and numbers.max(initial=0) <= 127 else None
 
 
