@@ -14,6 +14,7 @@ from aot.compilation.driver import in_memory, stages
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.target import Target
+from runtime.errors import ModelError
 from tests.frontends.onnx.models import Array, Numbers, model, run, save
 from tests.frontends.onnx.oracle import expected
 
@@ -273,6 +274,26 @@ def test_quantised_recurrences_use_dots(tmp_path: Path, target: str) -> None:
     made = stages(path, CompileOptions(target=target, level=None))
     assert made.groups.count("dots=") >= 2
     np.testing.assert_allclose(in_memory(made.built)(x)[0], expected(path, x, threads=1)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        (0, f32(1, 3, 16)),
+        (1, f32(1, 4, 16)),
+        (1, i7(4, 16)),
+        (8, np.uint8([0])),
+        (9, np.float32([1, 2, 3])),
+        (10, np.int8([1, 2, 3])),
+        (10, np.int8(0)),
+    ],
+)
+def test_wrong_weights_of_quantised_recurrences(tmp_path: Path, place: int, wrong: Array) -> None:
+    zero, one = np.int8([0]), np.float32([0.01])
+    others: list[Array | None] = [i7(1, 3, 16), i7(1, 4, 16), f32(1, 32), None, None, None, None, one, zero, one, zero]
+    others[place] = wrong
+    with pytest.raises(ModelError):
+        run(saved(tmp_path, "DynamicQuantizeLSTM", f32(5, 2, 3), others, {"hidden_size": 4}, 1), f32(5, 2, 3))
 
 
 @pytest.mark.parametrize("hidden", [8, 256])
