@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 
 from runtime.errors import UsageError
 
-F32, BF16 = "f32", "bf16"
-TYPES = (F32, BF16)
+F32, BF16, F16 = "f32", "bf16", "f16"
+TYPES = (F32, BF16, F16)  # the first of several patterns' types decides about a step
 AUTO = "auto"  # found by data, before a compilation
 
 
@@ -20,15 +20,19 @@ class Precision:
     default: str = F32
     layers: tuple[tuple[str, str], ...] = ()
 
+    def has(self, kind: str) -> bool:
+        """True if some layers compute in that type."""
+        return kind in (self.default, *(t for _, t in self.layers))
+
     @property
     def is_plain(self) -> bool:
         """True if all layers compute in f32."""
         return all(t == F32 for t in (self.default, *(t for _, t in self.layers)))
 
     def of(self, names: Iterable[str]) -> str:
-        """Return the type of a step made of the layers `names`: patterns before the default, f32 before bf16."""
+        """Return the type of a step made of the layers `names`: patterns first, f32 before bf16 and f16."""
         found = {next((t for p, t in reversed(self.layers) if fnmatchcase(n, p)), "") for n in names} - {""}
-        return F32 if F32 in found else BF16 if found else self.default
+        return next((t for t in TYPES if t in found), self.default)
 
     def unused(self, names: Iterable[str]) -> list[str]:
         """Return the patterns that no layer matches."""

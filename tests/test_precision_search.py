@@ -93,6 +93,15 @@ def test_wrong_data(tmp_path: Path, data: dict[str, Array], most: float, rule: s
         aot.find_precision(network(tmp_path), data, max_error=most)
 
 
+def test_a_network_without_products(tmp_path: Path) -> None:
+    """Only what lies between kernels rounds: there is no layer to choose."""
+    x = RNG.standard_normal((64, 64)).astype(np.float32)
+    node = onnx.helper.make_node
+    nodes = [node("Softmax", ["x"], ["s"]), node("Softmax", ["s"], ["y"], axis=0)]
+    found = aot.find_precision(models.save(tmp_path, models.model(nodes, {"x": x}, ["y"], {})), x, max_error=1e-9)
+    assert (found.precision, found.layers) == ("f32", ())
+
+
 def test_flags_round_the_operands_of_their_layers() -> None:
     def make(b: Builder, x: OutPort, w: OutPort) -> tuple[OutPort, ...]:
         return b.MatMul(x, w), b.MatMul(b.Relu(x), w)

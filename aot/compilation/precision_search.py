@@ -21,7 +21,7 @@ from typing import Unpack, cast
 
 import numpy as np
 
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, OutPort
 from aot.ir.types import Array
@@ -112,7 +112,8 @@ class _Search:
         self.options = replace(options, target="native", specialise=(), hard_limits=False, **off)
         self.event(0, 1)
         self.plain = self.compiled(F32)
-        self.samples = samples_of(self.plain, data)
+        named = data if isinstance(data, Mapping) else {t.name: data for t in self.plain.inputs[:1]}
+        self.samples = samples_of(self.plain, {name: np.asarray(x) for name, x in named.items()})
         self.wanted = [results(self.plain, s) for s in self.samples]
 
     def event(self, done: int, total: int) -> None:
@@ -142,6 +143,8 @@ class _Search:
         if max(errors.values(), default=0.0) <= self.max_error:
             return self.found(self.text(()), short, errors, ())
         layers, emulated = self.emulated()
+        if not layers:
+            return self.found(F32, self.plain, dict.fromkeys(errors, 0.0), ())
         alone: dict[int, float] = {}
         for k in range(len(layers)):
             self.event(k, len(layers))
@@ -155,7 +158,9 @@ class _Search:
             errors = self.errors(made)
             if max(errors.values()) <= self.max_error:
                 return self.found(precision, made, errors, ranked, count)
-        return self.found(F32, self.plain, dict.fromkeys(errors, 0.0), ranked, len(order))
+        plain = ",".join((F32, *([self.fixed] if self.fixed else [])))
+        made = self.compiled(plain)
+        return self.found(plain, made, self.errors(made), ranked, len(order))
 
     def attempts(self, count: int, names: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Yield counts of layers that stay in f32, and precisions: without those layers, then with the others only."""
@@ -181,9 +186,10 @@ class _Search:
 
     def emulated(self) -> tuple[list[str], CompiledModel]:
         """Return the layers of products, and the network whose input `ROUNDED` tells which of them round."""
-        graph = stages(self.model, replace(self.options, precision=F32)).optimized
+        options = replace(self.options, precision=F32, plain_products=True)
+        graph = stages(self.model, options).optimized
         layers = round_by_flags(graph)
-        return layers, in_memory(stages(graph, CompileOptions(plain_products=True)).built, threads=1)
+        return layers, in_memory(Compilation(graph, options, optimized=graph).built, threads=1)
 
     def found(
         self,
@@ -223,22 +229,20 @@ def work_of(model: CompiledModel) -> dict[str, int]:
     return {layer: max(n, 1) for layer, n in made.items()}
 
 
-def samples_of(model: CompiledModel, given: Mapping[str, Array] | Array) -> Samples:
+def samples_of(model: CompiledModel, data: Mapping[str, Array]) -> Samples:
     """Return the samples: arrays of the inputs' ranks are one, arrays of a dimension more several."""
-    names = {t.name for t in model.inputs}
-    data = given if isinstance(given, Mapping) else {next(iter(names)) if len(names) == 1 else "an array": given}
-    if set(data) != names:
-        raise UsageError(
-            f"precision: data are for the inputs {', '.join(sorted(names))}, got {', '.join(sorted(data))}"
-        )
-    several = {t.name: data[t.name].ndim == len(t.shape) + 1 for t in model.inputs}
+    ranks = {t.name: len(t.shape) for t in model.inputs}
+    if not data.keys() <= ranks.keys():
+        inputs = ", ".join(sorted(ranks))
+        raise UsageError(f"precision: data are for the inputs {inputs}, got {', '.join(sorted(data))}")
+    several = {name: x.ndim == ranks[name] + 1 for name, x in data.items()}
     if not any(several.values()):
         return [data]
-    counts = {data[n].shape[0] for n in names if several[n]}
+    counts = {data[n].shape[0] for n in data if several[n]}
     if not all(several.values()) or len(counts) != 1 or 0 in counts:
-        shapes = ", ".join(f"{n} {list(data[n].shape)}" for n in sorted(names))
+        shapes = ", ".join(f"{n} {list(data[n].shape)}" for n in sorted(data))
         raise UsageError(f"precision: all data are one sample, or equally many along a first dimension, got {shapes}")
-    return [{n: data[n][k] for n in names} for k in range(counts.pop())]
+    return [{n: x[k] for n, x in data.items()} for k in range(counts.pop())]
 
 
 def results(model: CompiledModel, sample: Mapping[str, Array]) -> dict[str, Array]:
@@ -275,6 +279,8 @@ def round_by_flags(graph: Graph) -> list[str]:
         if isinstance(node.op, PRODUCTS) and node.out_port(0).type.dtype is DType.F32:
             name = node.origin.layers[0] if node.origin.layers else node.name
             found.setdefault(name, []).extend((node.in_port(0), node.in_port(1)))
+    if not found:
+        return []
     build = Builder(graph)
     flags = build(Parameter(DType.BOOL, (len(found),)), name=ROUNDED)
     for k, ports in enumerate(found.values()):

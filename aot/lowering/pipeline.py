@@ -59,7 +59,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     precision = precision_of(options.precision)
     # No form of a product that adds numbers before it multiplies them.
     exact = small or options.plain_products or not precision.is_plain
-    shortened = partial(shorten_floats, precision=precision)
+    shortened = partial(shorten_floats, precision=precision, small=small)
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)

@@ -96,11 +96,14 @@ def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Step
 def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
     """Widen the tile of a product of few rows, which has too few chains of multiply-adds.
 
-    As many panels as make up a tile twice as wide, and rows as long as the narrow one does not fill the chains.
+    As many panels as make up a tile twice as wide, and rows as long as the narrow one does not fill the chains. Dots
+    keep their tiles, which hold the terms of words.
     """
     plan = choose(d, target, steps.constants())
     rows = [a for a in d.axes if isinstance(a.extent, Expr)]
-    if plan.lanes is None or not plan.pack or len(rows) != 1 or rows[0].name not in (t.axis for t in plan.tile):
+    if plan.lanes is None or plan.dots is not None or not plan.pack or len(rows) != 1:
+        return step
+    if rows[0].name not in (t.axis for t in plan.tile):
         return step
     lane, lanes = plan.lanes
     vectors = plan.size(lane).size // lanes

@@ -1,10 +1,11 @@
-"""Layers in bf16: data between kernels take 16 bits, and products sum in the order of tile registers.
+"""Layers in bf16 and f16: data between kernels take 16 bits, and products of bf16 sum in the order of tile registers.
 
     y[i, j] = max(add[k](x[i, k] * w[k, j]) + b[j], 0)                                          x, w, y: f32
     y[i, j] = max(chains[k](x.bf16[i, k] * w.bf16[k, j]) + b[j], 0)                             y: bf16
 
 Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
-it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits.
+it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits. Products of f16 are
+sums of f32; what a kernel loads often stays f32 there, as conversions would take longer than the loads.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
+from aot.ir.types import Array
 from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Cycle, Step, Steps, Value
 from aot.lowering.storage.few_channels import few_channels
 from aot.lowering.storage.integers import whole_numbers
-from aot.precision import BF16, Precision
-from codegen.ir.access import known
+from aot.precision import BF16, F16, Precision
+from codegen.costs import COSTS
+from codegen.ir.access import all_axes, known
 from codegen.ir.chains import block_terms, chain_factors
-from codegen.ir.definition import Definition
+from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.ir.program import Region
@@ -41,12 +44,19 @@ MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger o
 EXACTING = frozenset("floor ceil trunc round_even round_away sign mod rem sin cos tan eq ne bits".split())
 
 
-def shorten_floats(steps: Steps, precision: Precision) -> None:
-    """Store values that products and elementwise layers pass on as bf16, and round the weights of products."""
+SHORT = {BF16: DType.BF16, F16: DType.F16}
+MAX_F16 = 65504.0
+
+
+def shorten_floats(steps: Steps, precision: Precision, small: bool = False) -> None:
+    """Store values that products and elementwise layers pass on in 16 bits, and round the weights of products.
+
+    `small`: round weights to f16 even where a kernel loads them often.
+    """
     names = {n for b in steps.blocks() for s in b.steps for n in s.layers}
     if unused := precision.unused(names):
         raise UsageError(f"precision: a pattern matches a layer's name, got {unused[0]!r}")
-    maker = _Shortened(steps, precision)
+    maker = _Shortened(steps, precision, small)
     maker.shorten_values()
     for block in steps.blocks():
         maker.use_chains(block)
@@ -62,16 +72,30 @@ class _Product:
 
 
 class _Shortened:
-    def __init__(self, steps: Steps, precision: Precision) -> None:
-        self.steps, self.precision = steps, precision
+    def __init__(self, steps: Steps, precision: Precision, small: bool) -> None:
+        self.steps, self.precision, self.small = steps, precision, small
+        self.uses = _loads_together(steps) if precision.has(F16) else {}
         self.constants = steps.constants()
         self.weights: dict[str, Buffer] = {}
-        long = (s for block in steps.blocks() for s in block.steps if precision.of(s.layers) != BF16)
-        self.long = {x.buffer.name for s in long for x in s.reads()}  # values read in f32, and weights that are done
+        self.kinds: dict[str, set[DType | None]] = {}  # of the steps that read or write a value
+        for step in (s for block in steps.blocks() for s in block.steps):
+            for b in (*step.writes(), *(x.buffer for x in step.reads())):
+                self.kinds.setdefault(b.name, set()).add(self.kind(step))
+        self.done: set[str] = set()  # weights that are rounded, or stay
         self.makers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
 
-    def is_short(self, step: Step) -> bool:
-        return self.precision.of(step.layers) == BF16
+    def kind(self, step: Step) -> DType | None:
+        """Return the type of 16 bits in which a step's values are stored; None: f32."""
+        return SHORT.get(self.precision.of(step.layers))
+
+    def is_loaded_often(self, name: str) -> bool:
+        """True if a kernel loads each element so often that conversions take longer than reading twice the bytes."""
+        return self.uses.get(name, 0) > COSTS.memory_bound_loads
+
+    def shared_kind(self, name: str) -> DType | None:
+        """Return the type of 16 bits of all steps that read or write a value; None if they differ."""
+        kinds = self.kinds.get(name, {None})
+        return next(iter(kinds)) if len(kinds) == 1 else None
 
     # ---- values between kernels
 
@@ -80,8 +104,10 @@ class _Shortened:
         made: dict[str, Buffer] = {}
         for name in [n for block in self.steps.blocks() for n in block.touched()]:
             value = self.steps.values[name]
-            if name not in kept and name not in made and _is_worth_it(value):
-                made[name] = replace(value.buffer, dtype=DType.BF16)
+            kind = self.shared_kind(name)
+            often = kind is DType.F16 and self.is_loaded_often(name)
+            if kind is not None and not often and name not in kept and name not in made and _is_worth_it(value):
+                made[name] = replace(value.buffer, dtype=kind)
                 self.steps.values[name] = replace(value, buffer=made[name])
         change = move_loads(made)
         for step in (s for block in self.steps.blocks() for s in block.steps):
@@ -91,7 +117,7 @@ class _Shortened:
         """Yield the values that a step reads or writes in f32."""
         reads, writes = {x.buffer.name for x in step.reads()}, {b.name for b in step.writes()}
         plain = step.control is None and all(not isinstance(w, tuple) for w in step.works)
-        if not plain or not self.is_short(step):
+        if not plain or self.kind(step) is None:
             yield from reads | writes
             if isinstance(step.control, Cycle):
                 yield from (b.name for b in (*step.control.enters, *step.control.leaves))
@@ -113,15 +139,17 @@ class _Shortened:
         copies: dict[str, Buffer] = {}
         found: list[Step] = []
         for step in block.steps:
-            d = step.definition
-            product = self._product(d) if d is not None and self.is_short(step) else None
+            d, kind = step.definition, self.kind(step)
+            product = self._product(d) if d is not None and kind is DType.BF16 else None
             if d is not None and product is not None:
                 for x in (product.x, product.w):
                     found += self._copy(x.buffer, step, copies)
                 step.works = (self._summed(d, product, copies),)
-            elif self.is_short(step):
+            elif kind is DType.BF16:
                 found += self._pixels(step, copies)
-                self._round_weights(step)
+                self._round_weights(step, kind)
+            elif kind is not None:
+                self._round_weights(step, kind)
             found.append(step)
         block.steps = found
 
@@ -210,10 +238,10 @@ class _Shortened:
         total: Expr = Reduce(CHAINS, axes, rewrite(r.body, short))
         return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))
 
-    def _round_weights(self, step: Step) -> None:
-        """Round the weights of products of few rows, so that they can lie in memory as bf16.
+    def _round_weights(self, step: Step, kind: DType) -> None:
+        """Round the weights of products so that they can lie in memory in 16 bits: for bf16, those of few rows.
 
-        Weights that bytes hold, and those that a layer in f32 reads, too, stay what they are.
+        Weights that bytes hold, those that a layer of another type reads, too, and those beyond f16 stay what they are.
         """
         for d in (d for w in step.works for d in members(w)):
             r = d.reduction
@@ -221,14 +249,38 @@ class _Shortened:
             for w in factors or ():
                 value = self.steps.values.get(w.buffer.name)
                 rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
-                if r is None or value is None or value.data is None or w.buffer.name in self.long or rows >= MIN_ROWS:
+                if r is None or value is None or value.data is None or (kind is DType.BF16 and rows >= MIN_ROWS):
+                    continue
+                if kind is DType.F16 and not self.small and self.is_loaded_often(w.buffer.name):
+                    continue
+                if w.buffer.name in self.done or self.shared_kind(w.buffer.name) is not kind:
                     continue
                 if w.buffer.name in self.constants and self._is_plain(w.buffer) and value.data.size >= MIN_ELEMENTS:
                     sums = tuple(k for k, i in enumerate(w.index) if variables(i) & {*r.axes})
-                    if whole_numbers(value.data, sums, 127) is None:
-                        short = np.asarray(value.array, np.float32).astype(ml_dtypes.bfloat16)
-                        self.steps.values[value.name] = replace(value, data=short.astype(np.float32))
-                    self.long.add(value.name)
+                    short = rounded(np.asarray(value.array, np.float32), kind)
+                    if short is not None and whole_numbers(value.data, sums, 127) is None:
+                        self.steps.values[value.name] = replace(value, data=short)
+                    self.done.add(value.name)
+
+
+def _loads_together(steps: Steps) -> dict[str, float]:
+    """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
+    found: dict[str, float] = {}
+    for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
+        shared = set(work.axes) if isinstance(work, Group) else set[Var]()
+        for d in members(work):
+            for x in loads(d.value):
+                again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
+                times = prod(known(a.extent or 1) for a in again)
+                found[x.buffer.name] = max(found.get(x.buffer.name, 0), times)
+    return found
+
+
+def rounded(data: Array, kind: DType) -> Array | None:
+    """Return f32 numbers rounded to those of a short type; None if it holds smaller ones only."""
+    if kind is DType.F16 and np.abs(data).max(initial=0.0) > MAX_F16:
+        return None
+    return data.astype(np.float16 if kind is DType.F16 else ml_dtypes.bfloat16).astype(np.float32)
 
 
 def _is_worth_it(value: Value) -> bool:

@@ -96,7 +96,8 @@ class _Dots:
         found = quantised(product.data, self.kept) if product is not None else None
         if product is None or weights is None or found is None or found.byte.dtype is not self.dtype:
             return
-        if not _fits(found, weights, step.definition):
+        plain = not step.definition.where and not any(a.low for a in step.definition.axes)
+        if not _fits(found, weights, step.definition) or not (weights.shift is None or plain):
             return
         if found.zero == NONE or _sums_all(product.w, step.definition):
             total = self._total(found.byte, step, before) if weights.shift is not None else None

@@ -30,7 +30,13 @@ def widen_bytes(steps: Steps) -> None:
             continue
         x, w = (f.buffer for f in factors)
         constant, data = steps.values.get(w.name), steps.values.get(x.name)
-        if constant is None or constant.data is None or data is None or data.region is not Region.ARENA:
+        if (
+            constant is None
+            or constant.data is None
+            or constant.arrange is not None
+            or data is None
+            or data.region is not Region.ARENA
+        ):
             continue
         if x.name in wide or w.name in wide or not all(_is_cast(steps, name) for name in (x.name, w.name)):
             continue

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from codegen.ir.definition import Definition
-from codegen.ir.loops import Const, Kernel, Var, dense
+from codegen.ir.expressions import loads
+from codegen.ir.loops import Const, Expr, Kernel, Var, dense
 from codegen.ir.printer import kernel_text
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.nest.nest import apply, units
@@ -17,24 +18,25 @@ from tests.codegen.running import aligned, compiled
 
 SIDE, WIDE, AROUND = 6, 8, 16
 COLUMN = Schedule(order=("r", "e"))
+ZERO = Const(0.0, DType.F32)
 
 
-def framed(schedule: Schedule, left: Schedule = COLUMN) -> Kernel:
-    """y[h, w, c] = x[h, w, c] + 1 of a picture of 6 x 6 x 16 in the middle of one of 8 x 8 x 16; around it 0."""
+def framed(schedule: Schedule, left: Schedule = COLUMN, fill: Expr = ZERO) -> Kernel:
+    """y[h, w, c] = x[h, w, c] + 1 of a picture of 6 x 6 x 16 in the middle of one of 8 x 8 x 16; around it the fill."""
     x, whole = dense("x", SIDE, SIDE, AROUND), dense("y", WIDE, WIDE, AROUND)
     y = replace(whole, shape=x.shape, start=(Const(-1), Const(-1), Const(0)))
     h, w, c = Var("h", SIDE), Var("w", SIDE), Var("c", AROUND)
     r, e, s = Var("r", SIDE), Var("e", AROUND), Var("s", WIDE)
     row = Schedule(order=("s", "e"))
     works = [
-        (Definition(y, (s, e), Const(0.0, DType.F32), (Const(-1), s - 1, e)), row),
-        (Definition(y, (s, e), Const(0.0, DType.F32), (Const(SIDE), s - 1, e)), row),
-        (Definition(y, (r, e), Const(0.0, DType.F32), (r, Const(-1), e)), left),
-        (Definition(y, (r, e), Const(0.0, DType.F32), (r, Const(SIDE), e)), left),
+        (Definition(y, (s, e), fill, (Const(-1), s - 1, e)), row),
+        (Definition(y, (s, e), fill, (Const(SIDE), s - 1, e)), row),
+        (Definition(y, (r, e), fill, (r, Const(-1), e)), left),
+        (Definition(y, (r, e), fill, (r, Const(SIDE), e)), left),
         (Definition(y, (h, w, c), x[h, w, c] + 1.0), schedule),
     ]
     definitions, schedules = zip(*works, strict=True)
-    return apply("framed", definitions, schedules, (x, y))
+    return apply("framed", definitions, schedules, (x, y, *(load.buffer for load in loads(fill))))
 
 
 ROWS = Schedule(order=("h", "w", "c"), parallel="h")
@@ -85,6 +87,16 @@ def test_edges_are_no_units_of_their_own() -> None:
 def test_an_edge_that_is_shared_by_itself_stays_so() -> None:
     kernel = framed(ROWS, left=replace(COLUMN, parallel="r"))
     assert units(kernel) == 3 * SIDE
+
+
+def test_edges_may_hold_what_run_time_tells() -> None:
+    """One element of another buffer, and what is computed from it, as zero points are: still no units of their own."""
+    kernel = framed(ROWS, fill=dense("z", 1)[0] + 0.5)
+    assert units(kernel) == SIDE
+    x = aligned(np.ones((SIDE, SIDE, AROUND), np.float32))
+    y, z = aligned(np.full((WIDE, WIDE, AROUND), -1, np.float32)), aligned(np.array([7], np.float32))
+    compiled(kernel)(x, y, z, begin=0, end=SIDE)
+    assert np.array_equal(y, np.pad(x + 1, ((1, 1), (1, 1), (0, 0)), constant_values=7.5))
 
 
 @pytest.mark.parametrize("low", [0, 1])

@@ -14,6 +14,7 @@ from aot.compilation.driver import in_memory, stages
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.target import Target
+from runtime.errors import ModelError
 from tests.frontends.onnx.models import Array, Numbers, model, run, save
 from tests.frontends.onnx.oracle import expected
 
@@ -273,6 +274,41 @@ def test_quantised_recurrences_use_dots(tmp_path: Path, target: str) -> None:
     made = stages(path, CompileOptions(target=target, level=None))
     assert made.groups.count("dots=") >= 2
     np.testing.assert_allclose(in_memory(made.built)(x)[0], expected(path, x, threads=1)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong"),
+    [
+        (0, f32(1, 3, 16)),
+        (1, f32(1, 4, 16)),
+        (1, i7(4, 16)),
+        (8, np.uint8([0])),
+        (9, np.float32([1, 2, 3])),
+        (10, np.int8([1, 2, 3])),
+        (10, np.int8(0)),
+    ],
+)
+def test_wrong_weights_of_quantised_recurrences(tmp_path: Path, place: int, wrong: Array) -> None:
+    zero, one = np.int8([0]), np.float32([0.01])
+    others: list[Array | None] = [i7(1, 3, 16), i7(1, 4, 16), f32(1, 32), None, None, None, None, one, zero, one, zero]
+    others[place] = wrong
+    with pytest.raises(ModelError):
+        run(saved(tmp_path, "DynamicQuantizeLSTM", f32(5, 2, 3), others, {"hidden_size": 4}, 1), f32(5, 2, 3))
+
+
+@pytest.mark.parametrize("hidden", [8, 256])
+def test_quantised_recurrences_of_dynamic_sizes(tmp_path: Path, hidden: int) -> None:
+    """Small weights stay in one kernel, with large ones a loop of control flow calls kernels."""
+    w, r, zero = i7(1, 8, 4 * hidden), i7(1, hidden, 4 * hidden), np.int8([0])
+    scale = np.float32([0.002])
+    others: list[Array | None] = [w, r, f32(1, 8 * hidden), None, None, None, None, scale, zero, scale, zero]
+    path = saved(tmp_path, "DynamicQuantizeLSTM", f32(4, 2, 8), others, {"hidden_size": hidden}, 1)
+    made = stages(path, CompileOptions(level=None, shapes=(("x", ("t", "n", 8)),), dims=(("t", 1, 16), ("n", 1, 4))))
+    run_it = in_memory(made.built)
+    for steps, batch in ((4, 2), (1, 1)):
+        x = f32(steps, batch, 8)
+        fixed = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": hidden}, 1)
+        np.testing.assert_allclose(run_it(x)[0], expected(fixed, x, threads=1)[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["peepholes", "weights that are no i8"])

@@ -25,7 +25,7 @@ from tests.lowering.check import conv, ints, weights
 from tests.passes.check import Make, Size, graph_of, values
 
 NAMES = ("x86-64-v3", "x86-64-v4", "x86-64-v4-amx")
-ERROR = 0.03  # of the largest result: bf16 has eight bits, and these networks are a few layers deep
+ERROR = {"bf16": 0.03, "f16": 0.03 / 8}  # of the largest result: 8 bits and 11, and networks of a few layers
 
 
 def run_here() -> list[str]:
@@ -80,26 +80,28 @@ def short(make: Make, *shapes: tuple[Size, ...], precision: str = "bf16", target
     return stages(graph_of(make, *shapes), CompileOptions(level=None, target=target, precision=precision, verify=True))
 
 
+@pytest.mark.parametrize("precision", ["bf16", "f16"])
 @pytest.mark.parametrize("name", CASES)
-def test_all_targets_and_threads_compute_the_same_bits(name: str) -> None:
+def test_all_targets_and_threads_compute_the_same_bits(name: str, precision: str) -> None:
     make, shape = CASES[name]
     inputs = values(shape)
     found: dict[tuple[str, int], bytes] = {}
     for target in run_here():
-        built = short(make, shape, target=target).built
+        built = short(make, shape, target=target, precision=precision).built
         for threads in (1, 2):
             found[target, threads] = np.asarray(in_memory(built, threads=threads)(*inputs)[0]).tobytes()
     assert len(set(found.values())) == 1, {key: hash(value) for key, value in found.items()}
 
 
+@pytest.mark.parametrize("precision", ["bf16", "f16"])
 @pytest.mark.parametrize("name", ["picture", "attention", "stem"])
-def test_results_are_near_those_of_f32(name: str) -> None:
+def test_results_are_near_those_of_f32(name: str, precision: str) -> None:
     make, shape = CASES[name]
     inputs = values(shape)
     expected = interpret(graph_of(make, shape), inputs)[0]
-    found = np.asarray(in_memory(short(make, shape, target=run_here()[-1]).built, threads=1)(*inputs)[0])
-    error = np.abs(found - expected).max() / np.abs(expected).max()
-    assert 1e-6 < error < ERROR
+    made = short(make, shape, target=run_here()[-1], precision=precision)
+    error = np.abs(np.asarray(in_memory(made.built, threads=1)(*inputs)[0]) - expected).max() / np.abs(expected).max()
+    assert 1e-8 < error < ERROR[precision]
 
 
 def types(made: Compilation) -> dict[str, int]:
@@ -125,6 +127,8 @@ def test_layers_are_chosen_by_patterns() -> None:
     assert found("bf16") == {"chains": 2, "bf16": 2, "f32": 1}  # a copy of the input, what lies between, the output
     assert found("bf16,sec*=f32") == {"chains": 1, "bf16": 1, "f32": 2}
     assert found("second=bf16") == {"chains": 1, "bf16": 1, "f32": 2}
+    assert found("f16") == {"chains": 0, "f32": 2}  # products load each element often
+    assert found("bf16,second=f16") == {"chains": 1, "bf16": 1, "f32": 2}
 
 
 def statistics(b: Builder, x: OutPort) -> OutPort:
@@ -162,10 +166,10 @@ def test_pictures_of_three_channels_become_pixels_of_four_or_six() -> None:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("bf17", "one of f32, bf16"),
-        ("bf16,stem=f64", "PATTERN=f32|bf16"),
-        ("bf16,stem", "PATTERN=f32|bf16"),
-        ("", "one of f32, bf16"),
+        ("bf17", "one of f32, bf16, f16"),
+        ("bf16,stem=f64", "PATTERN=f32|bf16|f16"),
+        ("bf16,stem", "PATTERN=f32|bf16|f16"),
+        ("", "one of f32, bf16, f16"),
     ],
 )
 def test_other_precisions_are_refused(text: str, rule: str) -> None:
@@ -187,6 +191,30 @@ def test_weights_of_few_rows_are_rounded_but_for_those_that_bytes_hold() -> None
     read = {x.buffer.name: x.buffer.dtype for s in short(vector, (1, 64)).steps.steps for x in s.reads()}
     assert read["Constant_1"] in (DType.BF16, DType.F16)  # f16 holds most bf16 numbers
     assert read["Constant_3"] is DType.I8
+
+
+def test_data_in_f16_lie_in_16_bits_where_they_are_loaded_once() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(b.MatMul(x, weights(b, 64, 64)))
+        return b.Multiply(b.Softmax(y, axis=-1), b.ReduceMax(y, ints(b, 0), keep_dims=True))
+
+    assert types(short(make, (32, 64), precision="f16"))["f16"] == 1
+
+
+@pytest.mark.parametrize("rows", [1, 32])
+@pytest.mark.parametrize("small", [False, True])
+def test_weights_in_f16_lie_in_16_bits_where_they_are_loaded_once(rows: int, small: bool) -> None:
+    """A product of many rows multiplies f32, unless small weights are asked for; one beyond 65504 keeps them all."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        large = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+        large[3, 5] = 65536
+        return b.MatMul(b.MatMul(x, weights(b, 64, 64)), b.const(large, DType.F32))
+
+    options = CompileOptions(level=None, target="x86-64-v3", precision="f16", small_weights=small)
+    steps = stages(graph_of(make, (rows, 64)), options).steps.steps
+    read = {x.buffer.name: x.buffer.dtype for s in steps for x in s.reads()}
+    assert (read["Constant_1"], read["Constant_3"]) == (DType.F16 if small or rows == 1 else DType.F32, DType.F32)
 
 
 def test_a_pattern_matches_a_layer() -> None:

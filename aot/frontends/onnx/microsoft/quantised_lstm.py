@@ -13,6 +13,7 @@ from aot.ir.types import Array
 from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
 from aot.opset.recurrent.recurrent import is_full, one_each
 from runtime.abi import DType
+from runtime.errors import ModelError
 
 GATES = "2031"  # f i c o among i o f c
 
@@ -37,6 +38,10 @@ def dynamic_quantize_lstm(
 
     With peepholes, coupled gates, or weights less zero points that are no i8, weights are dequantised instead.
     """
+    for q, zero in ((w, w_zero), (r, r_zero)):
+        if q.type.dtype not in (DType.I8, DType.U8) or zero.type.dtype is not q.type.dtype:
+            rule = "weights are i8 or u8, and their zero points are of the same type"
+            raise ModelError(f"{node.kind}: {rule}, got {q.type} and {zero.type}")
     numbers = _small(r, r_zero)
     if numbers is None or p is not None or node.flag("input_forget"):
         outer, inner = _dequantised(node, w, w_scale, w_zero), _dequantised(node, r, r_scale, r_zero)
@@ -76,11 +81,12 @@ def dynamic_quantize_lstm(
 
 def _small(r: OutPort, zero: OutPort) -> Array | None:
     """Return constant weights less their zero points if all are i8."""
-    if r.value is None or zero.value is None:
+    if r.value is None or zero.value is None or r.value.ndim != 3 or zero.value.ndim not in (1, 2):
         return None
     point = np.asarray(zero.value, np.int32)
-    point = point[:, None] if point.ndim == 2 else point[:, None, None]
-    numbers = np.asarray(r.value, np.int32) - point
+    if point.shape not in (r.value.shape[:1], (r.value.shape[0], r.value.shape[2])):
+        return None
+    numbers = np.asarray(r.value, np.int32) - (point[:, None] if point.ndim == 2 else point[:, None, None])
     return numbers.astype(np.int8) if numbers.min(initial=0) >= -128 and numbers.max(initial=0) <= 127 else None
 
 
