@@ -46,10 +46,10 @@ class CompileOptions:
     `small_weights`: none are transformed for Winograd, which makes them up to 4 times as large, and those that bytes
     or f16 hold lie so even where conversions cost time; `plain_products`: sums of products as they are written, without
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others;
-    `disable_layout_change`: Transposes stay where a NHWC network has them, for comparison; `precision`: the type in which layers compute, `f32`
-    or `bf16`, or by patterns of their names, `bf16,stem=f32,head.*=f32`; `tune`: seconds to measure schedules for on
-    this machine;
-    `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
+    `disable_layout_change`: Transposes stay where a NHWC network has them, for comparison; `precision`: the type in
+    which layers compute, `f32` or `bf16`, or by patterns of their names, `bf16,stem=f32,head.*=f32`; `tune`: seconds to
+    measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from;
+    `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
     passes, only required passes run; `verify`: check the steps after each lowering pass;
     `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
