@@ -13,7 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -26,11 +26,12 @@ from aot import signature
 from aot.command import guarded, supervised
 from aot.compilation import trial
 from aot.options import Stage
-from runtime import profile
+from aot.precision import AUTO, F32
+from runtime.arrays.files import Arrays, check_output, check_results_path, is_compiled, read_arrays, write_outputs
 from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
-from runtime.errors import UnsupportedError
-from runtime.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
-from runtime.library import read_manifest
+from runtime.errors import UnsupportedError, UsageError
+from runtime.loading.library import read_manifest
+from runtime.measuring import profile
 from runtime.version import VERSION
 
 JSON_VERSION = 1  # raised with every change that an older reader would misread
@@ -85,6 +86,8 @@ def compile(
     plain_products: arg.PlainProducts = False,
     disable_layout_change: arg.LayoutChange = False,
     precision: arg.Precision = "f32",
+    data: arg.Data = None,
+    max_error: arg.MaxError = 1e-2,
     seed: arg.Seed = None,
     max_memory: arg.Memory = None,
     max_seconds: arg.Seconds = None,
@@ -103,6 +106,10 @@ def compile(
     from codegen.llvm.object.link import find_linker
 
     called = name_from(out.stem) if name is None else checked_name(name)
+    automatic = precision.split(",")[0].strip() == AUTO
+    if (data is not None) != automatic:
+        raise UsageError(f"compile: --data is for --precision auto, which needs it, got --precision {precision}")
+    given["precision"] = precision.replace(AUTO, F32, 1) if automatic else precision
     with Watch(sys.stderr) as watch:
         options = arg.options_of(
             given,
@@ -111,7 +118,10 @@ def compile(
             tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
-        made = aot.stages(model, options)
+        chosen = (
+            aot.find_precision(model, read_arrays(data), options, max_error=max_error) if data is not None else None
+        )
+        made = aot.stages(model, options if chosen is None else replace(options, precision=chosen.precision))
         if stop_after is not None:
             typer.echo(made.text(stop_after.value))
             return
@@ -126,9 +136,11 @@ def compile(
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
-        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, "manifest": made.built.manifest})
+        found = {} if chosen is None else {"precision": asdict(chosen)}
+        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": made.built.manifest})
         return
     lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(made.built.manifest)]
+    lines += str(chosen).splitlines() if chosen is not None else []
     typer.echo("\n  ".join(lines))
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))

@@ -16,6 +16,7 @@ from runtime.version import VERSION
 if TYPE_CHECKING:
     from aot import runtime
     from aot.compilation.driver import Compilation, compile_model, stages
+    from aot.compilation.precision_search import FoundPrecision, find_precision
     from aot.convert import convert_model
     from aot.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
@@ -26,12 +27,14 @@ __all__ = [
     "Compilation",
     "CompileKeywords",
     "CompileOptions",
+    "FoundPrecision",
     "ModelError",
     "UnsupportedError",
     "__version__",
     "compile_model",
     "conversion",
     "convert_model",
+    "find_precision",
     "operation",
     "read_model",
     "rewrite",
@@ -45,8 +48,10 @@ _LATER = {
     "Compilation": "aot.compilation.driver",
     "CompileKeywords": "aot.keywords",
     "compile_model": "aot.compilation.driver",
+    "FoundPrecision": "aot.compilation.precision_search",
     "conversion": "aot.decorators",
     "convert_model": "aot.convert",
+    "find_precision": "aot.compilation.precision_search",
     "operation": "aot.decorators",
     "rewrite": "aot.decorators",
     "read_model": "aot.frontends",

@@ -70,7 +70,9 @@ PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither W
 LayoutChange = Annotated[
     bool, typer.Option("--disable-layout-change", help="Leave Transposes of NHWC networks where they are, to compare")
 ]
-Precision = Annotated[str, typer.Option(metavar="f32|bf16[,LAYER=f32]", help="Type in which layers compute")]
+Precision = Annotated[str, typer.Option(metavar="f32|bf16|auto[,LAYER=f32]", help="Type in which layers compute")]
+Data = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Inputs for --precision auto, x.npz")]
+MaxError = Annotated[float, typer.Option(min=0, help="Error of results that --precision auto allows")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
 Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
 Config = Annotated[

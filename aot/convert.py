@@ -16,8 +16,8 @@ from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
 from aot.writers.openvino import VERSIONS, write
 from aot.writers.openvino.forms import give_forms
+from runtime.arrays.files import check_output
 from runtime.errors import UsageError
-from runtime.files import check_output
 from runtime.regular import open_file
 from runtime.version import VERSION
 

@@ -10,6 +10,7 @@ from runtime.errors import UsageError
 
 F32, BF16 = "f32", "bf16"
 TYPES = (F32, BF16)
+AUTO = "auto"  # found by data, before a compilation
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Precision:
 def precision_of(text: str) -> Precision:
     """Read `TYPE` or `TYPE,PATTERN=TYPE,..`; patterns are those of shells. UsageError for other texts."""
     default, *rest = (part.strip() for part in text.split(","))
+    if default == AUTO:
+        raise UsageError("precision: auto needs data: --data x.npz, or aot.find_precision(model, data) before")
     if "=" in default:
         default, rest = F32, [default, *rest]
     layers: list[tuple[str, str]] = []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import CorruptError, MissingError, UsageError
-from runtime.library import verify as verify_contents
+from runtime.loading.library import verify as verify_contents
 from runtime.regular import open_file, read_file
 
 _CONTEXT = b"aot compiled model 1\0"  # a signature of something else is none of a model

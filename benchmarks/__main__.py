@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.compiling import compile_apart
-from benchmarks.flops import gflop
-from benchmarks.folder import Folder
-from benchmarks.measure import measure
-from benchmarks.report import REPORT_VERSION, Row, machine, markdown, number
+from benchmarks.networks.flops import gflop
+from benchmarks.networks.folder import Folder
+from benchmarks.timing.measure import measure
+from benchmarks.timing.report import REPORT_VERSION, Row, machine, markdown, number
 
 
 def arguments(given: list[str] | None) -> argparse.Namespace:
@@ -60,7 +60,7 @@ def run(given: list[str] | None = None) -> int:
         report = {"version": REPORT_VERSION, "command": command, "machine": facts, "rows": rows}
         args.json.write_text(json.dumps(report, indent=1) + "\n")
     if args.plot:
-        from benchmarks.plot import draw  # noqa: PLC0415  (matplotlib is needed for this only)
+        from benchmarks.timing.plot import draw  # noqa: PLC0415  (matplotlib is needed for this only)
 
         draw(rows, args.plot)
     return 1 if any("failed" in row for row in rows) else 0

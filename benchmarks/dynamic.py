@@ -27,12 +27,12 @@ import numpy as np
 
 from aot.compilation.driver import compile_model, in_memory, stages
 from aot.options import CompileOptions, dims_of, shapes_of
-from benchmarks.engines import openvino
-from benchmarks.folder import Array
-from benchmarks.report import Row, machine, number
+from benchmarks.networks.folder import Array
+from benchmarks.timing.engines import openvino
+from benchmarks.timing.report import Row, machine, number
+from runtime.arrays.tensors import numpy_dtype
+from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
-from runtime.request import InferRequest
-from runtime.tensors import numpy_dtype
 
 TURN_SECONDS = 0.05
 FIRST_CALLS = 5

@@ -35,7 +35,7 @@ import openvino as ov
 from openvino import opset1
 from openvino import opset13 as ops
 
-from benchmarks.net import SEED, Net
+from benchmarks.networks.net import SEED, Net
 
 
 def resnet() -> ov.Model:

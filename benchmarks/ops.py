@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engines import ENGINES
-from benchmarks.op_cases import cases
-from benchmarks.op_models import Case
-from benchmarks.report import machine
+from benchmarks.networks.op_cases import cases
+from benchmarks.networks.op_models import Case
+from benchmarks.timing.engines import ENGINES
+from benchmarks.timing.report import machine
 from runtime.errors import AotError
 
 TURN = 0.05  # seconds

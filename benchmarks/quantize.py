@@ -17,8 +17,8 @@ import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset13 as ops
 
-from benchmarks.copies import results, save
-from benchmarks.folder import Folder
+from benchmarks.networks.copies import results, save
+from benchmarks.networks.folder import Folder
 
 PRODUCTS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul")
 STEPS = 255

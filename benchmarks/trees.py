@@ -21,7 +21,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 import aot
-from benchmarks.report import machine
+from benchmarks.timing.report import machine
 
 ROWS = (1, 2, 8, 32, 100, 1000, 10_000)
 FEATURES = 28

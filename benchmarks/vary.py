@@ -13,8 +13,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from benchmarks.copies import save
-from benchmarks.folder import Folder
+from benchmarks.networks.copies import save
+from benchmarks.networks.folder import Folder
 
 
 def vary(folder: Folder, shapes: dict[str, str]) -> ov.Model:

@@ -42,6 +42,7 @@ class Costs:
     min_block_steps: int = 384  # steps of the sum that pay for a round trip of the accumulators; measured 2026-11-22
     max_block_panels: int = 4  # panels that take turns on a block of the sum; measured 2026-11-22
     min_core_rows: int = 48  # rows that a core gets at least if each core reads all weights; measured 2026-11-22
+    min_scaled_terms: int = 16  # terms of a sum that pay for accumulators of their own; estimated
     min_skipped_share: float = 0.08  # share of a sum's terms in padding that pays for tests; measured 2026-11-22
     balanced_row_tiles: int = 3  # tiles up to which dynamic rows are balanced instead of cut; estimated
     balanced_tile_rows: int = 6  # rows of a tile up to which dynamic rows are always balanced; estimated

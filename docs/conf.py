@@ -29,10 +29,10 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!aot\.|runtime\.).*")]
 nitpick_ignore = [
     ("py:class", "aot.ir.graph.Graph"),
     ("py:class", "aot.compilation.shared.Shared"),
-    ("py:class", "runtime.library.Library"),
-    ("py:class", "runtime.library.Pool"),
-    ("py:class", "runtime.manifest.Manifest"),
-    ("py:class", "runtime.manifest.VariableInfo"),
-    ("py:class", "runtime.outputs.CallTime"),
-    ("py:class", "runtime.variables.Variables"),
+    ("py:class", "runtime.loading.library.Library"),
+    ("py:class", "runtime.loading.library.Pool"),
+    ("py:class", "runtime.loading.manifest.Manifest"),
+    ("py:class", "runtime.loading.manifest.VariableInfo"),
+    ("py:class", "runtime.inference.outputs.CallTime"),
+    ("py:class", "runtime.inference.variables.Variables"),
 ]

@@ -1,6 +1,6 @@
 """The contract between compiler and loader: element types, descriptors, names and the version of the ABI.
 
-manifest (JSON)  <--written by codegen.llvm, read by runtime.library-->  tables of the .so
+manifest (JSON)  <--written by codegen.llvm, read by runtime.loading.library-->  tables of the .so
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ SEAL_BYTES = 32
 #                             flag is an i64, not 0 once it is set. If a dimension is dynamic (-1), data is null:
 #                             the data's offset and the dynamic dimensions follow the flag, as i64
 #   weights, scratch          bytes; scratch is per thread, a dimension if sizes are dynamic
-#   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `runtime.weights`
+#   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `loading.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen
 #   options, toolchain        options and versions with which it was compiled

@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from runtime.arrays.strings import joined
 from runtime.errors import (
     AotError,
     BudgetError,
@@ -21,10 +22,9 @@ from runtime.errors import (
     UnsupportedError,
     UsageError,
 )
+from runtime.loading.manifest import Manifest
+from runtime.loading.weights import beside
 from runtime.machine import missing_features, needed, refused_tiles
-from runtime.manifest import Manifest
-from runtime.strings import joined
-from runtime.weights import beside
 
 
 def error_text(error: Exception) -> str:

@@ -10,16 +10,16 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from runtime.arrays.strings import joined
 from runtime.atomic import copy, temporary
 from runtime.errors import CorruptError, UsageError
-from runtime.executor import Executor
-from runtime.library import Library, Pool, open_bytes, open_library
+from runtime.inference.executor import Executor
+from runtime.inference.request import InferRequest, Outputs, find
+from runtime.inference.string_request import StringRequest
+from runtime.loading.library import Library, Pool, open_bytes, open_library
+from runtime.loading.manifest import Manifest, TensorInfo
 from runtime.machine import default_threads
-from runtime.manifest import Manifest, TensorInfo
 from runtime.properties import SUPPORTED, change, property_of
-from runtime.request import InferRequest, Outputs, find
-from runtime.string_request import StringRequest
-from runtime.strings import joined
 
 
 class CompiledModel:

@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from runtime.errors import UsageError
-from runtime.executor import Executor
-from runtime.waiting import Slots
+from runtime.inference.executor import Executor
+from runtime.inference.waiting import Slots
 
 Stage = tuple[Executor, Callable[[Any], Any]]
 

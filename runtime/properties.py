@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from runtime.errors import UsageError
-from runtime.manifest import Manifest
+from runtime.loading.manifest import Manifest
 
 THREADS = "INFERENCE_NUM_THREADS"
 

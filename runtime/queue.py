@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 
 from runtime.errors import UsageError
-from runtime.executor import Executor
+from runtime.inference.executor import Executor
+from runtime.inference.request import InferRequest, Inputs
+from runtime.inference.waiting import Slots
 from runtime.model import CompiledModel
-from runtime.request import InferRequest, Inputs
-from runtime.waiting import Slots
 
 Callback = Callable[[InferRequest, object], object]
 

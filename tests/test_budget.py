@@ -16,10 +16,10 @@ from onnx import GraphProto, ModelProto, TensorProto, helper
 
 from aot.compilation.budget import MEMORY, SECONDS, Budget
 from aot.compilation.driver import compile_model, stages
-from aot.ir.estimate import check_table, is_quick
 from aot.ir.graph import Graph
 from aot.ir.op import Operand
 from aot.ir.types import TensorType
+from aot.ir.values.estimate import check_table, is_quick
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.products.matmul import MatMul
 from aot.opset.products.pooling import AvgPool, MaxPool

@@ -181,6 +181,7 @@ def test_a_folder_that_others_can_write_to_is_refused(model: Path, mode: int) ->
         compiled(model)
 
 
+@pytest.mark.slow
 def test_an_entry_that_others_could_have_written_is_made_again(model: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = os.umask(0)
     try:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from onnx import helper
 from typer.testing import CliRunner
 
@@ -47,6 +48,7 @@ def test_unknown_layers_of_ir_are_listed(tmp_path: Path) -> None:
     assert all("docs/develop/add-an-op.md" in f.advice for f in found)
 
 
+@pytest.mark.slow
 def test_what_options_settle_is_supported(tmp_path: Path) -> None:
     noise = model([helper.make_node("RandomNormalLike", ["x"], ["y"])], {"x": X}, ["y"])
     path = save(tmp_path, noise)

@@ -13,7 +13,8 @@ from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from tests.cases import Case, tables
 
-MODULES = sorted(tables())
+SLOW = "signal.spectrum"  # transforms of open sizes: half a minute
+MODULES = [pytest.param(name, marks=[pytest.mark.slow] * (name == SLOW)) for name in sorted(tables())]
 FAST = CompileOptions(level=None)
 
 

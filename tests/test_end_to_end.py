@@ -73,6 +73,7 @@ def test_results_are_those_of_the_references(name: str, tmp_path: Path) -> None:
         assert LOOSE.allows(a, b), f"output {n}"
 
 
+@pytest.mark.slow
 @each_network
 def test_any_number_of_threads_and_any_process_give_equal_bits(name: str, tmp_path: Path) -> None:
     inputs, path = inputs_of(name), compiled(name, tmp_path / "m.so")
@@ -100,6 +101,7 @@ def test_without_passes_of_llvm_results_differ_by_rounding(name: str, tmp_path: 
     assert all(LOOSE.allows(a, b) for a, b in zip(fast, slow, strict=True))
 
 
+@pytest.mark.slow
 def test_compiling_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     code = "import sys, pathlib, tests.test_end_to_end as t; t.compiled(sys.argv[1], pathlib.Path(sys.argv[2]))"
     for seed in ("0", "1", "77"):

@@ -141,6 +141,7 @@ def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
         Tuning(NATIVE, path)
 
 
+@pytest.mark.slow
 def test_a_schedule_that_is_no_candidate_is_passed_over(asked: Compilation, tmp_path: Path) -> None:
     path = tmp_path / "tune.json"
     made = searched(asked, path)

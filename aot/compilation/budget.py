@@ -3,7 +3,7 @@
     budget.run(work)    a thread looks at both a few times a second, and raises in the compiling thread
                         BudgetError: compile: at most 2147.5 MB of memory (--max-memory), got 2150.1 MB in layer 'conv1'
 
-What can be estimated is refused before it is made (`aot.ir.estimate`); this holds for all the rest. Only the compiling
+What can be estimated is refused before it is made (`aot.ir.values.estimate`); this bounds the rest. Only the compiling
 thread is touched: the process belongs to the program around us. The command line, which owns its process, has the
 system enforce limits too (`hard`).
 """
@@ -51,7 +51,7 @@ B = TypeVar("B", bound="Budgeted")
 
 
 class _Over(BaseException):
-    """Raised by the watching thread; no `except Exception` on the way takes it for a fault of the model."""
+    """Raised in the compiling thread by the watching one; no `except Exception` on the way catches it."""
 
 
 class Budget:
@@ -70,7 +70,7 @@ class Budget:
         self.allow(0)
 
     def allow(self, size: int, nodes: int = 0, more: float = 0.0) -> None:
-        """Set the limits that were not asked for: `size` of the model's files, nodes of its graphs, `more` seconds."""
+        """Set the limits that the user left open, by the `size` of the model's files, its nodes, and `more` seconds."""
         memory, seconds = self._asked
         self.memory = MEMORY + PER_BYTE * size if memory is None else memory
         usual = SECONDS + PER_NODE * nodes + PER_MEGABYTE * size / (1 << 20) + more
@@ -79,7 +79,7 @@ class Budget:
             self._arm()
 
     def run(self, work: Callable[[], T]) -> T:
-        """Result of `work`; BudgetError beyond the limits, and for MemoryError and RecursionError.
+        """Return the result of `work`; raise BudgetError beyond the limits, and for MemoryError and RecursionError.
 
         `work` may call it again; the time between two calls does not count.
         """
@@ -109,7 +109,7 @@ class Budget:
                 _disarm(limit)
 
     def excess(self, elapsed: float) -> str:
-        """The rule that is broken with its figure; empty if all is within the limits."""
+        """Return the broken rule with its figure; empty if all is within the limits."""
         seconds, taken = self._spent + elapsed, anonymous_bytes()
         if seconds > self.seconds:
             return f"at most {self.seconds:.0f} s (--max-seconds), got {seconds:.0f} s"
@@ -119,7 +119,7 @@ class Budget:
         return ""
 
     def _arm(self) -> tuple[int, int]:
-        """Set limits of the process a little beyond ours; gives the one of memory that was there."""
+        """Set limits of the process a little beyond ours; return its former limit of memory."""
         before = resource.getrlimit(resource.RLIMIT_DATA)
         status = Path("/proc/self/status").read_text() if Path("/proc/self/status").exists() else ""
         data = re.search(r"VmData:\s*(\d+) kB", status)
@@ -137,7 +137,7 @@ def _disarm(before: tuple[int, int]) -> None:
 
 
 class _Watch:
-    """A thread that looks at a budget until `stop`."""
+    """A thread that compares a compilation with its budget until `stop`."""
 
     def __init__(self, budget: Budget, thread: int) -> None:
         self._budget, self._thread = budget, thread
@@ -152,7 +152,7 @@ class _Watch:
         return time.monotonic() - self._begin
 
     def stop(self) -> None:
-        """Let no exception arrive any more at the thread, which calls this. May be called again."""
+        """Stop watching: no exception arrives any more at the calling thread. May be called again."""
         with self._lock:
             self._ended.set()
         if self._raised:
@@ -171,12 +171,12 @@ class _Watch:
 
 
 def _raise_in(thread: int) -> None:
-    """Make `_Over` arrive at a thread soon."""
+    """Raise `_Over` in another thread soon."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Over))
 
 
 def _receive() -> None:
-    """Let an exception arrive here, in place of one that may be on its way.
+    """Receive an exception that another thread may have raised in this one.
 
     To take it back would leave the interpreter asking for it: every call would be slower, and CPython 3.11 would repeat
     the first instruction of a traced function for ever.
@@ -203,7 +203,7 @@ def _is_finalizing(thread: int) -> bool:
 
 
 def anonymous_bytes() -> int | None:
-    """Memory of this process that no file backs; None where the system does not say."""
+    """Return the bytes of this process's memory that no file backs; None where the system does not say."""
     try:
         fields = Path("/proc/self/statm").read_text().split()
     except OSError:
@@ -212,7 +212,7 @@ def anonymous_bytes() -> int | None:
 
 
 def _where(at: TracebackType | None) -> str:
-    """The layer that was worked on, as local variables of the innermost frame that has one tell."""
+    """Return the layer being compiled, from the local variables of the innermost frame that has one."""
     for frame, _ in reversed(list(walk_tb(at))):
         for value in list(frame.f_locals.values()):
             match value:
@@ -228,13 +228,13 @@ def _where(at: TracebackType | None) -> str:
 
 
 class Budgeted(Protocol):
-    """Object with a budget."""
+    """An object with a budget."""
 
     budget: Budget
 
 
 def budgeted(make: Callable[[B], T]) -> cached_property[T]:
-    """A cached property that is made within the budget of its object."""
+    """Turn a method into a cached property, computed within the budget of its object."""
 
     @wraps(make)
     def guarded(self: B) -> T:
@@ -244,7 +244,7 @@ def budgeted(make: Callable[[B], T]) -> cached_property[T]:
 
 
 def file_bytes(model: Path) -> int:
-    """The size of a model's files; 0 if there are none."""
+    """Return the size of a model's files; 0 if there are none."""
     if not model.exists():  # the reader says what is wrong
         return 0
     try:
@@ -255,5 +255,5 @@ def file_bytes(model: Path) -> int:
 
 
 def nodes_of(graph: Graph) -> int:
-    """Nodes of a graph and of the bodies in it."""
+    """Count the nodes of a graph and of the bodies in it."""
     return len(graph.nodes) + sum(nodes_of(body) for n in graph.nodes.values() for body in n.regions.values())

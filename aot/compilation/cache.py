@@ -31,11 +31,11 @@ from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.llvm.levels import names_of
 from runtime.errors import AotError, CorruptError, PlatformError, UsageError
-from runtime.library import check_key, open_library, read_manifest, verify
+from runtime.loading.library import check_key, open_library, read_manifest, verify
+from runtime.loading.weights import beside
 from runtime.model import CompiledModel
 from runtime.regular import open_file
 from runtime.version import VERSION
-from runtime.weights import beside
 
 _LOG = logging.getLogger(__name__)
 _LEFT_OUT = (  # change no code; extensions count by their content
@@ -56,7 +56,7 @@ _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any mor
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A compiled model of the cache; `used` is when it was last made or loaded, in seconds since the epoch."""
+    """A compiled model of the cache; `used`: the time it was last made or loaded, in seconds since the epoch."""
 
     path: Path
     bytes: int
@@ -92,7 +92,7 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
 def load_or_make(
     folder: Path, key_now: Callable[[], str], make: Callable[[Path, str], None], threads: int | None = None
 ) -> CompiledModel:
-    """The model from the cache; if it is not there or damaged, `make(path, key)` writes it to `path`.
+    """Load a model from the cache; if it is missing or damaged, `make(path, key)` writes it to `path`.
 
     `key_now` gives the key of the files as they are; an entry whose files changed while it was made is not kept.
     UsageError for a folder that other users can write to.
@@ -128,7 +128,7 @@ def load_or_make(
 
 
 def _loaded(path: Path, key: str, threads: int | None) -> CompiledModel:
-    """The entry `key`; CorruptError if it is damaged, another one, or a file that others can write."""
+    """Load the entry `key`; CorruptError if it is damaged, another one, or a file that others can write."""
     for file in (path, beside(path)):
         reason = _foreign(file) if file.exists() else None
         if reason is not None:
@@ -137,7 +137,7 @@ def _loaded(path: Path, key: str, threads: int | None) -> CompiledModel:
 
 
 def _foreign(path: Path) -> str | None:
-    """Why other users may have written a file, or into a folder; None if they cannot."""
+    """Return why other users may have written a file, or into a folder; None if they cannot."""
     facts = path.lstat()
     if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
         return "a link or a device"
@@ -147,13 +147,13 @@ def _foreign(path: Path) -> str | None:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """All entries, the last used first; libraries that are called otherwise are none."""
+    """Return all entries, the last used first; libraries with other names do not count."""
     paths = (path for path in folder.glob("*.so") if re.fullmatch("[0-9a-f]{64}", path.stem))
     return sorted((e for path in paths if (e := _entry(path)) is not None), key=lambda e: -e.used)
 
 
 def damaged(folder: Path) -> Iterator[tuple[Entry, str]]:
-    """Entries that would be made again, with the reason; nothing of them is run."""
+    """Return the entries that would be compiled again, with the reason; none of them is loaded."""
     for entry in entries(folder):
         try:
             check_key(verify(entry.path), entry.key, str(entry.path))
@@ -190,7 +190,7 @@ def collect(folder: Path, most_bytes: int | None = None, most_days: float | None
 
 
 def check_files(model: object) -> Path:
-    """The model's file; UsageError for a graph, which has none."""
+    """Return the model's file; UsageError for a graph, which has none."""
     if not isinstance(model, str | Path):
         raise UsageError(f"cache: a model is found by the content of its file, got a {type(model).__name__}")
     return Path(model)
@@ -211,7 +211,7 @@ def _entry(path: Path) -> Entry | None:
 
 
 def files_of(model: Path) -> list[Path]:
-    """The model and what it may read: its .bin, and the files beside it, or in folders beside it, that it names.
+    """Return the model's file and those it may read: its .bin, and the files beside it or below that it names.
 
     Of a folder all files; of a MetaGraph its checkpoint.
     """
@@ -231,7 +231,7 @@ def files_of(model: Path) -> list[Path]:
 
 @lru_cache(maxsize=1)
 def _source_digest() -> str:
-    """Digest of the compiler itself: a version may change while it is worked on."""
+    """Return the digest of the compiler's sources: the code of a version may change during development."""
     digest = hashlib.sha256()
     for root in (Path(__file__).parents[1], Path(str(codegen.__file__)).parent):
         for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll", ".txt")):
@@ -240,7 +240,7 @@ def _source_digest() -> str:
 
 
 def describe(entry: Entry) -> str:
-    """One line: key, size, age, model."""
+    """Return a line of text: key, size, age, model."""
     try:
         manifest = read_manifest(entry.path)
         what = f"{manifest.name}, {manifest.options.get('target', '')}"

@@ -30,8 +30,8 @@ from aot.compilation.tuning import Tuning
 from aot.frontends import framework_of, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
-from aot.ir.printer import print_graph as graph_text
 from aot.ir.scope import within
+from aot.ir.text.printer import print_graph as graph_text
 from aot.keywords import CompileKeywords, with_keywords
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
@@ -63,7 +63,7 @@ DEFINE = "define"  # what `steps_after` calls the steps before the first lowerin
 
 
 class Compilation:
-    """One model on its way; a stage is made when it is asked for, together with those before it.
+    """The compilation of one model; a stage is computed when it is first read, after those before it.
 
     A library has one for each combination of sizes that it is specialised for (`versions`), and all of these once more
     for each of its targets (`built`).
@@ -79,7 +79,7 @@ class Compilation:
         versions: tuple[tuple[SizesByName, Compilation], ...] | None = None,
         kernels: dict[Kernel, str] | None = None,
     ) -> None:
-        """`shared`: state of the library, if this is a part of one; `optimized`, `versions`: those that exist already.
+        """`shared`: state of the library, if this is a part of one; `optimized`, `versions`: stages computed before.
 
         `kernels`: the names of kernels that other versions for the same target have made.
         """
@@ -124,7 +124,7 @@ class Compilation:
 
     @budgeted
     def optimized(self) -> Graph:
-        """The canonical graph; the imported one is changed in place."""
+        """Return the canonical graph; the imported one is changed in place."""
         if self._optimized is not None:
             return self._optimized
         graph = self.imported
@@ -138,7 +138,7 @@ class Compilation:
 
     @budgeted
     def converted(self) -> Graph:
-        """The graph in operations of the opset, after the front phase; the imported one is changed in place."""
+        """Return the graph in operations of the opset, after the front phase; the imported one is changed in place."""
         graph = self.imported
         with within(self.shared.scope):
             run_front(graph, self.options, self.shared.extensions)
@@ -146,12 +146,12 @@ class Compilation:
 
     @cached_property
     def _untouched(self) -> Graph:
-        """The imported graph, a copy if versions are to be made of it."""
+        """Return the imported graph; a copy if versions are made from it."""
         return copy_graph(self.imported) if self.options.specialise else self.imported
 
     @budgeted
     def versions(self) -> tuple[tuple[SizesByName, Compilation], ...]:
-        """The model for each combination of sizes that it is specialised for."""
+        """Return the model for each combination of sizes that it is specialised for."""
         if self._versions is not None:
             return self._versions
         found = combinations(self.optimized, self.options.specialise, self.options.dims)
@@ -178,12 +178,12 @@ class Compilation:
 
     @property
     def _tuning_share(self) -> float | None:
-        """Seconds for one version of all that there are."""
+        """Return the seconds of tuning for each version."""
         return None if self.options.tune is None else self.options.tune / self._copies
 
     @property
     def _copies(self) -> int:
-        """The general version and those for certain sizes."""
+        """Return the general version and those for certain sizes."""
         asked = [len(sizes) for _, sizes in self.options.specialise]
         return 1 + prod(asked) if asked else 1
 
@@ -207,7 +207,7 @@ class Compilation:
             self.options.on_dump(done.name, steps_text(steps))
 
     def steps_after(self, name: str | None) -> str:
-        """The steps as text after a lowering pass; `define`: before the first one; None: after the last one."""
+        """Return the steps as text after a lowering pass; `define`: before the first one; None: after the last one."""
         if name is None:
             return steps_text(self.steps)
         passes = self._lowering_passes
@@ -221,7 +221,7 @@ class Compilation:
 
     @budgeted
     def tuning(self) -> Tuning:
-        """Schedules that were measured, now or for the file; without either, there are none."""
+        """Return the schedules measured in this run or read from the file; empty without either."""
         made = Tuning(self.target, self.options.tune_file)
         if (seconds := self._tuning_share) is not None:
             run = partial(timed, self.optimized, self.steps, self.target, self.options.level)
@@ -240,7 +240,7 @@ class Compilation:
         return builder
 
     def text(self, stage: str, kernel: str | None = None, after: str | None = None, verbose: bool = False) -> str:
-        """A stage (`Stage`) as text. `kernel` picks one of loops, llvm and asm; `after`: steps after a lowering pass.
+        """Return a stage (`Stage`) as text. `kernel`: one of loops, llvm and asm; `after`: steps after a lowering pass.
 
         `verbose`: groups with the reasons of their schedules.
 
@@ -269,14 +269,14 @@ class Compilation:
 
     @property
     def groups(self) -> str:
-        """Calls with their works and schedules; those of versions follow."""
+        """Return the calls with their works and schedules as text; those of versions follow."""
         lines = list(map(str, self._lowered.text))
         for sizes, one in self.versions:
             lines += [f"version {text_of(sizes)}", *map(str, one._lowered.text)]
         return "\n".join(lines) + "\n"
 
     def _explained_groups(self) -> str:
-        """The groups of the general version, each call followed by the reasons of its schedules."""
+        """Return the groups of the general version, each call followed by the reasons of its schedules."""
         reasons: dict[int, list[str]] = {}
 
         def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
@@ -298,20 +298,20 @@ class Compilation:
 
     @budgeted
     def program(self) -> Program:
-        """All versions in one."""
+        """Return one program of all versions."""
         general = self._lowered.program
         return join_versions(general, [(sizes, one.program) for sizes, one in self.versions])
 
     def loops(self, kernel: str | None = None) -> str:
-        """Loop nests, of one kernel or of all."""
+        """Return the loop nests of one kernel or of all."""
         return "\n".join(kernel_text(k) for k in self._chosen(kernel).kernels)
 
     def llvm(self, kernel: str | None = None) -> str:
-        """LLVM IR, of one kernel or of all."""
+        """Return the LLVM IR of one kernel or of all."""
         return kernels_text(self._chosen(kernel), self.target)
 
     def asm(self, kernel: str | None = None) -> str:
-        """Assembly of the target, of one kernel or of all."""
+        """Return the target's assembly of one kernel or of all."""
         return kernels_assembly(self._chosen(kernel), self.target, self.options.level)
 
     def _chosen(self, kernel: str | None) -> Program:
@@ -325,7 +325,7 @@ class Compilation:
 
     @budgeted
     def built(self) -> Built | Levels:
-        """The model's code; several targets share the graph and the weights, and nothing between."""
+        """Return the model's code; several targets share the graph and the weights, and nothing in between."""
         if len(self.targets) == 1:
             return self._built
         levels = [self._level(name, {}) for name in self.targets]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aot.extensions.folder import Extensions
 from aot.frontends import front_passes
 from aot.ir.graph import Graph
-from aot.ir.printer import print_graph as graph_text
+from aot.ir.text.printer import print_graph as graph_text
 from aot.options import CompileOptions
 from aot.passes.front.cut import Cut
 from aot.passes.front.input_feeds import InputFeeds
@@ -72,7 +72,7 @@ def all_passes(
 
 
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
-    """All passes and anchors without the user's."""
+    """Return the compiler's passes and anchors."""
     given = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
     convert = front_passes(options.seed)
     cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of what is left
@@ -85,7 +85,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
 
 
 def _names(passes: tuple[Pass | str, ...], extra: tuple[object, ...]) -> list[str]:
-    """Names of passes and extensions in run order; UsageError if there is no order."""
+    """Return the names of passes and extensions in run order; UsageError if there is no order."""
     try:
         return [item.name for item in sort_passes(passes, extra) if item.target is not None]
     except PassError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.llvm.build import Built
 from codegen.llvm.jit import load
 from codegen.llvm.levels import Levels
-from runtime.library import Library
+from runtime.loading.library import Library
 from runtime.model import CompiledModel
 
 

@@ -23,10 +23,10 @@ class Shared:
 
     @budgeted
     def extensions(self) -> Extensions | None:
-        """The user's operations, conversions and passes."""
+        """Return the user's operations, conversions and passes."""
         return load_for(self._options, self._framework)
 
     @property
     def scope(self) -> Scope | None:
-        """Names of operations and conversions that are known while this library is compiled."""
+        """Return the operations and conversions that are known while this library is compiled."""
         return None if self.extensions is None else self.extensions.scope

@@ -1,4 +1,4 @@
-"""For which sizes a library holds versions of the model of their own.
+"""The sizes for which a library holds specialised versions of the model.
 
 batch=1,8  seq=128     ->     batch = 1 and seq = 128     batch = 8 and seq = 128     and the general version
 """
@@ -21,7 +21,7 @@ Asked = Sequence[tuple[str, tuple[int, ...]]]
 
 
 def combinations(graph: Graph, asked: Asked, fixed: Sequence[tuple[str, int, int | None]] = ()) -> list[SizesByName]:
-    """Every combination of the sizes that are asked for; `fixed`: dims as the user gave them, for messages.
+    """Return every combination of the requested sizes; `fixed`: dims as the user gave them, for messages.
 
     UsageError for names and sizes that inputs of the graph cannot have, twice the same, and too many versions.
     """

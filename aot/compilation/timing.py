@@ -13,7 +13,7 @@ from codegen.ir.definition import Definition, Group
 from codegen.ir.schedule import Schedule
 from codegen.llvm.build import build
 from codegen.target import Target
-from runtime.examples import example_inputs
+from runtime.measuring.examples import example_inputs
 
 
 def timed(graph: Graph, steps: Steps, target: Target, level: int | None, pick: Pick) -> Run:

@@ -7,15 +7,15 @@ from pathlib import Path
 import aot
 import runtime
 from aot.options import CompileOptions, dims_of, shapes_of
-from runtime.examples import example_inputs
-from runtime.files import Arrays, is_compiled, read_inputs
+from runtime.arrays.files import Arrays, is_compiled, read_inputs
+from runtime.measuring.examples import example_inputs
 from runtime.model import CompiledModel
 
 Texts = list[str] | None  # options as they are written
 
 
 def ready(model: Path, threads: int | None, shape: Texts, dim: Texts, *, strict: bool = False) -> CompiledModel:
-    """A library, or a model compiled in memory, where `shape` and `dim` mean what they do for `aot compile`.
+    """Load a library, or compile a model in memory; `shape` and `dim` as for `aot compile`.
 
     `strict`: check all bytes of a library first.
     """
@@ -27,7 +27,7 @@ def ready(model: Path, threads: int | None, shape: Texts, dim: Texts, *, strict:
 def inputs(
     model: Path, loaded: CompiledModel, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True
 ) -> Arrays:
-    """Arrays of the files; without any, noise of the sizes that `shape` and `dim` say, if `made_up`."""
+    """Return the arrays of the files; without any, noise of the sizes in `shape` and `dim`, if `made_up`."""
     given = read_inputs(files or [], [t.name for t in loaded.inputs])
     if given or not made_up:
         return given

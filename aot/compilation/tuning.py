@@ -49,24 +49,24 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """A definition that a schedule is wanted for, and those to choose from, the cost model's first."""
+    """A definition and its candidate schedules, the cost model's choice first."""
 
     work: Definition
     tried: tuple[Schedule, ...]
 
 
 class Tuning:
-    """The choices for one target; `used` are those that `pick` gave."""
+    """Measured choices for one target; `used`: those that `pick` returned."""
 
     def __init__(self, target: Target, path: Path | None = None) -> None:
-        """From `path`, if it is there; UsageError if it is no such file."""
+        """Read `path`, if it exists; UsageError if it is no file of choices."""
         self._target, self._path = target, path
         self._file: dict[str, dict[str, dict[str, object]]] = _read(path) if path is not None and path.exists() else {}
         self.choices = self._file.setdefault(target_key(target), {})
         self.used: set[str] = set()
 
     def pick(self, work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-        """Fastest schedule that was measured, else the cost model's choice."""
+        """Return the fastest measured schedule, else the cost model's choice."""
         key = kernel_key(work, constants)
         wanted = self.choices.get(key, {}).get("schedule")
         for found in candidates(work, target, constants) if wanted is not None else ():
@@ -82,7 +82,7 @@ class Tuning:
         clock: Callable[[], float] = time.perf_counter,
         progress: Progress | None = None,
     ) -> None:
-        """Try schedules of the forms that have no choice yet for about `seconds`, and what came out once more.
+        """Measure schedules of the forms without a choice for about `seconds`, and the fastest of each once more.
 
         UsageError for a target that this machine cannot run.
         """
@@ -116,7 +116,7 @@ class Tuning:
         return self.pick(work, self._target, constants)
 
     def _tried(self, work: Definition, constants: frozenset[str]) -> tuple[Schedule, ...]:
-        """Candidates that leave threads as much to share as the first one does."""
+        """Return the candidates that have as many units for threads as the first one."""
         found = candidates(work, self._target, constants)
         if len(found) == 1:
             return found
@@ -152,20 +152,20 @@ class Tuning:
 
 
 def _ratios(base: Run, run: Run) -> dict[str, float]:
-    """Ratio of the time in `run` to that in `base` for each form: the median over the rounds."""
+    """Return the ratio of the time in `run` to that in `base` for each form: the median over the rounds."""
     rounds = [(base(), run()) for _ in range(ROUNDS)]
     keys = set(rounds[0][0]) & set(rounds[0][1])
     return {key: median(own[key] / max(old[key], 1e-9) for old, own in rounds) for key in keys}
 
 
 def kernel_key(work: Definition | Group, constants: frozenset[str]) -> str:
-    """Equal for definitions that are computed alike: by formula, types, strides, and what is known at compile time."""
+    """Return the key of a definition: its formula, types and strides, and the sizes known at compile time."""
     text = [definition_text(work), *map(_geometry, _buffers(work)), *sorted(constants)]
     return hashlib.sha256("\n".join(text).encode()).hexdigest()[:16]
 
 
 def target_key(target: Target) -> str:
-    """The processor's name, and a hash of all that schedules depend on."""
+    """Return the processor's name, and a hash of all that schedules depend on."""
     return f"{target.cpu} {hashlib.sha256(repr(target).encode()).hexdigest()[:8]}"
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from aot.frontends import openvino
 from aot.frontends.conversion.walk import ToOpset
-from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_tensorflow, is_tflite, named, refuse
+from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_exported, is_tensorflow, is_tflite, named, refuse
 from aot.frontends.onnx.convert import ONNX
+from aot.frontends.pt2.convert import ATEN
+from aot.frontends.pt2.files import reader as pt2
 from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
 from aot.ir.graph import Graph
@@ -21,7 +23,7 @@ __all__ = ["framework_of", "front_passes", "read_model"]
 
 HEAD = 512  # bytes that tell formats apart
 SUFFIXES = (".onnx", ".onnx.pb")
-DIALECTS = (ONNX, TENSORFLOW, TFLITE)
+DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN)
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
@@ -40,13 +42,14 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if not head:
         raise CorruptError(f"{path.name}: a model is read, got an empty file")
-    if is_tensorflow(head, path):
-        return _tensorflow(path, signature)
-    if is_tflite(head):
-        return _tflite(path, signature)
+    reader = _with_signatures(head, path)
+    if reader is not None:
+        return reader(path, signature)
     if signature is not None:
         rule = "a SavedModel, a MetaGraph or a TensorFlow Lite model has signatures"
         raise UsageError(f"--signature: {rule}, got {path.name}")
+    if is_exported(head, path):
+        return pt2.read(path)
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
@@ -75,6 +78,13 @@ def framework_of(model: Path | str | Graph) -> str:
     with open_file(path, "model") as file:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     return TENSORFLOW.name if is_tensorflow(head, path) else TFLITE.name if is_tflite(head) else ONNX.name
+
+
+def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Graph] | None:
+    """The reader of a format whose files have signatures; None for others."""
+    if is_tensorflow(head, path):
+        return _tensorflow
+    return _tflite if is_tflite(head) else None
 
 
 def _tensorflow(path: Path, signature: str | None) -> Graph:

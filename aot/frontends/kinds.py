@@ -17,7 +17,7 @@ from zipfile import BadZipFile, ZipFile
 from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 
 Test = Callable[[bytes, Path], bool]
-MOST_NAMES = 10_000  # entries of an archive that are looked at
+MOST_NAMES = 1 << 18  # entries of an archive that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ class Kind:
 
 def refuse(kind: Kind, path: Path) -> AotError:
     """The error for a file of this kind; its advice is a note, too."""
-    error = kind.error(f"{path.name}: OpenVINO IR, ONNX, TensorFlow and TensorFlow Lite can be read, got {kind.what}")
+    error = kind.error(
+        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow and TensorFlow Lite can be read, got {kind.what}"
+    )
     names = {"file": str(path), "stem": path.stem}
     error.advice = kind.advice.format(**names)
     error.add_note(error.advice)
@@ -134,11 +136,18 @@ def is_tflite(head: bytes) -> bool:
     return head[4:8] == b"TFL3"
 
 
+def is_exported(head: bytes, path: Path) -> bool:
+    """True for an archive of torch.export.save: a zip with a description of the archive and a model."""
+    return _zipped("/archive_version")(head, path) and any("/models/" in name for name in _entries(path))
+
+
 ZIP = b"PK\x03\x04"
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
 FROM_TORCH = "load it in Python and export it: torch.onnx.export(model.eval(), inputs, '{stem}.onnx', dynamo=True)"
 FROM_SCRIPT = "load and export it: torch.onnx.export(torch.jit.load('{file}'), inputs, '{stem}.onnx', dynamo=False)"
-FROM_EXPORTED = "load and export it: torch.onnx.export(torch.export.load('{file}'), (), '{stem}.onnx', dynamo=True)"
+FROM_EXPORTED = (
+    "export it again with PyTorch 2.9 or newer: torch.export.save(torch.export.export(model, inputs), '{stem}.pt2')"
+)
 FROM_TRAINING = "export the model as ONNX from where it was trained"
 FROM_KERAS = (
     "export it in Python: keras.saving.load_model('{file}').export('{stem}'), then aot compile '{stem}', its SavedModel"
@@ -166,9 +175,9 @@ BY_CONTENT = (
     Kind("weights in Keras's HDF5 format", FROM_KERAS, _begins(b"\x89HDF\r\n\x1a\n")),
     Kind("an array of NumPy", "it is an input: aot run MODEL '{file}'", _begins(b"\x93NUMPY")),
     Kind(
-        "a program exported by PyTorch (torch.export)",
+        "a program exported by an older PyTorch (torch.export)",
         FROM_EXPORTED,
-        lambda head, path: any(_zipped(n)(head, path) for n in ("exported_program.json", "models/model.json")),
+        _zipped("serialized_exported_program.json"),
     ),
     Kind("a TorchScript model", FROM_SCRIPT, _zipped("data.pkl", "constants.pkl")),
     Kind("a PyTorch checkpoint, which holds weights and no network", FROM_TORCH, _zipped("data.pkl")),

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.inference import MAX_FOLD_ELEMENTS, Named, has_few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op, Operand
 from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, Shape, TensorType
+from aot.ir.values.deferred import Deferred, value_of
 from runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
 
 __all__ = ["MAX_FOLD_ELEMENTS", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]

@@ -12,10 +12,10 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.estimate import is_quick
 from aot.ir.op import Foreign, Op, Operand, RegionOp
-from aot.ir.symbolic import held
 from aot.ir.types import Array, TensorType, dtype_of
+from aot.ir.values.estimate import is_quick
+from aot.ir.values.symbolic import held
 from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError

@@ -18,8 +18,8 @@ from zlib import crc32
 import numpy as np
 
 from aot.ir.scope import current, scope_for
-from aot.ir.symbolic import settled
 from aot.ir.types import Array, Dim, Shape, TensorType
+from aot.ir.values.symbolic import settled
 from codegen.ir.definition import Definition, Group
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Buffer, Expr, Load, Stmt, Var, as_expr, prim

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
+from aot.ir.values.deferred import Deferred
 from runtime.errors import InternalError
 
 

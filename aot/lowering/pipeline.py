@@ -54,7 +54,7 @@ class Lowering:
 
 
 def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
-    """The lowering passes in the order in which they run, for these options and this target."""
+    """Return the lowering passes in run order for these options and this target."""
     small = options.small_weights
     precision = precision_of(options.precision)
     # No form of a product that adds numbers before it multiplies them.
@@ -92,10 +92,10 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
 
 
 def _logical(name: str, run: Run, *, whole: bool = False, enabled: bool = True) -> Lowering:
-    """A pass that works on logical indices, before memory has an order."""
+    """Declare a pass that works on logical indices, before layouts are assigned."""
     return Lowering(name, run, Layouts.LOGICAL, Layouts.LOGICAL, whole, enabled=enabled)
 
 
 def _final(name: str, run: Run, *, whole: bool = False, enabled: bool = True) -> Lowering:
-    """A pass that relies on strides and keeps them."""
+    """Declare a pass that relies on strides and keeps them."""
     return Lowering(name, run, Layouts.FINAL, Layouts.FINAL, whole, enabled=enabled)

@@ -41,9 +41,9 @@ from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
 from runtime.errors import InternalError, UnsupportedError
-from runtime.seal import seal
-from runtime.weights import WeightsInfo, beside, content_hash, padded
-from runtime.weights import write as write_weights
+from runtime.loading.seal import seal
+from runtime.loading.weights import WeightsInfo, beside, content_hash, padded
+from runtime.loading.weights import write as write_weights
 
 Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]

@@ -10,7 +10,7 @@ from codegen.llvm.build import Built
 from codegen.llvm.levels import Levels
 from runtime.abi import ABI_VERSION, CANCEL_WORDS, ERROR_CANCELLED, ERROR_CAPACITY, QUERY_PREFIX, WEIGHTS_PAGE
 from runtime.errors import UsageError
-from runtime.manifest import TensorInfo, from_json
+from runtime.loading.manifest import TensorInfo, from_json
 
 _RESERVED = ("ABI", "CAPACITY", "CANCELLED", "WEIGHTS_OFFSET")  # AOT_... in every header
 

@@ -29,9 +29,9 @@ from codegen.target import Target
 from runtime import abi
 from runtime.atomic import replacing
 from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.loading.seal import seal
+from runtime.loading.weights import WeightsInfo
 from runtime.machine import machine_name, missing_features, refused_tiles
-from runtime.seal import seal
-from runtime.weights import WeightsInfo
 
 _LOWEST = "x86-64-v2"
 # word of CPUID, as (leaf, register) -> the bit of each feature

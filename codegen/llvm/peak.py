@@ -19,8 +19,8 @@ from codegen.llvm.host import parse_target
 from codegen.llvm.object.optimize import compile_module
 from codegen.target import Target
 from runtime.abi import MAX_THREADS
-from runtime.roofline import Roofline
-from runtime.tensors import aligned_empty
+from runtime.arrays.tensors import aligned_empty
+from runtime.measuring.roofline import Roofline
 
 _MULTIPLY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 _STREAM = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)

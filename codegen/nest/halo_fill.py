@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from codegen.ir.access import known
 from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import variables
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Alloc, Const, Expr, For, If, Let, LoopKind, Size, Var, as_expr, prim
 from codegen.ir.traverse import has_parallel
@@ -31,7 +32,10 @@ Build = Callable[[Spans], Stmts]
 
 @dataclass(frozen=True, slots=True)
 class HaloFill:
-    """A definition of a constant, as for a halo; `build` returns the statements that store its part in given spans."""
+    """A definition whose value is the same for all points, as for a halo.
+
+    `build` returns the statements that store its part in given spans.
+    """
 
     definition: Definition
     build: Build
@@ -51,8 +55,13 @@ def can_take(stmts: Stmts) -> bool:
 
 
 def is_halo_fill(work: Definition | Group, schedule: Schedule) -> TypeGuard[Definition]:
-    """True if `work` stores a constant and has no parallel loop of its own."""
-    return isinstance(work, Definition) and isinstance(work.value, Const) and schedule.parallel is None
+    """True if `work` stores one value everywhere and has no parallel loop of its own."""
+    return stores_one_value(work) and schedule.parallel is None
+
+
+def stores_one_value(work: Definition | Group) -> TypeGuard[Definition]:
+    """True if the value of `work` is the same at all its points: a constant, or computed from single elements."""
+    return isinstance(work, Definition) and work.reduction is None and not variables(work.value)
 
 
 def with_halo_fills(stmts: Stmts, fills: tuple[HaloFill, ...]) -> Stmts:

@@ -125,6 +125,9 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     for n in s.skip_padding:
         if n not in sums or s.size(n).size != 1:
             raise ScheduleError(f"{name}: skip_padding names reduction axes without a tile, got {n!r}")
+    if s.apart is not None and not _apart(reduction, s):
+        rule = "apart names an axis of a sum of floats, without tile and blocks"
+        raise ScheduleError(f"{name}: {rule}, got {s.apart!r}")
     if s.dots is not None and not _dots(definition, s):
         rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16"
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
@@ -158,6 +161,15 @@ def _dots(d: Definition, s: Schedule) -> bool:
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
     whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0 and panels
     return whole and Tail.BALANCE not in (terms.tail, columns.tail) and packs_lanes(d, plan, s.lanes[0])
+
+
+def _apart(r: Reduce | None, s: Schedule) -> bool:
+    if r is None or r.fn != "add" or not r.dtype.is_float or s.matrix is not None or s.dots is not None:
+        return False
+    sums = {a.name for a in r.axes}
+    along = s.lanes is not None and s.lanes[0] in sums
+    free = s.apart in sums and s.size(s.apart).size == 1 and s.apart not in s.unroll
+    return free and not along and sums.isdisjoint(dict(s.blocks))
 
 
 def _chains(name: str, r: Reduce, s: Schedule) -> None:

@@ -36,6 +36,7 @@ from codegen.ir.loops import (
     select,
 )
 from codegen.ir.schedule import Schedule, ScheduleError
+from codegen.nest.apart import Apart
 from codegen.nest.chains import chained
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
@@ -67,16 +68,19 @@ def in_tiles(
     acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
     start = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
     sums = _in_order(reduction.axes, schedule)
+    steps = next((a for a in sums if a.name == schedule.apart), None)
+    apart = None if steps is None else Apart(reduction, steps, schedule, points, fresh("", definition))
+    total, own = (acc, reduction.body) if apart is None else (apart.total, apart.body)
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
-    inside = asking_no_longer(reduction, outside, points)
+    inside = asking_no_longer(replace(reduction, body=own), outside, points)
 
     def update(inner: Spans) -> Stmts:
         if is_chains(reduction):
-            return chained(definition, inside, points, acc, cell, inner)
+            return chained(definition, inside, points, total, cell, inner)
         stmts: Stmts = ()
         for body, some in _by_words(inside, schedule, inner):
-            stmts += _unrolled(points.each((Store(acc, cell, body, reduction.fn),), some), reduction, some)
+            stmts += _unrolled(points.each((Store(total, cell, body, reduction.fn),), some), reduction, some)
         fetches = _ahead(reduction, schedule, points, part, whole, inner)
         if schedule.prefetch_epilogue:
             fetches += _early(definition, reduction, schedule, points, whole, inner)
@@ -93,7 +97,7 @@ def in_tiles(
             stmts = terms(tuple(rest), inner | span)
             for border in (b for b in outside if b.axis == axis):
                 stmts = passed_over(border, points, inner | span, stmts)
-            return stmts
+            return stmts if apart is None or axis != apart.axis else apart.around(stmts, inner | span, acc, cell)
 
         return tiles((axis,), schedule, mine, step)
 

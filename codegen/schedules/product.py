@@ -38,6 +38,7 @@ from codegen.schedules.product_form import (
     width_of,
 )
 from codegen.schedules.reasons import is_recording, note
+from codegen.schedules.scaled import column_bytes, kept_vectors, panel_bytes, step_axis, takes_pairs
 from codegen.target import Target
 
 # Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
@@ -80,9 +81,11 @@ def _matrix(
     sums = _fused_sums(d, form, fuse)
     skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
     rows, row_loops = _rows(d, form, width, target, fuse, skipped)
-    depth = 0 if row_loops else prod(map(extent, form.sums)) * _panel_bytes(d, form)
+    apart = step_axis(d, form)
+    depth = 0 if row_loops else column_bytes(d, form, apart)
     cores = 1 if shared or form.outer else target.cores
-    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target, depth, cores)
+    kept = kept_vectors(d, form, apart)
+    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target, depth, cores, kept)
     loops = loops_of(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
@@ -111,6 +114,8 @@ def _matrix(
     epilogue = _prefetches_epilogue(form, target)
     if dots:
         tiles.append(Tile(sums[-1], UNROLLED_DOT_TERMS[terms], Tail.CUT))
+    elif takes_pairs(d, form):
+        tiles.append(Tile(sums[-1], 2, Tail.CUT))
     elif epilogue:
         tiles.append(Tile(sums[-1], COSTS.fetch_steps, Tail.CUT))
     blocked = outside and not loops and not shared
@@ -131,6 +136,7 @@ def _matrix(
         pack=plans,
         prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not dots) else None,
         prefetch_within=within,
+        apart=None if dots or blocks or apart is None else apart.name,
         dots=sums[-1] if dots else None,
         prefetch_epilogue=epilogue,
         prefetch_level=_prefetch_level(form, target),
@@ -153,7 +159,7 @@ def _prefetch_within(d: Definition, form: MatmulShape, width: int, target: Targe
         return None
     if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > COSTS.stream_rows:
         return None
-    panel = prod(map(extent, form.sums)) * width * _panel_bytes(d, form)
+    panel = prod(map(extent, form.sums)) * width * panel_bytes(d, form)
     total, kept = panel * _tiles(extent(form.lane), width), target.l2 * 7 // 8
     if not max(kept, panel) < total <= target.l3:
         return None
@@ -232,10 +238,13 @@ def _count(form: MatmulShape, rows: str, fuse: list[tuple[str, tuple[str, ...]]]
     return prod(extent(a) for a in form.rows if a.name in together)
 
 
-def tile_of(rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1) -> tuple[int, int]:
+def tile_of(
+    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1, kept: int = 0
+) -> tuple[int, int]:
     """Rows and vectors of the register tile that cost least for these extents.
 
-    `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels.
+    `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
+    that a step of the sum keeps for each vector of columns.
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
@@ -246,7 +255,7 @@ def tile_of(rows: int, columns: int, width: int, target: Target, depth: int = 0,
     free = target.registers - 1
     for vectors in range(1, 9):
         for height in range(1, COSTS.max_tile_rows + 1):
-            if height * vectors + vectors + 1 > free or (vectors > 4 and height > 1):
+            if (height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
                 continue
             again = vectors > 2 and height < rows and not target.near_l3
             if again and 2 * depth * vectors * width > target.l2 * 3 // 4:
@@ -295,6 +304,8 @@ def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[st
     shared = [x for x in reads(d, body=True) if not x.moves(form.lane)]
     if not isinstance(inner.extent, int) or any(x.steps[outer] != inner.extent * (x.steps[inner] or 0) for x in shared):
         return names
+    if takes_pairs(d, form):
+        return names
     name = fresh("kc", d)
     fuse.append((name, (outer.name, inner.name)))
     return [*names[:-2], name]
@@ -305,7 +316,7 @@ def _weights_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
 
     That is so if the panels are the larger operand, or would leave L2 while the rows are read.
     """
-    panels = prod(map(extent, form.sums)) * extent(form.lane) * _panel_bytes(d, form)
+    panels = extent(form.lane) * column_bytes(d, form, step_axis(d, form))
     most = min(_passing(d, form), target.l2 // 2)
     order = "panels outside" if panels > most else "rows outside"
     room = target.l2 // 2
@@ -327,7 +338,7 @@ def _blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> tup
     (k,), size = form.sums, d.out.dtype.compute.bytes
     together = next((n for n in parts(panels) if n <= COSTS.max_block_panels and panels // n >= 2 * target.cores), 1)
     room = target.l2 * 3 // 4 - prod(map(extent, form.rows)) * together * width * size
-    each = _passing(d, form) // extent(k) + 2 * width * _panel_bytes(d, form)
+    each = _passing(d, form) // extent(k) + 2 * width * panel_bytes(d, form)
     steps = next((n for n in parts(extent(k)) if n * each <= room), 0)
     if not COSTS.min_block_steps <= steps < extent(k) or together == 1:
         return ()
@@ -350,7 +361,7 @@ def _slices(
     window = [a for a in form.sums if a.name in taps]
     if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _waits(d):
         return ()
-    size, terms = _panel_bytes(d, form), prod(map(extent, form.sums))
+    size, terms = panel_bytes(d, form), prod(map(extent, form.sums))
     steps = terms // prod(map(extent, window))
     if terms * width * size <= target.l2 // 2 or steps < COSTS.min_block_steps:
         return ()
@@ -365,11 +376,6 @@ def _slices(
 def _waits(d: Definition) -> bool:
     """True if partial sums can wait in the output."""
     return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
-
-
-def _panel_bytes(d: Definition, form: MatmulShape) -> int:
-    """Return the bytes of an element of the lanes' operand."""
-    return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
 
 
 def _passing(d: Definition, form: MatmulShape) -> int:

@@ -14,9 +14,9 @@ import cli
 import runtime
 from codegen.llvm.host import parse_target
 from codegen.llvm.peak import PeakLoops
-from runtime import profile
-from runtime.examples import example_inputs
-from runtime.roofline import Roofline
+from runtime.measuring import profile
+from runtime.measuring.examples import example_inputs
+from runtime.measuring.roofline import Roofline
 from tests.programs import built, chain
 
 
@@ -44,6 +44,7 @@ def test_bench_takes_inputs(library: Path, tmp_path: Path) -> None:
     assert "5 calls" in bench(library, tmp_path / "x.npy")
 
 
+@pytest.mark.slow
 def test_bench_per_kernel_prints_a_row_for_each_call(library: Path) -> None:
     lines = bench(library, "--per-kernel").splitlines()
     assert lines[1].startswith("limits: ") and lines[2].split()[-1] == "layers"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import aot
-from benchmarks.folder import Folder, largest_error, placed
-from benchmarks.op_models import Case, Given
-from benchmarks.report import geometric_mean, markdown, spread
-from benchmarks.rounds import ratios
+from benchmarks.networks.folder import Folder, largest_error, placed
+from benchmarks.networks.op_models import Case, Given
+from benchmarks.timing.report import geometric_mean, markdown, spread
+from benchmarks.timing.rounds import ratios
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -72,11 +72,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_flops_are_the_textbooks(model: Path) -> None:
-    from benchmarks.flops import gflop  # noqa: PLC0415
+    from benchmarks.networks.flops import gflop  # noqa: PLC0415
 
     assert gflop(model / "model.xml", {"x": (1, 784)}) * 1e9 == 2 * (784 * 512 + 512 * 512 + 512 * 10)
 
 
+@pytest.mark.slow
 def test_two_rounds_of_a_small_model(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     command = [sys.executable, "-m", "benchmarks", str(model), "--threads", "1", "--rounds", "2", "--json", str(out)]
@@ -100,7 +101,7 @@ def test_a_model_that_does_not_compile_is_told(tmp_path: Path) -> None:
 
 def test_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `bench` is not installed")
-    from benchmarks.plot import draw  # noqa: PLC0415
+    from benchmarks.timing.plot import draw  # noqa: PLC0415
 
     row: dict[str, object] = {"model": "m", "threads": 1, "ratio": 1.5, "ratio_p10": 1.4, "ratio_p90": 1.6}
     draw([row], tmp_path / "ratios.svg")

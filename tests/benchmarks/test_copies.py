@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import aot
-from benchmarks.folder import Folder, largest_error
+from benchmarks.networks.folder import Folder, largest_error
 from tests.benchmarks.test_benchmarks import ROOT
 
 WITHOUT = "the extra `bench` is not installed"

@@ -196,6 +196,7 @@ def test_reductions_along_axes_of_run_time(name: str, kept: bool) -> None:
     check([(F32, (2, 3, 4)), (I64, (2,))], lambda b, x, a: getattr(b, name)(x, a, keep_dims=kept), *runs)
 
 
+@pytest.mark.slow
 def test_reductions_of_many_axes_that_are_all_open() -> None:
     x = np.arange(720, dtype=np.float32).reshape(2, 3, 4, 5, 6) - 70
     shape = tuple(Var(f"n{k}", None) for k in range(5))

@@ -20,7 +20,7 @@ from codegen.llvm.build import Built
 from runtime.abi import DType
 from runtime.describe import manifest_text
 from runtime.errors import UsageError
-from runtime.library import read_manifest
+from runtime.loading.library import read_manifest
 from runtime.model import CompiledModel
 from tests.dynamic.networks import N, check, compiled, conv_net, mlp, parameter, result
 

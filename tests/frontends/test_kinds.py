@@ -20,7 +20,7 @@ from aot.check import check
 from aot.frontends import read_model
 from runtime.describe import error_text, hint
 from runtime.errors import AotError, CorruptError
-from runtime.library import open_library
+from runtime.loading.library import open_library
 from tests.frontends.openvino.irfile import layer, network, parameter, result, write
 
 Write = Callable[[Path], object]
@@ -56,7 +56,7 @@ FILES: list[tuple[str, Write, str, str, int]] = [
     ("m.pt", zipped("m/data.pkl", "m/constants.pkl", "m/code/x.py"), "a TorchScript model", "torch.jit.load", 3),
     ("m.pth", zipped("archive/data.pkl", "archive/data/0"), "a PyTorch checkpoint", "torch.onnx.export", 3),
     ("m.pth", raw(LEGACY_TORCH), "a PyTorch checkpoint", "torch.onnx.export", 3),
-    ("m.pt2", zipped("m/models/model.json", "m/data/weights"), "exported by PyTorch", "torch.export.load", 3),
+    ("m.pt2", zipped("serialized_exported_program.json"), "exported by an older PyTorch", "torch.export.save", 3),
     ("m.pt", raw(b"\xfe\xfd\xfc" * 9), "damaged or encrypted", "torch.onnx.export", 4),
     ("m.h5", raw(HDF), "Keras's HDF5", "keras.saving.load_model", 3),
     ("m.keras", zipped("metadata.json", "config.json", "model.weights.h5"), "a Keras model", "aot compile 'm'", 3),

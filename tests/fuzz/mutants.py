@@ -11,16 +11,42 @@ import numpy as np
 
 from aot.compilation.driver import in_memory, stages
 from runtime.errors import AotError, InternalError
-from runtime.examples import example_inputs
-from runtime.manifest import Dim
+from runtime.loading.manifest import Dim
+from runtime.measuring.examples import example_inputs
 from tests.fuzz.case import Case
 from tests.fuzz.server import STAGE, Outcome, refusal
 from tests.properties.drawing import Draw, random_draw
 
 EXTREME = (
-    0, 1, -1, 2, 3, 5, 7, 8, 16, 63, 64, 127, 128, 255, 256, 1000, 65535, 65536, 10**6, 2**31 - 1, -(2**31), 2**31,
-    2**32, 2**32 + 1, 2**40, 2**62, 2**63 - 1, -(2**63),
-)  # fmt: skip
+    0,
+    1,
+    -1,
+    2,
+    3,
+    5,
+    7,
+    8,
+    16,
+    63,
+    64,
+    127,
+    128,
+    255,
+    256,
+    1000,
+    65535,
+    65536,
+    10**6,
+    2**31 - 1,
+    -(2**31),
+    2**31,
+    2**32,
+    2**32 + 1,
+    2**40,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+)
 WORDS = ("", "x", "true", "none", "f32", "i64", "u4", "boolean", "string", "same_upper", "numpy", "é\u202e", "a" * 5000)
 REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e38, -1e38, float("inf"), float("-inf"), float("nan"))
 MODELS = ("model.xml", "model.onnx", "model.pb", "model.meta", "saved_model.pb", "model.tflite")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, number
+from tests.fuzz.mutants import changed_bytes, compile_and_run, number
+from tests.fuzz.protobuf_mutants import Path, change_field, copy, messages, messages_of
 from tests.fuzz.reduce import fewest
 from tests.fuzz.seeds import onnx_paths, onnx_seed
 from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw
 
-RANGES = {
-    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1), FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
-    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1), FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
-}  # fmt: skip
 KINDS = (
     "If",
     "Loop",
@@ -40,92 +36,16 @@ KINDS = (
     "Expand",
     "Resize",
 )
-Path = tuple[tuple[str, int], ...]  # field and position, -1 where it is not repeated
-
-
-def messages(root: Message, path: Path = ()) -> Iterator[tuple[Path, Message]]:
-    """A message and all inside."""
-    yield path, root
-    for field, value in root.ListFields():
-        if field.message_type is None:
-            continue
-        if field.is_repeated:
-            for k, inner in enumerate(value):
-                yield from messages(inner, (*path, (field.name, k)))
-        else:
-            yield from messages(value, (*path, (field.name, -1)))
-
-
-def _copy(message: Any) -> Any:
-    """A copy that shares nothing: to copy a message into a part of itself ends the process."""
-    return type(message).FromString(message.SerializeToString())
-
-
-def _of(root: Message, name: str) -> list[Any]:
-    return [m for _, m in messages(root) if m.DESCRIPTOR.name == name]
-
-
-def _value(d: Draw, field: FieldDescriptor, old: object) -> object:
-    """Another value of a field that holds no message."""
-    match old:
-        case bool():
-            return not old
-        case int() if field.enum_type is not None:
-            return d.pick(field.enum_type.values).number
-        case int():
-            low, high = RANGES[field.cpp_type]
-            return min(max(number(d, old), low), high)
-        case float():
-            return d.pick([*REALS, old + 1, -old])
-        case bytes():
-            return changed_bytes(d, old)
-        case _:
-            return d.pick([*WORDS, f"{old}_"])
-
-
-def _field(d: Draw, root: Message) -> None:
-    """One field of one message is changed, cleared, doubled or loses an element."""
-    inner = d.pick([m for _, m in messages(root) if m.ListFields()])
-    field, value = d.pick(inner.ListFields())
-    if field.is_repeated:
-        at = d.integer(0, len(value) - 1)
-        match d.integer(0, 3):
-            case 0:
-                del value[at]
-            case 1 if field.message_type is None:
-                value.append(value[at])
-            case 1:
-                value.add().CopyFrom(_copy(value[at]))
-            case 2 if len(value) > 1:
-                other = d.integer(0, len(value) - 1)
-                _exchange(value, at, other, field.message_type is not None)
-            case _ if field.message_type is None:
-                value[at] = _value(d, field, value[at])
-            case _:
-                del value[at]
-    elif field.message_type is None and d.integer(0, 3):
-        setattr(inner, field.name, _value(d, field, value))
-    else:
-        inner.ClearField(field.name)
-
-
-def _exchange(values: Any, a: int, b: int, message: bool) -> None:
-    if not message:
-        values[a], values[b] = values[b], values[a]
-        return
-    x, y = _copy(values[a]), _copy(values[b])
-    values[a].CopyFrom(y)
-    values[b].CopyFrom(x)
 
 
 def _names(root: Message) -> list[str]:
-    found = [n for node in _of(root, "NodeProto") for n in (*node.input, *node.output)]
+    found = [n for node in messages_of(root, "NodeProto") for n in (*node.input, *node.output)]
     return sorted({*found, ""})
 
 
 def _edge(d: Draw, root: Message) -> None:
     """An input or output of a node gets another name."""
-    nodes = [n for n in _of(root, "NodeProto") if n.input or n.output]
+    nodes = [n for n in messages_of(root, "NodeProto") if n.input or n.output]
     if nodes:
         node = d.pick(nodes)
         held = node.input if node.input and (not node.output or d.integer(0, 3)) else node.output
@@ -134,7 +54,7 @@ def _edge(d: Draw, root: Message) -> None:
 
 def _node(d: Draw, root: Message) -> None:
     """A node of another type, with more or fewer inputs or outputs, or in another domain."""
-    nodes = _of(root, "NodeProto")
+    nodes = messages_of(root, "NodeProto")
     if not nodes:
         return
     node = d.pick(nodes)
@@ -148,12 +68,12 @@ def _node(d: Draw, root: Message) -> None:
         case 3:
             node.domain = d.pick(["", "ai.onnx.ml", "com.microsoft", "mine"])
         case _:
-            d.pick(_of(root, "GraphProto")).node.add().CopyFrom(_copy(node))
+            d.pick(messages_of(root, "GraphProto")).node.add().CopyFrom(copy(node))
 
 
 def _tensor(d: Draw, root: Message) -> None:
     """A type, a dimension or the data of a tensor."""
-    tensors = _of(root, "TensorProto")
+    tensors = messages_of(root, "TensorProto")
     if not tensors:
         _shape(d, root)
         return
@@ -172,7 +92,7 @@ def _tensor(d: Draw, root: Message) -> None:
 
 def _shape(d: Draw, root: Message) -> None:
     """The declared type of an input, output or value."""
-    types = [t.tensor_type for t in _of(root, "TypeProto") if t.HasField("tensor_type")]
+    types = [t.tensor_type for t in messages_of(root, "TypeProto") if t.HasField("tensor_type")]
     if not types:
         return
     chosen = d.pick(types)
@@ -196,7 +116,7 @@ def _shape(d: Draw, root: Message) -> None:
 
 def _attribute(d: Draw, root: Message) -> None:
     """An attribute of another node, type or value."""
-    held = _of(root, "AttributeProto")
+    held = messages_of(root, "AttributeProto")
     if not held:
         _edge(d, root)
         return
@@ -205,9 +125,9 @@ def _attribute(d: Draw, root: Message) -> None:
         case 0:
             attribute.type = d.integer(0, 14)
         case 1:
-            attribute.CopyFrom(_copy(d.pick(held)))
+            attribute.CopyFrom(copy(d.pick(held)))
         case 2:
-            d.pick(_of(root, "NodeProto")).attribute.add().CopyFrom(_copy(attribute))
+            d.pick(messages_of(root, "NodeProto")).attribute.add().CopyFrom(copy(attribute))
         case 3 if attribute.ints:
             k = d.integer(0, len(attribute.ints) - 1)
             attribute.ints[k] = min(max(number(d, attribute.ints[k]), -(2**63)), 2**63 - 1)
@@ -224,7 +144,7 @@ def _function(d: Draw, root: Any) -> None:
     made = root.functions.add(name=f"F{d.integer(0, 2)}", domain="mine")
     made.input.extend(node.input)
     made.output.extend(node.output)
-    made.node.add().CopyFrom(_copy(node))
+    made.node.add().CopyFrom(copy(node))
     made.opset_import.extend(root.opset_import)
     if not d.integer(0, 2):
         made.node[0].op_type, made.node[0].domain = made.name, "mine"  # calls itself
@@ -247,9 +167,9 @@ def _branch(d: Draw, root: Any) -> None:
 
 
 MUTATIONS: tuple[Callable[[Draw, Any], None], ...] = (
-    _field,
-    _field,
-    _field,
+    change_field,
+    change_field,
+    change_field,
     _edge,
     _edge,
     _node,

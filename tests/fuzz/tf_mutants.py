@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 from zipfile import ZipFile
 
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from tests.frontends.tf import bundles
 from tests.frontends.tf.tf_models import MODELS, NAMES
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, number
+from tests.fuzz.mutants import changed_bytes, compile_and_run, number
+from tests.fuzz.protobuf_mutants import change_field, copy, messages_of
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw
 
-RANGES = {
-    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1), FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
-    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1), FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
-}  # fmt: skip
 KINDS = (
     "If While Case PartitionedCall Switch Merge Enter Exit NextIteration LoopCond Identity Add ReadVariableOp "
     "VarHandleOp AssignVariableOp TensorListReserve TensorListSetItem TensorListStack TensorArrayV3 Reshape ConcatV2 "
     "StridedSlice"
 ).split()
-Values = list[Any]
 
 
 @cache
@@ -56,83 +51,19 @@ def parse(case: Case) -> Any:
     return kinds[main_file(case)].FromString(case.files[main_file(case)])
 
 
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
-
-
-def messages(root: Any) -> Iterator[Any]:
-    """A message and all inside, values of maps included."""
-    yield root
-    for field, value in root.ListFields():
-        if _is_map(field):
-            inner = [v for v in value.values() if hasattr(v, "ListFields")]
-        elif field.message_type is None:
-            continue
-        else:
-            inner = list(value) if field.is_repeated else [value]
-        for one in inner:
-            yield from messages(one)
-
-
-def _of(root: Any, name: str) -> Values:
-    return [m for m in messages(root) if m.DESCRIPTOR.name == name]
-
-
-def _value(d: Draw, field: FieldDescriptor, old: Any) -> Any:
-    match old:
-        case bool():
-            return not old
-        case int() if field.enum_type is not None:
-            return d.pick(field.enum_type.values).number
-        case int():
-            low, high = RANGES[field.cpp_type]
-            return min(max(number(d, old), low), high)
-        case float():
-            return d.pick([*REALS, old + 1, -old])
-        case bytes():
-            return changed_bytes(d, old)
-        case _:
-            return d.pick([*WORDS, f"{old}_"])
-
-
-def _field(d: Draw, root: Any) -> None:
-    """One field of one message is changed, cleared, doubled or loses an element."""
-    inner = d.pick([m for m in messages(root) if m.ListFields()])
-    field, value = d.pick(inner.ListFields())
-    if _is_map(field):
-        key = d.pick(sorted(value))
-        del value[key]
-    elif field.is_repeated:
-        at = d.integer(0, len(value) - 1)
-        if not d.integer(0, 2):
-            del value[at]
-        elif field.message_type is not None:
-            value.add().CopyFrom(_copy(value[at]))
-        else:
-            value[at] = _value(d, field, value[at])
-    elif field.message_type is None and d.integer(0, 3):
-        setattr(inner, field.name, _value(d, field, value))
-    else:
-        inner.ClearField(field.name)
-
-
-def _copy(message: Any) -> Any:
-    return type(message).FromString(message.SerializeToString())
-
-
 def _edge(d: Draw, root: Any) -> None:
     """A node reads another node, or another output, or waits for one."""
-    nodes = [n for n in _of(root, "NodeDef") if n.input]
+    nodes = [n for n in messages_of(root, "NodeDef") if n.input]
     if nodes:
         node = d.pick(nodes)
         at = d.integer(0, len(node.input) - 1)
-        other = d.pick([n.name for n in _of(root, "NodeDef")])
+        other = d.pick([n.name for n in messages_of(root, "NodeDef")])
         node.input[at] = d.pick([other, f"^{other}", f"{other}:1", f"{other}:output:0", f"{node.input[at]}:7", "", "^"])
 
 
 def _node(d: Draw, root: Any) -> None:
     """A node of another operation, with more or fewer inputs, or twice."""
-    nodes = _of(root, "NodeDef")
+    nodes = messages_of(root, "NodeDef")
     if not nodes:
         return
     node, other = d.pick(nodes), d.pick(nodes)
@@ -145,12 +76,12 @@ def _node(d: Draw, root: Any) -> None:
             del node.input[d.integer(0, max(len(node.input) - 1, 0)) :]
         case _:
             for key in other.attr:
-                node.attr[key].CopyFrom(_copy(other.attr[key]))
+                node.attr[key].CopyFrom(copy(other.attr[key]))
 
 
 def _tensor(d: Draw, root: Any) -> None:
     """The type, a dimension or the data of a tensor."""
-    tensors = _of(root, "TensorProto")
+    tensors = messages_of(root, "TensorProto")
     if not tensors:
         return
     tensor = d.pick(tensors)
@@ -168,8 +99,8 @@ def _tensor(d: Draw, root: Any) -> None:
 
 def _function(d: Draw, root: Any) -> None:
     """An attribute names another function: a branch, a body or a call, which may be of the function that has it."""
-    named = [a for a in _of(root, "AttrValue") if a.HasField("func")]
-    functions = [f.signature.name for f in _of(root, "FunctionDef")]
+    named = [a for a in messages_of(root, "AttrValue") if a.HasField("func")]
+    functions = [f.signature.name for f in messages_of(root, "FunctionDef")]
     if named and functions:
         d.pick(named).func.name = d.pick([*functions, "none"])
 
@@ -185,14 +116,23 @@ def _entry(d: Draw, files: dict[str, bytes]) -> None:
     at = d.integer(0, len(pairs) - 1)
     key, value = pairs[at]
     entry = (ours.BundleEntry if key else ours.BundleHeader).FromString(value)
-    _field(d, entry)
+    change_field(d, entry)
     pairs[at] = (key, entry.SerializeToString())
     files[names[0]] = bundles.index(pairs)
 
 
 MUTATIONS: tuple[Callable[[Draw, Any], None], ...] = (
-    _field, _field, _field, _edge, _edge, _node, _node, _tensor, _tensor, _function,
-)  # fmt: skip
+    change_field,
+    change_field,
+    change_field,
+    _edge,
+    _edge,
+    _node,
+    _node,
+    _tensor,
+    _tensor,
+    _function,
+)
 BYTES = 8  # of a mutant's seeds, one in so many changes bytes of a file, and one the checkpoint
 
 
@@ -236,7 +176,7 @@ class TfMutants:
             root = parse(case)
         except (DecodeError, StopIteration):
             return case
-        graphs = _of(root, "GraphDef")
+        graphs = messages_of(root, "GraphDef")
         atoms = [(g, node.SerializeToString()) for g, graph in enumerate(graphs) for node in graph.node]
 
         def without(left: Sequence[tuple[int, bytes]]) -> Case:

@@ -11,7 +11,7 @@ import aot.opset  # noqa: F401
 from aot.ir.graph import Graph, InPort, Node
 from aot.ir.interpret import interpret
 from aot.ir.op import REGISTRY, Foreign
-from aot.ir.parser import parse_graph
+from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
 from runtime.errors import InternalError, ModelError, UnsupportedError, UsageError
 

@@ -7,7 +7,7 @@ import pytest
 
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
-from aot.ir.parser import parse_graph
+from aot.ir.text.parser import parse_graph
 from aot.ir.types import dim_text
 from aot.ir.verify import verify
 from codegen.ir.index import bounds, normal

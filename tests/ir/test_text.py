@@ -14,9 +14,9 @@ import aot.opset  # noqa: F401
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.op import REGISTRY, Foreign
-from aot.ir.parser import parse_graph
-from aot.ir.printer import constants_by_sha, name_text, print_graph
-from aot.ir.scanner import Scanner
+from aot.ir.text.parser import parse_graph
+from aot.ir.text.printer import constants_by_sha, name_text, print_graph
+from aot.ir.text.scanner import Scanner
 from aot.ir.types import TensorType, dim_text, simplify
 from codegen.ir.loops import Var, prim, select
 from runtime.abi import DType

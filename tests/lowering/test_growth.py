@@ -23,7 +23,8 @@ from aot.opset.products.matmul import MatMul
 from aot.opset.reduction.softmax import Softmax
 from aot.options import CompileOptions
 from codegen.ir.definition import Definition
-from codegen.ir.loops import Var
+from codegen.ir.expressions import measure
+from codegen.ir.loops import Var, as_expr
 from runtime.abi import DType
 
 
@@ -136,3 +137,9 @@ def test_a_large_expression_over_dynamic_sizes_is_not_repeated_for_each_rest_of_
     graph.add(Result(), graph.add(sample, x, places).out_port(0))
     loops = stages(graph, CompileOptions(target="x86-64-v4")).text("loops")
     assert 0 < loops.count("vector ") < 20
+
+
+def test_room_for_many_values_is_no_deep_expression() -> None:
+    """Expressions are walked by recursion: as deep as the network, they would end compilation at 1 000 layers."""
+    shallow, deep = (measure(as_expr(stages(kept(n)).program.arena_bytes, DType.I64))[0] for n in (20, 80))
+    assert deep <= shallow + 2

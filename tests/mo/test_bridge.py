@@ -16,7 +16,7 @@ from aot.frontends import read_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.op import RegionOp
-from aot.ir.printer import print_graph
+from aot.ir.text.printer import print_graph
 from aot.mo.bridge.from_mo import imported
 from aot.mo.bridge.kept import KEPT
 from aot.mo.bridge.to_mo import exported

@@ -12,8 +12,8 @@ import aot.opset  # noqa: F401
 from aot.frontends.openvino.attributes import Symbols, build, partial_shape
 from aot.ir.graph import Graph
 from aot.ir.op import REGISTRY, Op, RegionOp, attributes
-from aot.ir.parser import parse_graph
-from aot.ir.printer import print_graph
+from aot.ir.text.parser import parse_graph
+from aot.ir.text.printer import print_graph
 from aot.ir.types import Dim, Shape
 from runtime.abi import DType
 from runtime.errors import ModelError

@@ -49,6 +49,7 @@ def one_of_each() -> list[Case]:
     return list(found.values())
 
 
+@pytest.mark.slow
 def test_doubles_give_what_the_reference_gives() -> None:
     graph, fed, cases = Graph("doubles"), [], one_of_each()
     for at, case in enumerate(cases):

@@ -92,6 +92,7 @@ SIZES: list[tuple[Trial, Shapes]] = [
 ]
 
 
+@pytest.mark.slow
 def test_sizes_of_run_time_that_do_not_fit() -> None:
     """All in one network; each is refused by itself."""
     fitting = [given for given, _ in SIZES]

@@ -10,8 +10,8 @@ import pytest
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
-from aot.ir.parser import parse_graph
-from aot.ir.printer import print_graph
+from aot.ir.text.parser import parse_graph
+from aot.ir.text.printer import print_graph
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.detection.region import RegionYolo

@@ -15,8 +15,8 @@ from aot.frontends.openvino.reader import read
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import Op
-from aot.ir.parser import parse_graph
-from aot.ir.printer import constants_by_sha, print_graph
+from aot.ir.text.parser import parse_graph
+from aot.ir.text.printer import constants_by_sha, print_graph
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.control.strings import StringPlaces, StringSymbols, StringTensorPack, StringTensorUnpack
@@ -29,9 +29,9 @@ from aot.opset.movement.slicing import Slice
 from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from runtime.abi import DType
+from runtime.arrays.files import read_arrays, write_outputs
 from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
-from runtime.files import read_arrays, write_outputs
-from runtime.manifest import from_json
+from runtime.loading.manifest import from_json
 from runtime.model import CompiledModel
 from tests.frontends.openvino.irfile import network
 from tests.properties.oracle import layer, port

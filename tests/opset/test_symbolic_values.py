@@ -10,8 +10,8 @@ import pytest
 
 from aot.ir.inference import infer_outputs
 from aot.ir.op import Op, Operand, Stateful
-from aot.ir.symbolic import MAX_PARTS, held, settled, symbols_in
 from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.ir.values.symbolic import MAX_PARTS, held, settled, symbols_in
 from aot.opset.control.generators import Range
 from aot.opset.elementwise.binary import Add, Divide, FloorMod, Mod, Multiply, Power, Subtract
 from aot.opset.elementwise.comparison import BitwiseAnd, BitwiseRightShift, Equal, Less

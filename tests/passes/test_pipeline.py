@@ -9,7 +9,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import DecomposedOp
-from aot.ir.printer import print_graph
+from aot.ir.text.printer import print_graph
 from aot.passes.pipeline import pipeline
 from aot.passes.run import run_passes
 from runtime.abi import DType

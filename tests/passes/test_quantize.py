@@ -10,7 +10,7 @@ import pytest
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
-from aot.ir.printer import print_graph
+from aot.ir.text.printer import print_graph
 from aot.ir.types import Array
 from aot.opset.elementwise.binary import AutoBroadcast
 from aot.passes.middle.decompose import decompose

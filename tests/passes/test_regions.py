@@ -7,7 +7,7 @@ import pytest
 
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
-from aot.ir.parser import parse_graph
+from aot.ir.text.parser import parse_graph
 from aot.ir.types import Array
 from aot.ir.verify import verify
 from aot.passes.front.scope_region_symbols import scope_region_symbols

@@ -12,7 +12,7 @@ import pytest
 
 import runtime
 from runtime.errors import BusyError, CancelledError, UsageError
-from runtime.executor import Executor
+from runtime.inference.executor import Executor
 from runtime.pipeline import Pipeline
 
 X = np.arange(1000, dtype=np.float32)

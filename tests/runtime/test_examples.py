@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import cli
 from runtime.abi import DType
 from runtime.errors import UsageError
-from runtime.examples import example_inputs
-from runtime.manifest import Dim, RuleInfo, TensorInfo
+from runtime.loading.manifest import Dim, RuleInfo, TensorInfo
+from runtime.measuring.examples import example_inputs
 
 
 def info(name: str, *shape: int | str | Dim, dtype: DType = DType.F32) -> TensorInfo:

@@ -24,14 +24,14 @@ from aot.compilation.driver import compile_model, stages
 from aot.frontends import read_model
 from aot.options import CompileOptions, values_of
 from codegen.llvm.host import host
+from runtime.arrays.files import read_arrays
 from runtime.describe import manifest_text
-from runtime.elf import ElfFile
 from runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
-from runtime.files import read_arrays
-from runtime.library import read_manifest, verify
+from runtime.loading.elf import ElfFile
+from runtime.loading.library import read_manifest, verify
+from runtime.loading.manifest import parse
+from runtime.loading.weights import update_weights
 from runtime.machine import missing_features, unreported
-from runtime.manifest import parse
-from runtime.weights import update_weights
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"

@@ -16,9 +16,9 @@ import pytest
 
 import runtime
 from runtime import abi
-from runtime.elf import ElfFile
 from runtime.errors import AotError, CorruptError, PlatformError
-from runtime.library import read_manifest
+from runtime.loading.elf import ElfFile
+from runtime.loading.library import read_manifest
 from runtime.machine import cgroup_quota, default_threads, missing_features
 from tests.programs import built, chain
 

@@ -9,7 +9,7 @@ import pytest
 
 import runtime
 from runtime.errors import UsageError
-from runtime.manifest import Dim
+from runtime.loading.manifest import Dim
 
 X = np.arange(1000, dtype=np.float32)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from runtime.pages import populate
+from runtime.loading.pages import populate
 
 SIZE = 16 << 20
 

@@ -15,7 +15,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
 from runtime import CompiledModel
-from runtime.outputs import Outputs
+from runtime.inference.outputs import Outputs
 from tests.passes.check import graph_of
 
 LARGE, SMALL = 1 << 15, 1 << 8  # elements
@@ -62,6 +62,7 @@ KEPT: dict[str, Callable[[Outputs], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KEPT)
 def test_what_somebody_has_stays_as_it_is(kind: str) -> None:
     request = model(LARGE).create_infer_request()

@@ -23,7 +23,7 @@ import cli
 import runtime
 from aot.compilation.driver import compile_model
 from runtime.errors import CancelledError, UsageError
-from runtime.executor import Executor
+from runtime.inference.executor import Executor
 from runtime.pipeline import Pipeline
 
 X = np.arange(1000, dtype=np.float32)

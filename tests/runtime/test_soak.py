@@ -17,8 +17,8 @@ import pytest
 import runtime
 from benchmarks.soak import soak
 from runtime.errors import AotError
-from runtime.library import read_manifest, verify
-from runtime.seal import seal
+from runtime.loading.library import read_manifest, verify
+from runtime.loading.seal import seal
 
 ROOT = Path(__file__).parents[2]
 X = np.arange(1000, dtype=np.float32)
@@ -53,6 +53,7 @@ def test_many_threads_on_one_handle(chain_so: Path, threads: int, runs: int) -> 
     assert hammer(model, threads, runs) == []
 
 
+@pytest.mark.slow
 def test_models_requests_and_queues_come_and_go(chain_so: Path) -> None:
     """For a moment; `python -m benchmarks.soak` does it for minutes, and says what memory does."""
     done = soak(chain_so, 2)

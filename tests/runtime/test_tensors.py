@@ -18,9 +18,9 @@ from aot.opset.elementwise.conversion import Convert
 from aot.options import CompileOptions
 from codegen.ir.program import Program, Tensor
 from runtime.abi import DType
+from runtime.arrays.tensors import aligned_empty, as_array, numpy_dtype
 from runtime.errors import UnsupportedError, UsageError
-from runtime.manifest import TensorInfo
-from runtime.tensors import aligned_empty, as_array, numpy_dtype
+from runtime.loading.manifest import TensorInfo
 from tests.programs import built, running_sum
 
 

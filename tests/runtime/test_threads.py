@@ -57,6 +57,7 @@ def test_many_callers_of_one_model(chain_so: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_models_share_a_pool(chain_so: Path, varying_so: Path) -> None:
     before = settled_threads()
     first = runtime.load(chain_so, threads=3)
@@ -83,6 +84,7 @@ def free_again(worker: int, allowed: set[int]) -> bool:
     return os.sched_getaffinity(worker) == allowed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
 def test_a_caller_leaves_the_processor_of_a_sleeping_worker(tmp_path: Path) -> None:
     program = chain(calls=5)
@@ -146,6 +148,7 @@ def test_forked_child_and_its_parent_go_on(chain_so: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.slow
 def test_no_thread_before_it_is_needed(chain_so: Path) -> None:
     before = settled_threads()
     model = runtime.load(chain_so, threads=3)

@@ -17,7 +17,7 @@ from codegen.llvm.build import Built
 from codegen.llvm.levels import Levels, dispatch_text
 from codegen.target import Target
 from runtime.describe import manifest_text
-from runtime.library import read_manifest
+from runtime.loading.library import read_manifest
 from runtime.machine import missing_features, refused_tiles
 from tests.lowering.storage.test_shorten_floats import attention, linear
 from tests.passes.check import graph_of, values

@@ -15,7 +15,7 @@ from codegen.llvm.build import Built, build
 from codegen.llvm.host import parse_target
 from runtime.abi import WEIGHTS_PAGE
 from runtime.errors import CorruptError, UnsupportedError, UsageError
-from runtime.library import read_manifest
+from runtime.loading.library import read_manifest
 from tests.programs import built, chain
 
 X = np.arange(1000, dtype=np.float32)

@@ -9,9 +9,9 @@ from onnx import SparseTensorProto, TensorProto, numpy_helper
 
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
-from aot.ir.estimate import check_table
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.types import Array, numpy_dtype
+from aot.ir.values.estimate import check_table
 from runtime.abi import DType
 from runtime.errors import CorruptError
 

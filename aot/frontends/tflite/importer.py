@@ -17,11 +17,11 @@ import numpy as np
 from aot.frontends.conversion.scopes import Handle, Scope
 from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
 from aot.frontends.tflite.tensors import Stored
-from aot.ir.estimate import check_table
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Array, dtype_of, numpy_dtype
+from aot.ir.values.estimate import check_table
 from aot.opset.control.infrastructure import Constant, Parameter
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.tflite.schema import Table, enumeration
-from aot.ir.estimate import check_table
 from aot.ir.types import Array
+from aot.ir.values.estimate import check_table
 from runtime.errors import CorruptError, UnsupportedError
 
 DENSE, CSR = 0, 1

@@ -1,4 +1,4 @@
-"""Windows of a maximum or a sum become columns, then rows of what the columns gave, where that is less work.
+"""Separable pooling: windows of a maximum or a sum as columns, then rows of their results, where that is less work.
 
 y[h, w, c] = max[i, j](x[h + i, w + j, c])                    25 terms for 5x5
 t[h, v, c] = max[i](x[h + i, v, c])                           a group over h and blocks of c: 5 terms for each v
@@ -31,7 +31,7 @@ def separate_pooling(steps: Steps) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Slide:
-    """A window slides along dimension `dim` of what it reads: at axis * stride + tap * dilation + a constant."""
+    """A window that slides along dimension `dim` of its input: at axis * stride + tap * dilation + a constant."""
 
     dim: int
     axis: Var
@@ -40,12 +40,12 @@ class _Slide:
 
     @property
     def place(self) -> Expr:
-        """The index without its constant."""
+        """Return the index without its constant."""
         return self.axis * self.index.terms[self.axis] + self.tap * self.index.terms[self.tap]
 
     @property
     def reach(self) -> int:
-        """Elements from the first one that is read to the last one."""
+        """Return the elements from the first one that is read to the last one."""
         return 1 + sum(step * (_extent(a) - 1) for a, step in ((a, self.index.terms[a]) for a in (self.axis, self.tap)))
 
 
@@ -72,7 +72,7 @@ def _separated(work: Work) -> Work:
 
 
 def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide, inner: list[Var]) -> Group:
-    """Over the axes that lie outside of a row of `x`, and over blocks of the `inner` ones."""
+    """Group both definitions over the axes outside of a row of `x`, and over blocks of the `inner` ones."""
     down = [s.axis for s in columns]
     around = [a for a in d.axes if a not in (*inner, row.axis, *down)]
     kept, block = list(inner), COSTS.line_bytes // x.buffer.dtype.stored_bytes
@@ -115,7 +115,7 @@ def _slide(x: Load, tap: Var, axes: tuple[Var, ...]) -> _Slide | None:
 
 
 def _step(x: Load, a: Var) -> float:
-    """Elements from one point to the next."""
+    """Return the elements from one point to the next."""
     found = coefficient(offset(x.buffer, x.index), a)
     return found.const if found is not None and found.is_const else inf
 

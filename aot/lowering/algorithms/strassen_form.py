@@ -33,12 +33,15 @@ class StrassenForm:
 
     @property
     def count(self) -> int:
-        """Number of all rows."""
+        """Return the number of all rows."""
         return prod(map(extent, self.rows))
 
     @property
     def shift(self) -> int:
-        """From a row of the upper half to that of the lower one; halves of an odd number share the one between them."""
+        """Return the distance from a row of the upper half to that of the lower one.
+
+        Halves of an odd number share a row.
+        """
         return extent(self.row) // 2
 
 
@@ -48,7 +51,7 @@ def extent(a: Var) -> int:
 
 
 def form_of(d: Definition, constants: frozenset[str]) -> StrassenForm | None:
-    """The form, if `d` is a product of f32 matrices with known sizes, of which the second one is constant."""
+    """Return the form, if `d` is a product of f32 matrices with known sizes, of which the second one is constant."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or len(r.axes) != 1 or d.where or d.out.dtype is not DType.F32:
         return None
@@ -100,7 +103,10 @@ def pays(form: StrassenForm, target: Target) -> bool:
 
 
 def in_basis(weights: NDArray[np.generic], sum_at: int, column_at: int) -> NDArray[np.float32]:
-    """[4, sum / 2, column / 2]: sums of quarters, rounded once; `sum_at`, `column_at`: dimensions of the weights."""
+    """Transform weights to sums of quarters [4, sum / 2, column / 2], rounded once.
+
+    `sum_at`, `column_at`: dimensions of the weights.
+    """
     flat = np.moveaxis(weights, (sum_at, column_at), (0, 1)).reshape(weights.shape[sum_at], weights.shape[column_at])
     w = flat.astype(np.float32, copy=False)
     quarters = [part for half in np.split(w, 2) for part in np.split(half, 2, axis=1)]

@@ -42,7 +42,7 @@ class Strassen:
 
 
 def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Strassen:
-    """`left` and `weights`: names of the buffers that lie between."""
+    """Build the definitions; `left` and `weights`: names of the intermediate buffers."""
     d = form.d
     k, n = (Var(a.name, extent(a) // 2) for a in (form.sum, form.column))
     upper = extent(form.row) - form.shift
@@ -56,7 +56,7 @@ def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Str
     m = dense(f"m{LOCAL}", len(LEFT), p, n, space=Space.ARENA)
 
     def places(low: int, column: int) -> dict[Expr, Expr]:
-        """Values of the axes in half `low` of the rows and half `column` of the columns."""
+        """Return the values of the axes in half `low` of the rows and half `column` of the columns."""
         row = rows[form.row] + low * form.shift
         return {**rows, form.row: row, form.column: n + column * extent(n)}
 
@@ -81,7 +81,10 @@ def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Str
 def _products(
     p: Var, k: Var, n: Var, m: Buffer, members: tuple[Definition | Group, ...], weights: str, target: Target
 ) -> Planned:
-    """Tiles of rows inside, so that a panel of each part stays in the cache; else of columns, if there are too few."""
+    """Build the products: tiles of rows inside, so that a panel of each part stays in the cache.
+
+    Few rows: tiles of columns inside.
+    """
     lanes = _lanes(n, target)
     vectors = COSTS.strassen_vectors
     width, height = vectors * lanes, min(COSTS.max_tile_rows, (target.registers - vectors - 2) // vectors)
@@ -102,7 +105,7 @@ def _products(
 
 
 def _along(lane: Var, members: int, target: Target, parallel: Var | None = None) -> Schedule:
-    """Definitions without a sum, a vector of each at a time."""
+    """Schedule definitions without a sum, a vector of each at a time."""
     lanes = _lanes(lane, target)
     each = Schedule(lanes=(lane.name, lanes))
     tile = (Tile(lane.name, lanes, Tail.CUT),)
@@ -117,7 +120,7 @@ def _lanes(lane: Var, target: Target) -> int:
 
 
 def _sum(row: Iterable[int], terms: Sequence[Expr]) -> Expr:
-    """Sum of the terms with 1 or -1, beginning with one that is added."""
+    """Sum the terms with 1 or -1, beginning with one that is added."""
     signed = sorted(((c, e) for c, e in zip(row, terms, strict=True) if c), key=lambda pair: -pair[0])
     (_, total), *others = signed
     for c, e in others:

@@ -1,4 +1,4 @@
-"""Recurrences with large weights: each step of time becomes calls of their own, which all threads share.
+"""Recurrences with large weights: each time step becomes calls that all threads share.
 
     group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }   ->   for t: call g; call c; call h
 
@@ -80,7 +80,7 @@ def _sizes(b: Buffer) -> tuple[Expr, ...]:
 
 
 def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Steps, target: Target) -> None:
-    """A loop of control flow, whose counter the kernels know."""
+    """Build a loop of control flow, whose counter the kernels read."""
     renamed = {temp.name: _as_value(temp, step, steps) for temp in g.temps}
     clock = Var(f"{next(iter(renamed), step.layers[0])}.t", n)
     works = [_at(d, g.axes[0], clock, lambda b: renamed.get(b.name, b)) for d in members]
@@ -94,7 +94,7 @@ def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Step
 
 
 def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
-    """A product of few rows has too few chains of multiply-adds in a tile: for those a wider tile over the same panels.
+    """Widen the tile of a product of few rows, which has too few chains of multiply-adds.
 
     As many panels as make up a tile twice as wide, and rows as long as the narrow one does not fill the chains.
     """
@@ -115,7 +115,7 @@ def _by_rows(step: Step, d: Definition, steps: Steps, target: Target) -> Step:
 
 
 def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Steps) -> None:
-    """Calls for each step of time: where buffers begin moves with it."""
+    """Repeat the calls for each time step, with buffers that move."""
     t = g.axes[0]
     shift = _Shift({})
     outs = {d.out.name for d in members}
@@ -130,7 +130,7 @@ def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Step
     renamed = {temp.name: _as_value(temp, step, steps) for temp in g.temps}
 
     def placed(b: Buffer) -> Buffer:
-        """Buffers that move are no better aligned than their steps."""
+        """Reduce the alignment of buffers that move to that of their steps."""
         b = renamed.get(b.name, b)
         moved = shift.elements.get(b.name, 0) * b.dtype.stored_bytes
         return replace(b, align=gcd(b.align, moved)) if moved else b
@@ -158,7 +158,7 @@ def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:
 
 
 def _at(d: Definition, t: Var, now: Expr, placed: Callable[[Buffer], Buffer]) -> Definition:
-    """The definition at one time, with other buffers."""
+    """Rewrite the definition for one time step, with other buffers."""
     fixed: dict[Expr, Expr] = {t: now}
 
     def change(e: Expr) -> Expr | None:

@@ -48,7 +48,7 @@ def use_strassen(steps: Steps, target: Target) -> None:
 
 
 def _forms(steps: Steps, target: Target) -> dict[int, StrassenForm]:
-    """Strassen forms of steps whose weights have only such consumers, and do not fit f16 in half the memory."""
+    """Return the Strassen forms of steps whose weights have no other consumers, and do not fit f16."""
     constants = steps.constants()
     forms: dict[int, StrassenForm] = {}
     for step in steps.steps:

@@ -26,7 +26,7 @@ POINTS = range(4, 12)  # products in one direction, where there is such a transf
 
 @dataclass(frozen=True, slots=True)
 class WinogradForm:
-    """A convolution as it reads: `x` and `w` loads of the product, its axes, and where `w` has them.
+    """A convolution's parts: `x` and `w` loads of the product, its axes, and where `w` has them.
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
     taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures.
@@ -53,27 +53,27 @@ class WinogradForm:
 
     @property
     def terms(self) -> int:
-        """Terms of one point of the window."""
+        """Return the terms of one point of the window."""
         return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Dimensions of the weights as the transform wants them: taps, axes of the sum besides, ic, oc."""
+        """Return the dimensions of the weights in the transform's order: taps, other axes of the sum, ic, oc."""
         return tuple(self.w.index.index(a) for a in (*self.taps, *self.deep, self.ic, self.oc))
 
     @property
     def arrangement(self) -> str:
-        """Names what, besides the number of points, transformed weights depend on."""
+        """Return the properties, besides the number of points, that transformed weights depend on."""
         return "_".join(map(str, (*self.strides, *self.order)))
 
     def sides(self, points: int) -> tuple[int, ...]:
-        """Outputs of a tile in each direction; 0 where no transform has so many products."""
+        """Return the outputs of a tile in each direction; 0 where no transform has so many products."""
         taps = (known(k.extent or 1) for k in self.taps)
         return tuple(sums(points, r, stride) for r, stride in zip(taps, self.strides, strict=True))
 
 
 def form_of(d: Definition, constants: frozenset[str]) -> WinogradForm | None:
-    """The form, if `d` convolves 3 to 5 taps in one or two directions, with a stride of 1 or 2 and constant weights."""
+    """Return the form, if `d` convolves 3 to 5 taps in one or two directions, stride 1 or 2, constant weights."""
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
         return None
@@ -135,7 +135,9 @@ def _strided(stride: int, step: int, inside: bool) -> bool:
 
 
 def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> int:
-    """Products in each direction, 0 for a plain convolution: the least work, transforms and ragged tiles counted.
+    """Choose the products in each direction, 0 for a plain convolution.
+
+    The choice with the least work wins, transforms and ragged tiles included.
 
     `weight`: multiply-adds that take as long as reading a weight.
     """
@@ -156,7 +158,7 @@ def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> 
 
 
 def _counted(form: WinogradForm) -> float:
-    """The share of a plain convolution's terms that count: it passes over padding where taps lie apart."""
+    """Return the share of a plain convolution's terms that are computed: padding is skipped where taps lie apart."""
     share = 1.0
     for (axis, tap), step in zip(form.window, form.steps, strict=True):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
@@ -167,12 +169,12 @@ def _counted(form: WinogradForm) -> float:
 
 
 def tiles_of(size: int, side: int, step: int) -> int:
-    """Tiles of `side` outputs in one direction, of which every `step`-th one belongs together."""
+    """Return the tiles of `side` outputs in one direction, of which every `step`-th one belongs together."""
     return step * -(-size // (side * step))
 
 
 def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> NDArray[np.float32]:
-    """[points in all directions, deep.., ic, oc] from the weights, computed in f64."""
+    """Transform the weights to [points in all directions, deep.., ic, oc], computed in f64."""
     order = form.order
     rest = [k for k in range(weights.ndim) if k not in order]
     shape = [weights.shape[k] for k in order]

@@ -53,7 +53,7 @@ class Winograd:
 
 
 def winograd(d: Definition, form: WinogradForm, points: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
-    """`d` over tiles that take `points` products in each direction. `named` gives a size of run time a name."""
+    """Build `d` over tiles of `points` products in each direction. `named` names a size known at run time."""
     n, sides = points, form.sides(points)
     vary = varies((*form.n, *form.outs))
     tiles = _blocks(form, n, target, named) if vary else _rows(form, n)
@@ -102,7 +102,7 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
 
 
 def _point(at: tuple[Var, ...], n: int) -> Expr:
-    """The number of a point."""
+    """Return the number of a point."""
     first, *rest = at
     found: Expr = first
     for i in rest:
@@ -111,7 +111,7 @@ def _point(at: tuple[Var, ...], n: int) -> Expr:
 
 
 def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int:
-    """Rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores.
+    """Return the rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores.
 
     In two directions so many, too, where weights that do not stay there come from afar for each block.
     """
@@ -130,7 +130,7 @@ def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int
 
 
 def _rows(form: WinogradForm, n: int) -> Tiles:
-    """Rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
+    """Return the rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
 
     Where taps lie apart, every few rows are a picture of their own, and every few columns lie side by side.
     """
@@ -154,7 +154,7 @@ def _rows(form: WinogradForm, n: int) -> Tiles:
 
 
 def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
-    """Blocks of about as many tiles each, whatever rows and pictures they lie in; the last one has those left.
+    """Return blocks of about equally many tiles, across rows and pictures; the last one has the rest.
 
     One for each core, if there are tiles enough: a thread makes all of a block.
     """
@@ -189,7 +189,7 @@ def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], 
 
 
 def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
-    """The form's output axes at the outputs `at` of a tile, or at its first ones."""
+    """Return the form's output axes at the outputs `at` of a tile, or at its first ones."""
     found: dict[Expr, Expr] = {**tiles.at}
     for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
         found[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)
@@ -202,7 +202,7 @@ def _ragged(a: Var, span: int) -> bool:
 
 
 def _inside(form: WinogradForm, spans: tuple[int, ...]) -> Expr:
-    """The load, or 0 where a ragged tile reaches over the edge: values there would not cancel out exactly."""
+    """Guard the load: 0 where a ragged tile reaches over the edge, since values there would not cancel out exactly."""
     asked: set[object] = set()
     e = form.guarded
     while isinstance(e, Prim):
@@ -225,7 +225,7 @@ def _transform(
     read: Callable[[tuple[Var, ...]], Expr],
     write: Callable[[tuple[Var, ...], Expr], Definition],
 ) -> Group:
-    """T X S^t: along j for each row i, then along i for each column o. T x alone in one direction."""
+    """Compute T X S^t: along j for each row i, then along i for each column o; T x alone in one direction."""
     lane, first = axes[-1], transforms[0]
     split, combine = _table("split", first.split), _table("combine", first.combine)
     i, j, q, p = Var("i", n), Var("j", n), Var("q", n), Var("p", len(first.combine))
@@ -275,7 +275,7 @@ def _table(name: str, matrix: Matrix) -> Buffer:
 def _plan(
     group: Group, weights: str, n: int, sides: tuple[int, ...], rows: int, ragged: bool, target: Target
 ) -> Schedule:
-    """Blocks of `rows` tile rows; transforms written out. `ragged`: the last tiles stand apart, for their bounds."""
+    """Plan blocks of `rows` tile rows, transforms unrolled. `ragged`: the last tiles stand apart, for their bounds."""
     axes = group.axes
     forward, products, backward = group.members
     assert isinstance(products, Definition)
@@ -297,7 +297,7 @@ def _plan(
 
 
 def _written_out(lane: Var, n: int, sides: tuple[int, ...], edges: tuple[Tile, ...], target: Target) -> Schedule:
-    """Schedule of a transform from n points in each direction to `sides`."""
+    """Schedule a transform from n points in each direction to `sides`, unrolled."""
     lanes = target.lanes(DType.F32)
     while lanes > known(lane.extent or 1):
         lanes //= 2

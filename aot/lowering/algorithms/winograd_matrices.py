@@ -33,20 +33,20 @@ class Transform:
 
 
 def sums(points: int, taps: int, stride: int) -> int:
-    """Number of outputs that so many products make; 0 if there is no transform."""
+    """Return the number of outputs for so many products; 0 if there is no transform."""
     m, rest = divmod(points - taps + stride, stride)
     known = all(r == 1 or m + r - 1 in TABLES for r in _phases(taps, stride))
     return m if m > 0 and not rest and known else 0
 
 
 def into(points: int, taps: int, stride: int) -> Transform:
-    """B, with the elements of each phase apart."""
+    """Return B, with the elements of each phase apart."""
     m = sums(points, taps, stride)
     return _apart([_into(m, r) for r in _phases(taps, stride)], stride)
 
 
 def back(points: int, taps: int, stride: int) -> Transform:
-    """A: what the phases give is added."""
+    """Return A, which adds the results of the phases."""
     m = sums(points, taps, stride)
     ends = [_back(m, r) for r in _phases(taps, stride)]
     combine = tuple(tuple(v for e in ends for v in e.combine[i]) for i in range(m))
@@ -55,7 +55,7 @@ def back(points: int, taps: int, stride: int) -> Transform:
 
 @lru_cache
 def weight_matrix(points: int, taps: int, stride: int) -> NDArray[np.float64]:
-    """G [points, taps]: what makes the other two a convolution, solved from them."""
+    """Return G [points, taps], solved from A and B so that the three compute a convolution."""
     m, transform, end = sums(points, taps, stride), into(points, taps, stride), back(points, taps, stride)
     b, a = (np.array(t.combine) @ np.array(t.split) for t in (transform, end))
     system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(m * points, points)
@@ -65,12 +65,12 @@ def weight_matrix(points: int, taps: int, stride: int) -> NDArray[np.float64]:
 
 
 def _phases(taps: int, stride: int) -> list[int]:
-    """Taps that are so many elements apart, from the first element on, from the second one on."""
+    """Return the taps of each phase: every `stride`-th, from the first on, from the second on."""
     return [-(-(taps - first) // stride) for first in range(stride)]
 
 
 def _apart(parts: list[Transform], stride: int) -> Transform:
-    """Transform of every `stride`-th element, from each of the first ones on."""
+    """Return the transform of every `stride`-th element, from each of the first ones on."""
     count = sum(len(t.split) for t in parts)
     rows: list[tuple[float, ...]] = []
     for first, t in enumerate(parts):
@@ -93,7 +93,7 @@ def _diagonal(blocks: list[Matrix]) -> Matrix:
 
 @lru_cache
 def _into(m: int, taps: int) -> Transform:
-    """B of 3 to 6 products: of each point, what is left of the product of all (x - point) without its own."""
+    """Return B of 3 to 6 products: for each point, the product of all (x - point) but its own."""
     points = m + taps - 1
     if taps == 1:
         return Transform(_identity(points), _identity(points))
@@ -139,7 +139,7 @@ def _into(m: int, taps: int) -> Transform:
 
 @lru_cache
 def _back(m: int, taps: int) -> Transform:
-    """A of 3 to 6 products, for m sums: row i has the i-th powers of the points, its last one infinity."""
+    """Return A of 3 to 6 products, for m sums: row i has the i-th powers of the points, its last one infinity."""
     points = m + taps - 1
     if taps == 1:
         return Transform(_identity(points), _identity(points))

@@ -12,10 +12,10 @@ from math import gcd
 
 import numpy as np
 
-from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, Stateful, ViewOp
 from aot.ir.types import Array, Shape
+from aot.ir.values.deferred import Deferred
 from aot.lowering.define.extents import fitting
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store
@@ -303,7 +303,7 @@ class Definer:
 
 
 def _symbols(port: OutPort) -> list[Var]:
-    """Symbols that stand for the elements of the port's value."""
+    """Return symbols that stand for the elements of the port's value."""
     own = port.own_symbols
     return [] if own is None else [s for s in own.flat if isinstance(s, Var)]
 
@@ -319,7 +319,7 @@ def drop_unread(steps: Steps) -> None:
 
 
 def _wanted(steps: Steps) -> frozenset[Var]:
-    """Late symbols that steps and outputs need, except those that a loop sets itself."""
+    """Return the late symbols that steps and outputs need, except those that a loop sets itself."""
     if not steps.sizes.late:
         return frozenset()
     every = [s for b in steps.blocks() for s in b.steps]

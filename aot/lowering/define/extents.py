@@ -26,7 +26,7 @@ from runtime.errors import ShapeError
 
 
 def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[Rule]:
-    """Rules that keep the definitions among `works` from reading past the end of a dimension.
+    """Derive the rules that keep the definitions among `works` from reading past the end of a dimension.
 
     ShapeError if one does so whatever the run-time sizes are.
     """
@@ -50,7 +50,10 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
 
 
 def _stretched_to(index: Expr, sizes: Sizes) -> Size | None:
-    """Extent of axis i in the broadcast index i * min(n - 1, 1), which is 0 if dimension n is 1; None for others."""
+    """Return the extent of axis i in the broadcast index i * min(n - 1, 1), which is 0 if dimension n is 1.
+
+    None for others.
+    """
     match [[*factors(atom)] for atom in normal(index, {}).terms]:
         case [[Var() as a, Var() as b]]:
             axis, other = (b, a) if a in sizes.meaning else (a, b)
@@ -66,7 +69,10 @@ def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
 
 
 def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
-    """Least size that `dim` must have; None if it is known to have it, or if it does not follow from sizes."""
+    """Return the least size that `dim` must have.
+
+    None if it is known to have it, or if it does not follow from sizes.
+    """
     if isinstance(index, Var) and isinstance(index.extent, int) and isinstance(dim, int):
         return index.extent if index.extent > dim else None
     if isinstance(dim, int) and isinstance(index, Const):
@@ -82,7 +88,10 @@ def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Si
 
 
 def _last_of_products(index: Expr, is_size: Callable[[Var], bool]) -> Expr | None:
-    """Last index (see `last`) of sums of products of non-negative axes and sizes, as in broadcasts; None for others."""
+    """Return the last index (see `last`) of sums of products of non-negative axes and sizes, as in broadcasts.
+
+    None for others.
+    """
     total: Expr = Const(0)
     found = normal(index, {})
     for atom, c in found.terms.items():

@@ -1,4 +1,4 @@
-"""If, Loop and TensorIterator: their bodies become blocks of steps, and what goes in and out lies in shared values.
+"""If, Loop and TensorIterator: their bodies become blocks of steps; inputs and outputs are shared values.
 
 loop over i:   part = x[.., i, ..]           sliced inputs are read where they lie
                h.next = f(part, h.now)       a carried value has two places, which change roles after each iteration
@@ -63,7 +63,10 @@ def _control(outer: Definer, node: Node, control: Choice | Cycle) -> None:
 
 
 def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: Size = 0) -> Value:
-    """A value that several blocks touch: the port's, or another one of its element type; `room`: elements behind it."""
+    """Add a value that several blocks touch: the port's, or another one of its element type.
+
+    `room`: elements behind it.
+    """
     name = name or outer.value(port, Region.SHARED).name
     buffer = dense(name, *outer.steps.sizes.shape(shape), dtype=port.type.dtype)
     made = Value(buffer, Region.SHARED, elements=volume(buffer.shape) + room)
@@ -81,7 +84,7 @@ def _pass_in(outer: Definer, inner: Definer, source: OutPort, parameter: Node) -
 
 
 def _write(block: Definer, source: OutPort, out: Value, at: Sequence[Size] = ()) -> None:
-    """A value of a block into a shared one: into the box that begins `at`, or as all of it, of whatever shape."""
+    """Copy a value of a block into a shared one: into the box that begins at `at`, or as a whole, of whatever shape."""
     read = block.input(source)
     axes, index = indices(read.shape)
     buffer = out.buffer if at else dense(out.name, *read.shape, dtype=read.dtype)
@@ -158,7 +161,10 @@ class _Loop:
     # ---- what goes in
 
     def _carry(self, m: InputMap, result: OutPort) -> Value:
-        """Three names for two places: before the first iteration, in this one, and for the next one, which it gives."""
+        """Name the two buffers of a carried value.
+
+        The three names: before the first iteration, in this one, and for the next one.
+        """
         port, source = self.body.parameters[m.parameter].out_port(0), self.node.source(m.external)
         for k, now in enumerate(port.shape):
             size = carried_size(self.body, m.parameter, k)
@@ -181,7 +187,7 @@ class _Loop:
         return half("next", result.shape, 1 - self.parity)
 
     def _slice(self, m: InputMap, axis: int) -> None:
-        """The part of an input that this iteration reads."""
+        """Slice the part of an input that this iteration reads."""
         port, source = self.body.parameters[m.parameter].out_port(0), self.node.source(m.external)
         whole = self.outer.input(source)
         self.outer.share(source)
@@ -193,7 +199,7 @@ class _Loop:
         _step(self.inner, tidy(Definition(part, axes, whole(*index), at), self.inner.steps.values), self.node, "Slice")
 
     def _count(self) -> None:
-        """The parameter that counts, as a value in memory, should something read it there."""
+        """Store the iteration counter as a value in memory, if a step reads it there."""
         place = self.op.current_iteration if isinstance(self.op, Loop) else -1
         if place >= 0:
             out = self.inner.value(self.body.parameters[place].out_port(0), Region.ARENA).buffer
@@ -229,7 +235,9 @@ class _Loop:
         _step(self.outer, Definition(out.buffer, axes, zero, at), self.node, "Loop")
 
     def _collect(self, m: OutputMap, port: OutPort, part: OutPort) -> tuple[OutputMap, Value] | None:
-        """Part after part along an axis, from its end if the stride is negative; a stack where that end is not known.
+        """Collect the parts along an axis, from its end if the stride is negative.
+
+        Where that end is unknown, stack them.
 
         A part is written before it is counted: there is room for one more.
         """
@@ -248,7 +256,7 @@ class _Loop:
         return None
 
     def _unstack(self, m: OutputMap, stack: Value) -> None:
-        """Parts put where they belong, now that their number is known."""
+        """Move stacked parts to their places, now that their number is known."""
         port = self.node.out_port(m.external)
         out = self.outer.value(port, Region.ARENA).buffer
         axis, (axes, at) = _axis(m, port), indices(out.shape)

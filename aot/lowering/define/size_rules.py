@@ -21,7 +21,7 @@ from runtime.abi import DType
 
 
 def rules(node: Node) -> list[Rule]:
-    """Rules that must hold for the shapes of a node to be those that inference found."""
+    """Return the rules under which a node has the shapes that inference found."""
     return [*_inputs(node), *_conditions(node), *_branches(node), *_outputs(node)]
 
 
@@ -46,7 +46,7 @@ def _branches(node: Node) -> list[Rule]:
 
 
 def _conditions(node: Node) -> list[Rule]:
-    """Rules that the operation itself states."""
+    """Return the rules that the operation itself states."""
     return [r for a, b, rule in node.op.conditions(*_operands(node)) for r in _equal(node, rule, a, b)]
 
 
@@ -55,7 +55,7 @@ def _operands(node: Node) -> list[Operand | None]:
 
 
 def _not_negative(one: Dim, other: Dim) -> list[Dim]:
-    """The size that a condition `at_least` keeps from being negative; none for other conditions."""
+    """Return the size that a condition `at_least` keeps from being negative; none for other conditions."""
     bound = isinstance(other, int) and other >= 0
     if not bound or not isinstance(one, Prim) or one.fn != "min" or one.args[1] != as_expr(other, DType.I64):
         return []
@@ -63,7 +63,7 @@ def _not_negative(one: Dim, other: Dim) -> list[Dim]:
 
 
 def _outputs(node: Node) -> list[Rule]:
-    """Rules against dimensions that data or small inputs could make negative, unless a condition excludes it."""
+    """Return rules against dimensions that data or small inputs could make negative, unless a condition excludes it."""
     known = {n for p in node.sources() if p is not None for n in p.shape}
     known |= {n for a, b, _ in node.op.conditions(*_operands(node)) for n in _not_negative(a, b)}
     found: list[Rule] = []
@@ -78,7 +78,7 @@ def _outputs(node: Node) -> list[Rule]:
 
 
 def _inputs(node: Node) -> list[Rule]:
-    """Rules of broadcasting, for elementwise operations and products."""
+    """Return the rules of broadcasting, for elementwise operations and products."""
     shapes = [p.shape for p in node.sources() if p is not None]
     op, out = node.op, node.out_port(0)
     if isinstance(op, Elementwise) and not isinstance(op, PRelu | WithScalars):
@@ -95,7 +95,7 @@ def _inputs(node: Node) -> list[Rule]:
 
 
 def _as_large(node: Node, shapes: Sequence[Shape], mode: AutoBroadcast) -> list[Rule]:
-    """Rules that every input has the shape of the result; with PDPD, all but the data broadcast at `start_axis`."""
+    """Require that every input has the shape of the result; with PDPD, all but the data broadcast at `start_axis`."""
     out = node.out_port(0).shape
     data = 1 if isinstance(node.op, Select) else 0
     rest = [s for k, s in enumerate(shapes) if k != data]
@@ -134,7 +134,7 @@ def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
 
 
 def _compared(a: Dim, b: Dim) -> list[Dim]:
-    """Sizes that an error shows: x for the rule x = max(low, min(x, high)), x and y for x = min(x, y)."""
+    """Return the sizes that an error shows: x for the rule x = max(low, min(x, high)), x and y for x = min(x, y)."""
     for one, other in ((a, b), (b, a)):
         parts = _parts(other)
         if len(parts) > 1 and one in parts:
@@ -144,7 +144,7 @@ def _compared(a: Dim, b: Dim) -> list[Dim]:
 
 
 def _parts(n: Dim) -> list[Dim]:
-    """Operands of a minimum, a maximum or a choice."""
+    """Return the operands of a minimum, a maximum or a choice."""
     match n:
         case Prim("min" | "max", args) | Prim("select", (_, *args)):
             return list(dict.fromkeys(p for a in args for p in _parts(a)))

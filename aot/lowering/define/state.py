@@ -1,4 +1,4 @@
-"""Variables that a request keeps: a flag says whether they were ever set; they are written when all else is done.
+"""Variables that a request keeps: a flag tells if they were ever set; they are written at the end of an inference.
 
     state of a request     flag of v0 | v0 | flag, place, sizes of v1 | ... | v1      zeros at first and after a reset
     ReadValue              v[i] = flag ? state[i] : initial[i]
@@ -44,7 +44,7 @@ class Variables:
         return [v for v in self.known.values() if DYNAMIC in v.shape]
 
     def of(self, node: Node) -> Kept:
-        """The variable that a node reads or sets."""
+        """Return the variable that a node reads or sets."""
         op = node.op
         if not isinstance(op, Stateful):
             raise InternalError(f"{node.type}: reads or sets no variable")
@@ -66,7 +66,10 @@ class Variables:
 
 
 def room(shape: Sequence[int], dtype: DType) -> int:
-    """Bytes that an array takes, up to the next line, and one line more: vectors at the end may read past it."""
+    """Return the bytes of an array, rounded up to cache lines, and one line more.
+
+    Vectors at the end may read past it.
+    """
     return -(-(prod(shape) * dtype.stored_bytes + LINE) // LINE) * LINE
 
 
@@ -79,7 +82,7 @@ class State:
     part: Callable[[Node, Size, Shape, DType], Buffer]
 
     def read(self, node: Node, out: Buffer, initial: Input | None) -> Definition:
-        """Definition of ReadValue, or of one of the operations that the pass makes of it."""
+        """Define ReadValue, or one of the operations that the pass splits it into."""
         variable, (axes, at) = self.variables.of(node), indices(out.shape)
         match node.op:
             case IsSet():
@@ -100,7 +103,7 @@ class State:
         return prim("ne", Load(self.part(node, variable.flag, (1,), DType.I64), (Const(0),)), 0)
 
     def ends(self, nodes: Sequence[Node]) -> tuple[dict[str, Size], Size]:
-        """Offset of each variable of varying size, by its final size; and the end of the last one."""
+        """Return the offset of each variable of varying size, by its final size, and the end of the last one."""
         found: dict[str, Size] = {}
         at: Size = self.variables.bytes
         for node in nodes:
@@ -112,7 +115,7 @@ class State:
         return found, at
 
     def _named(self, at: Size) -> Size:
-        """A place as a size of its own: kernels that write the variables of equal layers are equal so."""
+        """Name an address as a size, so that kernels that write the variables of equal layers are equal."""
         found = self.sizes.of(at)
         return found if isinstance(found, int) else self.sizes.add(found, "at")
 

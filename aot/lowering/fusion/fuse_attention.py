@@ -76,7 +76,7 @@ class _Links:
 
 
 def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tuple[Step, Step, Step] | None:
-    """Sole producer of the large value that a group of rows reads, the group, and sole consumer of its result."""
+    """Return the only producer of the large value that a group of rows reads, the group, and the only consumer."""
     rows = step.works[0] if len(step.works) == 1 else None
     if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1:
         return None
@@ -93,14 +93,17 @@ def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tupl
 
 
 def _around(first: Step, last: Step) -> int:
-    """Bytes of the largest of the first product's factors and the last one's result: a limit for the value between."""
+    """Return the bytes of the largest factor of the first product or result of the last one.
+
+    A limit for the value between.
+    """
     reduction = first.definition.reduction if first.definition is not None else None
     factors = loads(reduction.body) if reduction is not None else first.reads()
     return max(map(_bytes, (*(x.buffer for x in factors), *last.writes())))
 
 
 def _bytes(b: Buffer) -> int:
-    """Bytes of a value with a typical batch and the greatest extents that other sizes may have."""
+    """Return the bytes of a value with a typical batch and the greatest extents of other sizes."""
     batch, *others = b.shape or (1,)
     return known(batch) * prod(map(_long, others)) * b.dtype.stored_bytes
 
@@ -141,7 +144,7 @@ def _temporary(b: Buffer, axes: tuple[Var, ...], columns: tuple[int, ...], space
 
 
 def _rows_of(b: Buffer, rows: Group) -> tuple[int, ...] | None:
-    """Dimensions of `b` that the group's row axis indexes; None unless they are the same at every access."""
+    """Return the dimensions of `b` that the group's row axis indexes; None unless they are the same at every access."""
     found = {tuple(k for k, i in enumerate(index) if rows.axes[0] in variables(i)) for index in _sites(b, rows)}
     return found.pop() if len(found) == 1 else None
 
@@ -152,7 +155,10 @@ def _sites(b: Buffer, rows: Group) -> list[tuple[Expr, ...]]:
 
 
 def _variables(index: tuple[Expr, ...], dims: tuple[int, ...], d: Definition) -> tuple[Var, ...] | None:
-    """Axes that index these dimensions; None unless each dimension is indexed by one axis of the definition."""
+    """Return the axes that index these dimensions.
+
+    None unless each dimension is indexed by one axis of the definition.
+    """
     found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
     return found if len({*found}) == len(dims) else None
 

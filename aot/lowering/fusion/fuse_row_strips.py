@@ -62,7 +62,7 @@ class _Strips:
                 return
 
     def _only(self, touching: dict[str, list[Step]], b: Buffer) -> Step | None:
-        """The one of these steps that touches the value, which one makes and one reads."""
+        """Return the only one of these steps that touches the value, which has one producer and one consumer."""
         value = self.steps.values.get(b.name)
         if value is None or value.region is not Region.ARENA or value.half is not None or b.name in self.pairs:
             return None
@@ -87,7 +87,7 @@ class _Strips:
 
 
 def _main(step: Step) -> Definition | None:
-    """Definition of the step, if it is one reduction of static sizes; halo fills may come before it."""
+    """Return the step's definition, if it is one reduction of static sizes; halo fills may come before it."""
     if not step.works or step.schedule is not None or step.repeat is not None or step.control is not None:
         return None
     *borders, d = step.works
@@ -114,7 +114,7 @@ Places = dict[str, _Place]
 
 
 def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -> Group | None:
-    """`b` reads in `x` what `a` makes; with `c`, if that reads row by row what `b` makes. None if `a` makes no rows."""
+    """Group `a`, `b` that reads its result `x`, and `c` if it reads the rows of `b`; None if `a` makes no rows."""
     dims = _by_stride(x.buffer)
     n = next((n for n, k in enumerate(dims) if not isinstance(x.index[k], Var)), len(dims))
     outer, inner = dims[: n + 1], dims[n + 1 :]
@@ -146,7 +146,7 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
 def _between(
     b: Definition, walks: tuple[Var, ...], shared: tuple[Var, ...], c: Definition
 ) -> tuple[_Place, tuple[Var, ...]] | None:
-    """Temporary for the result of `b` until `c` has read it, and the axes by which `c` indexes it."""
+    """Return the temporary for the result of `b` until `c` has read it, and the axes by which `c` indexes it."""
     lead = tuple(b.target.index(v) for v in walks if v in b.target)
     y = _load(c, b.out)
     axes = _axes(c, y.index, lead) if y is not None and len(lead) == len(walks) else None
@@ -155,7 +155,7 @@ def _between(
 
 
 def _by_stride(b: Buffer) -> tuple[int, ...]:
-    """Its dimensions of more than one element, those whose elements lie farthest from each other first."""
+    """Return the dimensions of more than one element, by falling stride."""
     steps = {k: s for k, (n, s) in enumerate(zip(b.shape, b.strides, strict=True)) if n != 1 and isinstance(s, int)}
     return tuple(sorted(steps, key=lambda k: -steps[k]))
 
@@ -167,20 +167,20 @@ def _size(b: Buffer, k: int) -> int:
 
 
 def _load(d: Definition, b: Buffer) -> Load | None:
-    """The only load of the value, if there is no other one."""
+    """Return the only load of the value; None if there are several."""
     found = [x for x in loads(d.value, *d.target) if x.buffer.name == b.name]
     return found[0] if len(found) == 1 else None
 
 
 def _axes(d: Definition, index: tuple[Expr, ...], dims: Sequence[int]) -> tuple[Var, ...] | None:
-    """Axes that index these dimensions and no others; None unless there is one axis for each."""
+    """Return the axes that index these dimensions and no others; None unless there is one axis for each."""
     found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
     others = variables(*(i for k, i in enumerate(index) if k not in dims))
     return found if len({*found}) == len(dims) and others.isdisjoint(found) else None
 
 
 def _down(d: Definition, x: Load, k: int) -> RowRange | None:
-    """The window along dimension `k` of what is read: an axis with its stride, and axes of the reduction."""
+    """Return the window along dimension `k` of the input: an axis with its stride, and axes of the reduction."""
     assert d.reduction is not None
     index = normal(x.index[k], {})
     own = [v for v in index.terms if isinstance(v, Var) and v in d.axes]
@@ -194,7 +194,7 @@ def _down(d: Definition, x: Load, k: int) -> RowRange | None:
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:
-    """Distances by which reads reach out of dimension `k` on either side."""
+    """Return how far reads reach out of dimension `k` on either side."""
     low, high = map(int, bounds(normal(x.index[k], {})))
     return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
 
@@ -202,7 +202,7 @@ def _sides(x: Load, k: int) -> tuple[int, int]:
 def _place(
     name: str, b: Buffer, lead: tuple[Var, ...], dims: tuple[int, ...], sides: Sequence[tuple[int, int]]
 ) -> _Place:
-    """A temporary over the `lead` axes and the dimensions after those, with what lies around them."""
+    """Return a temporary over the `lead` axes and the dimensions after those, with their halo."""
     n = len(lead)
     sizes = (_size(b, k) + sum(s) for k, s in zip(dims[n:], sides[n:], strict=True))
     temp = dense(f"{name}{LOCAL}", *lead, *sizes, space=Space.ARENA, dtype=b.dtype)
@@ -210,7 +210,7 @@ def _place(
 
 
 def _beyond(rows: int, before: int, after: int) -> Iterator[tuple[Var, int]]:
-    """Axes of the rows above and below the picture, each with its end."""
+    """Return the axes of the rows above and below the picture, each with its end."""
     if before:
         yield Var(f"above{LOCAL}", 0, low=-before), 0
     if after:
@@ -218,13 +218,13 @@ def _beyond(rows: int, before: int, after: int) -> Iterator[tuple[Var, int]]:
 
 
 def _row(temp: Buffer, n: int, row: Var, of: Buffer) -> Group:
-    """Fill of a row outside of the picture; `n` is its dimension."""
+    """Fill a row outside of the picture; `n` is its dimension."""
     axes = (*_leading(temp, n), row, *(Var(f"d{k}{LOCAL}", size) for k, size in enumerate(temp.shape[n + 1 :], n + 1)))
     return Group("rows", (row,), (), (Definition(temp, axes, _fill(of), axes),))
 
 
 def _columns(place: _Place, n: int, of: Buffer) -> Iterator[Definition]:
-    """Fill beside the picture, in the rows that windows read; `n` dimensions come before its columns."""
+    """Fill the columns beside the picture, in the rows that windows read; `n` dimensions come before its columns."""
     temp = place.temp
     for k in range(n, len(temp.shape)):
         whole, before, size = temp.shape[k], place.before[k], _size(of, place.dims[k])
@@ -242,12 +242,12 @@ def _leading(temp: Buffer, n: int) -> tuple[Var, ...]:
 
 
 def _fill(b: Buffer) -> Const:
-    """Value that the halo holds."""
+    """Return the value that the halo holds."""
     return Const(b.halo or 0.0 if b.dtype.is_float else int(b.halo or 0), b.dtype.compute)
 
 
 def _moved(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], places: Places) -> Definition:
-    """The definition on the shared axes, with what lies between in the temporaries."""
+    """Rewrite the definition to the shared axes, with intermediate values in the temporaries."""
     axes: dict[Expr, Expr] = dict(zip(old, new, strict=True))
 
     def move(e: Expr) -> Expr | None:

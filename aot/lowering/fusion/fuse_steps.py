@@ -73,7 +73,10 @@ class _Fuser:
         self.dropped.clear()
 
     def _maker(self, name: str) -> Step | None:
-        """Only producer of an intermediate value, if it is one definition that writes every element; else None."""
+        """Return the only producer of an intermediate value, if it is one definition that writes every element.
+
+        Else None.
+        """
         value = self.steps.values.get(name)
         made = self.makers.get(name, {})
         if value is None or value.region is not Region.ARENA or len(made) != 1:
@@ -337,7 +340,7 @@ def _steps_unevenly(reader: Definition, view: Definition) -> bool:
 
 
 def _through(body: list[Load], view: Definition) -> list[Load]:
-    """Loads of the view's source that take the place of loads of the view in `body`."""
+    """Return the loads of the view's source that replace loads of the view in `body`."""
     change = _substitution(view)
     found = (change(x) for x in body if x.buffer.name == view.out.name)
     return [x for e in found if e is not None for x in loads(e)]
@@ -363,7 +366,10 @@ def _covers(d: Definition) -> bool:
 
 
 def _inverse(d: Definition, load: Load) -> dict[Var, int] | None:
-    """Dimension of the loaded value for each axis of `d`; None unless the load reads all of it in some order."""
+    """Return the dimension of the loaded value for each axis of `d`.
+
+    None unless the load reads all of it in some order.
+    """
     found: dict[Var, int] = {}
     for k, (i, n) in enumerate(zip(load.index, load.buffer.shape, strict=True)):
         if i == Const(0) and n == 1:
@@ -387,7 +393,7 @@ def _append(made: Definition, d: Definition) -> Definition | None:
 
 
 def memory_loads(value: Expr) -> list[Load]:
-    """Loads of values, without those of tables that are known to the compiler."""
+    """Return the loads of values, without those of the compiler's tables."""
     return [x for x in loads(value) if x.buffer.space is not Space.TABLE]
 
 

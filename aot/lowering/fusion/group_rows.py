@@ -93,7 +93,7 @@ class _Clusters:
             cluster.dims[d.out.name] = tuple(d.target.index(r) for r in rows)
 
     def _joins_divided(self, cluster: _Cluster, step: Step, d: Definition) -> bool:
-        """Like `_joins`, with an axis divided of which rows are a part: channels in groups."""
+        """Match as `_joins`, after dividing an axis of which rows are a part: channels in groups."""
         made = divided(d, loads(d.value)) if d.reduction is None else None
         if made is None or not self._joins(cluster, step, made):
             return False
@@ -214,7 +214,7 @@ def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> b
 
 
 def _settled(steps: Steps) -> dict[str, int]:
-    """Innermost dimensions of products, and of values computed from them element by element."""
+    """Return the innermost dimensions of products, and of values computed from them element by element."""
     constants = steps.constants()
     found: dict[str, int] = {}
     for d in (step.definition for step in steps.steps):
@@ -232,7 +232,7 @@ def _settled(steps: Steps) -> dict[str, int]:
 
 
 def _lanes_lie(d: Definition, constants: frozenset[str]) -> int | None:
-    """Dimension along which the lanes of a product run; None if it cannot be known yet.
+    """Return the dimension along which the lanes of a product run; None if it cannot be known yet.
 
     If neither factor is constant either axis would do, and behind a reshape none is known: then it is the last one,
     if that can be.
@@ -323,7 +323,7 @@ def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
 
 
 def _row_bytes(temps: Iterable[Buffer], rows: int) -> float:
-    """Bytes that the temporaries take at most for a point of the first `rows` axes."""
+    """Return the most bytes that the temporaries take for a point of the first `rows` axes."""
     return sum(prod(map(_most, b.shape[rows:])) * b.dtype.stored_bytes for b in temps)
 
 

@@ -61,7 +61,7 @@ class _Shared:
                     self.free |= set(_unguarded(x))
 
     def all(self) -> list[Expr]:
-        """Expressions that are safe to compute at any point."""
+        """Return the expressions that are safe to compute at any point."""
         inside = [x for x in self.guarded if x not in self.found and set(loads(x)) <= self.free]
         return [x for x in (*self.found, *inside) if not isinstance(x, Load)]
 

@@ -1,4 +1,4 @@
-"""Axes that are read by quotient and remainder become two: transposed convolutions with stride become products.
+"""Splitting of axes that are read by quotient and remainder: transposed convolutions with stride become products.
 
 y[c, h, w] = add[ic](x[ic, h // 2, w // 2] * k[ic, c, h % 2, w % 2])
 y[c, 2 h + p, 2 w + q] = add[ic](x[ic, h, w] * k[ic, c, p, q])              one product for each p, q
@@ -31,7 +31,7 @@ def split_quotient_axes(steps: Steps) -> None:
 
 
 def _repeated(d: Definition) -> Definition | None:
-    """y[i, j] = x[i, j % n] with j in 4 n: a row of n elements, four times."""
+    """Match y[i, j] = x[i, j % n] with j in 4 n: a row of n elements, four times."""
     sites = loads(d.value)
     varying = (a for a in d.axes if not isinstance(a.extent, int))
     return divided(d, sites) if any(not isinstance(_step(sites, a), int) for a in varying) else None
@@ -51,7 +51,7 @@ def _split(d: Definition) -> Definition | None:
 
 
 def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
-    """Each axis that `sites` read by quotient and remainder as two: first those that stay, quotients, remainders."""
+    """Split each axis that `sites` read by quotient and remainder: first the other axes, then quotients, remainders."""
     change: dict[Expr, Expr] = {}
     quotients: list[Var] = []
     rests: list[Var] = []
@@ -70,7 +70,7 @@ def divided(d: Definition, sites: Sequence[Load]) -> Definition | None:
 
 
 def _step(sites: Sequence[Load], a: Var) -> Size:
-    """Divisor of `a` in all these accesses; 0 if they have several."""
+    """Return the divisor of `a` in all these accesses; 0 if they have several."""
     found = {
         q.args[1]
         for x in sites
@@ -85,7 +85,7 @@ def _step(sites: Sequence[Load], a: Var) -> Size:
 
 
 def _part(a: Var, step: Size) -> Size | None:
-    """The extent over `step`; None if that is no whole number."""
+    """Return the extent divided by `step`; None if that is no whole number."""
     if a.extent is None:
         return None
     size = normal(as_expr(a.extent, DType.I64), {})
@@ -124,7 +124,7 @@ def _together(d: Definition, rests: list[Var]) -> bool:
 
 
 def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
-    """The remainders as part of the channel axis, where there are few channels."""
+    """Merge the remainders into the channel axis, where there are few channels."""
     extent = 1
     for a in (*channels, *rests):
         assert isinstance(a.extent, int)

@@ -1,4 +1,4 @@
-"""Shares of a row need no denormal numbers: next to the greatest element's exponential, which is 1, they do not count.
+"""Softmax without denormal numbers: next to the greatest element's exponential, which is 1, they do not count.
 
     m[r] = max[j](x[r, j])   e[r, j] = exp(x[r, j] - m[r])   s[r] = add[j](e[r, j])       exp -> exp_normal
 
@@ -18,7 +18,7 @@ from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 def without_tails(
     members: tuple[Definition, ...], rows: tuple[Var, ...], own: frozenset[str]
 ) -> tuple[Definition, ...]:
-    """The members of a group over `rows`; `own`: values that nobody else reads."""
+    """Shorten the exponentials among the members of a group over `rows`; `own`: values without other readers."""
     made = _Members(members, rows, own)
     return tuple(map(made.shortened, members))
 

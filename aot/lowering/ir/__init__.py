@@ -1,1 +1,1 @@
-"""The mid-level IR: steps over values in memory, symbolic sizes, and what both are checked and printed by."""
+"""The mid-level IR: steps over values in memory, symbolic sizes, the verifier and the printer."""

@@ -64,7 +64,7 @@ class Intervals:
         return total
 
     def _counted(self, parts: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], Expr] | None:
-        """Factors left without two or more sizes of one tensor, and the upper bound of its number of elements.
+        """Replace two or more sizes of one tensor among the factors by the upper bound of its number of elements.
 
         That number is at least 1, so no size is 0, and the product of some sizes is at most that of all.
         """
@@ -82,7 +82,7 @@ class Intervals:
 
 
 def _cancelled(e: Expr) -> tuple[Expr, ...]:
-    """Factors of a product, with d * (m // d) replaced by its upper bound m, for m and d that are not negative."""
+    """Replace d * (m // d) in the factors of a product by its upper bound m, for m and d that are not negative."""
     parts = list(factors(e))
     for part in parts:
         match part:
@@ -126,7 +126,10 @@ def _times(a: Range, b: Range) -> Range:
 
 
 def _quotient(a: Range, b: Range) -> Range:
-    """Range of a floor division. A divisor below 1 may change the sign, but does not increase the magnitude."""
+    """Return the range of a floor division.
+
+    A divisor below 1 may change the sign, but does not increase the magnitude.
+    """
     if _low(a[0]) >= 0 and _low(b[0]) >= 0:
         return Const(0), _both("floordiv", a[1], b[0]) if _low(b[0]) >= 1 else a[1]
     size = _both("max", a[1], _both("sub", Const(0), a[0]))

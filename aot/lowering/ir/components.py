@@ -34,7 +34,7 @@ class Components:
         self._needs[n] = {self._of[id(m)] for s in self._members[n] for m in self.makers.above(s)}
 
     def between(self, one: Step, other: Step) -> list[int] | None:
-        """Components between two steps that the later one depends on, in order.
+        """Return the components between two steps that the later one depends on, in order.
 
         None if one of them depends on the earlier step: joining the two would make a cycle.
         """
@@ -68,7 +68,7 @@ class Components:
         return (a, b) if self._rank[a] < self._rank[b] else (b, a)
 
     def _needed(self, n: int) -> set[int]:
-        """Other components that a component depends on."""
+        """Return the other components that a component depends on."""
         self._needs[n] = {self._alive(m) for m in self._needs[n]} - {n}
         return self._needs[n]
 

@@ -42,7 +42,7 @@ class Makers:
                 self.checks.append((self._late_of(step), step))
 
     def above(self, step: Step) -> list[Step]:
-        """Steps that make what `step` reads; not itself."""
+        """Return the other steps that write what `step` reads."""
         found: dict[int, Step] = {}
         for load in step.reads():
             made = self.of.get(load.buffer.name, [])
@@ -59,13 +59,13 @@ class Makers:
         return self._parts[name]
 
     def _late_of(self, step: Step) -> frozenset[Var]:
-        """The late symbols that a step is made of."""
+        """Return the late symbols in a step."""
         if id(step) not in self._late:
             self._late[id(step)] = self.sizes.late_of(*step.sizes())
         return self._late[id(step)]
 
     def _before_symbols(self, step: Step) -> list[Step]:
-        """Steps that set the symbols that `step` uses, and check them; no check waits for what `step` itself sets."""
+        """Return the steps that set the symbols of `step`, and that check them unless `step` sets what they check."""
         used = self._late_of(step)
         mine = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
@@ -99,7 +99,7 @@ class PartIndex:
                 return
 
     def near(self, load: Load) -> list[Step]:
-        """The makers that are not apart from `load` in the dimension that parts are sorted by, in their order."""
+        """Return, in order, the makers whose range overlaps `load` in the dimension that parts are sorted by."""
         if self.dim is None:
             return self.makers
         low, high = bounds(normal(load.index[self.dim], {}))
@@ -108,7 +108,10 @@ class PartIndex:
         return sorted(found, key=lambda s: self.places[id(s)])
 
     def replace(self, old: Step, new: list[Step]) -> bool:
-        """`new` make the part of `old` now; False if they do not stay inside of it, and the index is of no more use."""
+        """Register `new` as the makers of the part of `old`; False if they write outside of it.
+
+        The index is invalid then.
+        """
         boxes = [_box(s, self.name) for s in new]
         if self.dim is None or not all(boxes):
             return False
@@ -122,7 +125,7 @@ class PartIndex:
 
 
 def _box(step: Step, name: str) -> list[tuple[float, float]]:
-    """The least and the greatest index in each dimension that definitions write; empty if that is not known."""
+    """Return the least and the greatest index in each dimension that definitions write; empty if unknown."""
     found: list[list[tuple[float, float]]] = []
     for work in step.works:
         definitions = list(members(work))
@@ -155,7 +158,7 @@ def _before(a: Expr, b: Expr, is_symbol: IsSymbol) -> bool:
 
 
 def _end(a: Affine, top: bool, is_symbol: IsSymbol) -> Affine | None:
-    """The greatest or the least value over the axes, which the two sides do not share; None if it is not known."""
+    """Return the greatest or the least value over the axes, which the two sides do not share; None if unknown."""
     total = Affine({}, a.const)
     for atom, c in _with_remainders(a).items():
         highest = (c > 0) is top
@@ -176,7 +179,7 @@ def _end(a: Affine, top: bool, is_symbol: IsSymbol) -> Affine | None:
 
 
 def _count(e: Expr) -> Product | None:
-    """Number of values 0, 1, 2, ... of an axis, or of a quotient or remainder of one; None for other expressions.
+    """Return the number of values 0, 1, 2, ... of an axis, or of its quotient or remainder; None for other expressions.
 
     Groups flatten their rows: a row of 4 * h * w, divided by w and by h, has 4 values, whatever h and w are.
     """
@@ -200,7 +203,7 @@ def _count(e: Expr) -> Product | None:
 
 
 def _with_remainders(a: Affine) -> dict[Expr, int]:
-    """The terms, with x - n * (x // n), which is x mod n, as an axis of n values."""
+    """Replace x - n * (x // n), which is x mod n, in the terms by an axis of n values."""
     terms = dict(a.terms)
     for atom, c in a.terms.items():
         rest = list(factors(atom))
@@ -221,7 +224,7 @@ def _with_remainders(a: Affine) -> dict[Expr, int]:
 
 
 def _product(size: Expr) -> Product | None:
-    """A size as a number and symbols that are multiplied; None for sums."""
+    """Split a size into a number and the symbols it is multiplied by; None for sums."""
     a = normal(size, {})
     if a.is_const:
         return (a.const, ()) if a.const > 0 else None
@@ -242,7 +245,7 @@ def sort(steps: Steps) -> None:
 
 
 def ordered(steps: list[Step], above: Callable[[Step], list[Step]]) -> list[Step]:
-    """The steps, each behind those `above` it; otherwise as they were. InternalError for a circle."""
+    """Order the steps, each after those `above` it, otherwise as before; InternalError for a cycle."""
     begun: set[int] = set()
     done: set[int] = set()
     order: list[Step] = []

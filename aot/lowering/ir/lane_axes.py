@@ -12,7 +12,9 @@ from codegen.ir.loops import Expr, Load, Space, Var
 
 
 def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
-    """Best output axis for lanes: each operand is invariant along it, or moves by single elements, or can be packed.
+    """Return the best output axis for lanes.
+
+    Each operand is invariant along it, or moves by single elements, or can be packed.
 
     An axis that only constants move with comes first, then the largest (up to 16 iterations), then the last.
     """
@@ -20,7 +22,10 @@ def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:
 
 
 def lane_axes(d: Definition, constants: frozenset[str]) -> list[tuple[bool, int, int, Var]]:
-    """All axes that can become lanes, the best first, each after its sort key: packed or not, lanes up to 16, place."""
+    """Return all axes that can become lanes, best first, each with its sort key.
+
+    Packed or not, lanes up to 16, place.
+    """
     return list(_lane_axes(d, constants.intersection(x.buffer.name for x in memory_of(d))))
 
 
@@ -36,7 +41,7 @@ def _lane_axes(d: Definition, constants: frozenset[str]) -> tuple[tuple[bool, in
 
 
 def dim_of(index: tuple[Expr, ...], a: Var, beside: tuple[Var, ...] = ()) -> int | None:
-    """Dimension in which `a` moves by one element; None if it is in several, or with axes that are not in `beside`."""
+    """Return the dimension in which `a` moves by one element; None for several, or with axes not in `beside`."""
     found = [k for k, i in enumerate(index) if a in variables(i)]
     terms = normal(index[found[0]], {}).terms if len(found) == 1 else {}
     return found[0] if terms.get(a) == 1 and all(t == a or t in beside for t in terms) else None
@@ -55,13 +60,13 @@ def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
 
 
 def _beside(d: Definition, x: Load) -> tuple[Var, ...]:
-    """Axes that an index may have beside the lanes: output axes, and window axes that move by one element."""
+    """Return the axes that an index may have beside the lanes: output axes, and window axes of step one."""
     assert d.reduction is not None
     steps = {a: step for i in x.index for a, step in normal(i, {}).terms.items()}
     return (*d.axes, *(a for a in d.reduction.axes if steps.get(a, 1) == 1))
 
 
 def memory_of(d: Definition) -> list[Load]:
-    """Loads in the reduction, without those of the compiler's tables."""
+    """Return the loads in the reduction, without those of the compiler's tables."""
     assert d.reduction is not None
     return [x for x in loads(d.reduction.body) if x.buffer.space is not Space.TABLE]

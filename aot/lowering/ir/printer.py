@@ -22,7 +22,7 @@ from codegen.ir.traverse import Work
 
 
 def steps_text(steps: Steps) -> str:
-    """A whole model, one line a value and a definition."""
+    """Print a whole model, one line for each value and definition."""
     symbols = ", ".join(f"{s.name} in {s.low}..{size_text(s.extent)}" for s in steps.symbols)
     head = f"steps {steps.name}" + (f" for {symbols}" if symbols else "")
     named = (f"  {s.name} = {expr_text(e)}" for s, e in steps.sizes.meaning.items())
@@ -68,7 +68,7 @@ def _step(step: Step, depth: int) -> Iterator[str]:
 
 
 def work_text(work: Work, depth: int = 0) -> str:
-    """A definition, a group or statements."""
+    """Print a definition, a group or statements."""
     return statements_text(work, depth) if isinstance(work, tuple) else definition_text(work, depth)
 
 

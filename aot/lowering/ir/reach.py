@@ -14,13 +14,13 @@ from codegen.ir.loops import Const, Expr, Prim, Size, Var
 
 
 def before(index: Expr) -> int | None:
-    """The most points that `index` can lie before the first element; None if there is no limit."""
+    """Return the most points that `index` can lie before the first element; None if there is no limit."""
     low, _ = bounds(_without_rests(normal(index, {}), False))
     return None if low == -inf else max(0, -int(low))
 
 
 def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> int | None:
-    """The most points that `index` can lie behind the last element of a dimension; None if there is no limit."""
+    """Return the most points that `index` can lie behind the last element of a dimension; None if there is no limit."""
     high = bounds(normal(index, {}))[1]
     if isinstance(extent, int) and high < inf:
         return max(0, int(high) - extent + 1)
@@ -33,7 +33,7 @@ def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> 
 
 
 def _loose(a: Affine) -> Affine:
-    """An upper bound: quotients of axes whose ends are numbers become the greatest that they can be."""
+    """Return an upper bound: quotients of axes with constant extents become their greatest value."""
     total = Affine({}, a.const)
     for atom, c in _without_rests(a, True).terms.items():
         low, high = atom_bounds(atom)
@@ -43,12 +43,12 @@ def _loose(a: Affine) -> Affine:
 
 
 def last(index: Expr, sizes: Sizes, symbols: tuple[Var, ...]) -> Expr | None:
-    """A size that `index` never exceeds, and reaches where all axes are at their ends; None if there is none."""
+    """Return a size that `index` never exceeds, and reaches where all axes are at their ends; None if there is none."""
     return _last(_without_rests(normal(index, {}), True), lambda v: v in sizes.meaning or v in symbols)
 
 
 def _without_rests(a: Affine, top: bool) -> Affine:
-    """`a` with remainders at an end: x - m * (x // m) is m - 1 at most, and at least 0."""
+    """Replace remainders in `a` by a bound: x - m * (x // m) is m - 1 at most, and at least 0."""
     while (found := next((r for t, c in a.terms.items() if (r := _rest(t, c)) is not None), None)) is not None:
         whole, x, m, times = found
         end = normal(m - 1, {}).times(times) if top else Affine({})
@@ -57,7 +57,7 @@ def _without_rests(a: Affine, top: bool) -> Affine:
 
 
 def _rest(term: Expr, c: int) -> tuple[Expr, Expr, Expr, int] | None:
-    """The term, x, m and k where c * term = -k * m * (x // m), for positive k."""
+    """Match c * term = -k * m * (x // m) for positive k; return the term, x, m and k."""
     parts = list(factors(term))
     for part in parts if c < 0 else ():
         match part:
@@ -73,7 +73,7 @@ def _rest(term: Expr, c: int) -> tuple[Expr, Expr, Expr, int] | None:
 
 
 def _last(a: Affine, is_size: Callable[[Var], bool]) -> Expr | None:
-    """`a` where all axes are at their ends: an expression of sizes that is not below it."""
+    """Return the value of `a` where all axes are at their ends: an upper bound in sizes."""
     total: Expr = Const(a.const)
     for atom, c in a.terms.items():
         end = _end(atom, c > 0, is_size)
@@ -97,7 +97,7 @@ def _end(atom: Expr, top: bool, is_size: Callable[[Var], bool]) -> Expr | None:
 
 
 def _over_quotients(a: Affine) -> Affine:
-    """Quotients over others that are taken away and divide by less: (x + 3) // 4 = ((x + 1) // 2 + 1) // 2."""
+    """Rewrite quotients over subtracted ones of smaller divisors: (x + 3) // 4 = ((x + 1) // 2 + 1) // 2."""
     for k, whole in enumerate([t for t, c in a.terms.items() if c < 0 and _divisor(t) > 1]):
         name, (x, m) = Var(f"quotient{k}", None, -(1 << 62)), _parts(whole)
         total = Affine({}, a.const)
@@ -121,7 +121,7 @@ def _parts(quotient: Expr) -> tuple[Expr, int]:
 
 
 def _most(a: Affine) -> int | None:
-    """An upper bound, by c * (x // m) <= c / g * (x // (m / g)) with g = gcd(c, m), for positive c."""
+    """Return an upper bound, by c * (x // m) <= c / g * (x // (m / g)) with g = gcd(c, m), for positive c."""
     while True:
         terms = ((t, c) for t, c in a.terms.items() if c > 0 and _divisor(t) > 1)
         found = next(((t, c) for t, c in terms if gcd(c, _divisor(t)) > 1), None)

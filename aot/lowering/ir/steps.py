@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array, Shape, dtype_of
+from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.ir.symbolic_sizes import Sizes
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables
@@ -59,7 +59,7 @@ class Value:
 
     @property
     def array(self) -> Array | None:
-        """The data; deferred ones are made."""
+        """Return the data; deferred data are computed."""
         return None if self.data is None else value_of(self.data)
 
 
@@ -104,25 +104,25 @@ class Step:
         return tuple(dict.fromkeys([*inner, *(b for w in self.works for b in writes(w))]))
 
     def sets(self) -> frozenset[Var]:
-        """Symbols that have a value once the step has run."""
+        """Return the symbols that have a value once the step has run."""
         inner = frozenset[Var]().union(*(s.sets() for b in self.blocks() for s in b.steps))
         own = self.control.start if isinstance(self.control, Cycle) else self.binds
         return inner | frozenset(own)
 
     def sizes(self) -> frozenset[Var]:
-        """Symbols and named sizes that the step is made of."""
+        """Return the symbols and named sizes in the step."""
         inner = frozenset[Var]().union(*(s.sizes() for b in self.blocks() for s in b.steps))
         own = [self.control.sizes()] if self.control is not None else []
         rules = _variables(*(s for r in self.checks for s in (r.one, r.other)))
         return inner.union(*own, rules, *map(sizes_of, self.works))
 
     def blocks(self) -> tuple[Steps, ...]:
-        """Blocks of its control flow."""
+        """Return the blocks of its control flow."""
         return () if self.control is None else self.control.blocks()
 
     @property
     def definition(self) -> Definition | None:
-        """The one definition, if that is all there is."""
+        """Return the step's definition if it has only one."""
         return self.works[0] if len(self.works) == 1 and isinstance(self.works[0], Definition) else None
 
 
@@ -192,7 +192,7 @@ class Steps:
     layouts: Layouts = Layouts.LOGICAL
 
     def known(self) -> tuple[Var, ...]:
-        """Variables with a value while a step runs: the model's symbols, those that an inference sets, named sizes."""
+        """Return the variables with a value while a step runs: the model's symbols, late symbols, named sizes."""
         return (*self.symbols, *self.sizes.late, *self.sizes.meaning)
 
     def is_known(self, v: Var) -> bool:
@@ -207,31 +207,34 @@ class Steps:
                 yield from block.blocks()
 
     def touched(self) -> list[str]:
-        """Values that the steps touch by themselves, not by the blocks in them."""
+        """Return the values that the steps touch outside of the blocks in them."""
         works = [w for s in self.steps for w in s.works]
         found = dict.fromkeys(b.name for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
         return [name for name in found if name in self.values]
 
     def unused(self, name: str) -> str:
-        """This name, or a longer one that no value has. Several steps may write one value, the parts of a Concat."""
+        """Return this name, or a longer one that no value has.
+
+        Several steps may write one value, the parts of a Concat.
+        """
         while name in self.values:
             name += "_"
         return name
 
     def constant(self, name: str, data: Array) -> Buffer:
-        """A new value known at compile time, of this name or a longer one."""
+        """Add a value known at compile time, with this name or a longer one."""
         name = self.unused(name)
         buffer = dense(name, *data.shape, dtype=dtype_of(data))
         self.values[name] = Value(buffer, Region.CONSTANT, data=np.ascontiguousarray(data))
         return buffer
 
     def constants(self) -> frozenset[str]:
-        """Names of values known at compile time."""
+        """Return the names of values known at compile time."""
         return frozenset(n for n, v in self.values.items() if v.region is Region.CONSTANT)
 
 
 def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
-    """Axes for all dimensions that are not 1, and the index they make: 0 where a dimension is 1."""
+    """Return axes for all dimensions that are not 1, and the index they form: 0 where a dimension is 1."""
     names = AXES.get(len(shape)) or [f"d{i}" for i in range(len(shape))]
     index = tuple(Const(0) if n == 1 else Var(name, n) for name, n in zip(names, shape, strict=True))
     return tuple(i for i in index if isinstance(i, Var)), index
@@ -239,7 +242,7 @@ def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
 
 @lru_cache(maxsize=1 << 15)
 def sizes_of(work: Work) -> frozenset[Var]:
-    """Variables of a work that are no axes: sizes known at run time only; axes that statements bind are among them."""
+    """Return the variables of a work that are no axes: sizes known at run time only, and axes bound by statements."""
     found: set[Var] = set()
     for d in members(work):
         extents = [a.extent for a in d.axes] + [a.extent for a in (d.reduction.axes if d.reduction else ())]

@@ -1,4 +1,4 @@
-"""Names for sizes that run time computes: kernels read `s0`, and only the shape function knows that it is (h + 3) // 4.
+"""Names for sizes computed at run time: kernels read `s0`; only the shape function has its formula, (h + 3) // 4.
 
 f32[n, 32 * ((h + 3) // 4)]   ->   f32[n, 32 * s0]    with s0 = (h + 3) // 4
 """
@@ -43,7 +43,10 @@ class Sizes:
         self._made_of: dict[Var, frozenset[Var]] = {}
 
     def of(self, dim: Dim, is_size: bool = False) -> Dim:
-        """`dim` as sums of products of symbols and named sizes; `is_size`: it is a dimension, so it is not negative."""
+        """Return `dim` as sums of products of symbols and named sizes; `is_size`.
+
+        It is a dimension, so not negative.
+        """
         if isinstance(dim, int):
             return dim
         if is_size and isinstance(dim, Prim) and dim.fn not in PLAIN:
@@ -83,7 +86,7 @@ class Sizes:
         return self._names[meaning]
 
     def add(self, meaning: Expr, stem: str) -> Var:
-        """A new name for a place in memory. Nothing else is known of it, so that places of equal layers are alike."""
+        """Name an address in memory. Nothing else is known of it, so that equal layers have equal kernels."""
         made = Var(self._unused(stem), None, 0)
         self.meaning[made] = meaning
         return made
@@ -99,7 +102,7 @@ class Sizes:
         return bool(self.late) and bool(self.late_of(size))
 
     def late_of(self, *sizes: Size) -> frozenset[Var]:
-        """The late symbols that sizes are made of."""
+        """Return the late symbols in sizes."""
         read = variables(*(s for s in sizes if isinstance(s, Expr)))
         return frozenset(v for s in read for v in self._late_in(s))
 
@@ -113,7 +116,7 @@ class Sizes:
         return self._made_of[symbol]
 
     def most(self, size: Size) -> Size:
-        """Upper bound of a size over what is known before an inference; unbounded symbols get capacities."""
+        """Return an upper bound of a size in symbols known before an inference; unbounded symbols get capacities."""
         if not self.is_late(size):
             return size
         plain = self._spelled(size)
@@ -133,7 +136,10 @@ class Sizes:
         return high
 
     def learn(self, one: Size, other: Size) -> None:
-        """Two sizes are equal, which is checked before what has all late symbols of both is made: for bounds."""
+        """Record that two sizes are equal, for bounds.
+
+        A step checks it before any value with their late symbols is computed.
+        """
         if not self.is_late(one):
             one, other = other, one
         if self.is_late(one):
@@ -141,26 +147,26 @@ class Sizes:
             self.facts[self._spelled(self.of(one))] = self._spelled(self.of(other)), symbols
 
     def equate(self, one: Size, other: Size) -> None:
-        """Two sizes are equal, which every inference checks before it begins."""
+        """Record that two sizes are equal, which every inference checks before it begins."""
         a, b = self.written_out(one), self.written_out(other)
         if a != b and variables(a) and variables(b):
             self._alike.setdefault(a, []).append(b)
             self._alike.setdefault(b, []).append(a)
 
     def alike(self, size: Size) -> list[Expr]:
-        """Itself, and what it is equal to by the rules, over the model's symbols."""
+        """Return the size, and the sizes that rules equate it with, over the model's symbols."""
         found = [self.written_out(size)]
         for form in found:
             found += [other for other in self._alike.get(form, ()) if other not in found]
         return found
 
     def _facts(self, size: Size) -> dict[Expr, Expr]:
-        """Facts that are checked before any value of this size is computed."""
+        """Return the facts that are checked before any value of this size is computed."""
         mine = self.late_of(size)
         return {e: known for e, (known, symbols) in self.facts.items() if symbols <= mine}
 
     def _spelled(self, size: Size) -> Expr:
-        """Over symbols and sizes that no late symbol is part of."""
+        """Write a size over symbols and sizes without late symbols."""
         found = as_expr(size, DType.I64)
         while named := {v: self.meaning[v] for v in variables(found) if v in self.meaning and self.is_late(v)}:
             found = rewrite(found, lambda e: named.get(e) if isinstance(e, Var) else None)
@@ -176,7 +182,7 @@ class Sizes:
         return (Const(0) - capacity if low is None else low), capacity if high is None else high
 
     def written_out(self, size: Size) -> Expr:
-        """Over the model's symbols alone, in the shortest form."""
+        """Write a size over the model's symbols alone, in the shortest form."""
         if isinstance(size, int):
             return Const(size)
         while any(v in self.meaning for v in variables(size)):
@@ -188,13 +194,16 @@ class Sizes:
 
 
 def _range(symbol: Var) -> tuple[Expr | None, Expr | None]:
-    """Range of a symbol by its type; None for the ends of wide types."""
+    """Return the range of a symbol by its type; None for the ends of wide types."""
     low = Const(symbol.low) if symbol.low > -_WIDE else None
     return low, Const(symbol.extent - 1) if isinstance(symbol.extent, int) and symbol.extent < _WIDE else None
 
 
 def _degree(e: Expr, known: dict[Expr, int]) -> int:
-    """Greatest number of capacities that a bound multiplies; `known` has that of the capacities themselves."""
+    """Return the greatest number of capacities that a bound multiplies.
+
+    `known` has it for the capacities themselves.
+    """
     if e not in known:
         known[e] = _degree_of(e, [_degree(a, known) for a in e.args]) if isinstance(e, Prim) else 0
     return known[e]

@@ -43,7 +43,7 @@ def verify_steps(steps: Steps) -> None:
 
 
 def _never_written(steps: Steps) -> set[str]:
-    """Values of dynamic size whose producers have no elements at all: the lists of symbols of no strings."""
+    """Return the values of dynamic size whose producers have no elements: tables of strings without any string."""
     written = {b.name for block in steps.blocks() for s in block.steps for b in s.writes()}
     rest = (v for name, v in steps.values.items() if name not in written)
     return {_memory(v) for v in rest if v.half is None and not all(isinstance(n, int) for n in v.buffer.shape)}
@@ -102,13 +102,13 @@ def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: se
 
 
 def _known(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
-    """Named sizes are known once all symbols in them are."""
+    """Return the named sizes whose symbols are all known."""
     missing = sorted(v.name for v in free if v not in known or steps.sizes.late_of(v) - known)
     _require(not missing, where, f"uses {', '.join(missing)}, which nothing sets before it")
 
 
 def _free(work: Work) -> frozenset[Var]:
-    """Variables of a work that neither its axes nor its loops bind."""
+    """Return the variables of a work that neither its axes nor its loops bind."""
     match work:
         case Definition():
             bound = {*work.axes, *(work.reduction.axes if work.reduction else ())}
@@ -150,12 +150,15 @@ def _read(load: Load, steps: Steps, written: set[str], where: str) -> None:
 
 
 def _memory(value: Value) -> str:
-    """Name of the memory that a write to the value fills: the two halves that a loop carries take turns."""
+    """Name the memory that a write to the value fills: the two halves of a loop-carried value alternate."""
     return value.name if value.half is None else value.half.pair
 
 
 def _same(b: Buffer, value: Value, where: str) -> None:
-    """A step may know more of a value: a stricter alignment, or numbers for sizes that vary elsewhere."""
+    """Compare two buffers of a value.
+
+    A step's may have a stricter alignment, or numbers for sizes that vary elsewhere.
+    """
     own = value.buffer
     fits = b.dtype is own.dtype and len(b.shape) == len(own.shape) and len(b.strides) == len(own.strides)
     mine, other = (*b.shape, *b.strides, b.origin), (*own.shape, *own.strides, own.origin)

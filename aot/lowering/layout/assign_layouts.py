@@ -49,11 +49,13 @@ def assign_layouts(steps: Steps) -> None:
     filled: set[str] = set()
     for step in steps.steps:
         works = tuple(strip(w, halo, steps) for w in step.works)
+        made = {b.name for b in step.writes()}
+        for b in [b for b in step.writes() if b.name in halo and b.name not in filled]:
+            filled.add(b.name)
+            fills = borders(placed[b.name], halo[b.name])
+            known_later = any(x.buffer.name in made for d in fills for x in loads(d.value))
+            works = (*works, *fills) if known_later else (*fills, *works)
         step.works = tuple(rewrite_work(w, move_loads(placed), lambda b: placed.get(b.name, b)) for w in works)
-        for b in step.writes():
-            if b.name in halo and b.name not in filled:
-                filled.add(b.name)
-                step.works = (*borders(b, halo[b.name]), *step.works)
 
 
 def copy_padded_inputs(steps: Steps) -> None:
@@ -69,7 +71,7 @@ def copy_padded_inputs(steps: Steps) -> None:
 
 
 def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
-    """Buffers that a product or a window reads repeatedly, with an index that is more than an axis or a constant.
+    """Return the buffers that a product or a window reads repeatedly, with an index other than axis or constant.
 
     In a group the rows are flattened, so only indices that move with the sum count.
     """
@@ -82,7 +84,7 @@ def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
 
 
 def _across(d: Definition, constants: frozenset[str]) -> set[str]:
-    """Buffers that a product reads repeatedly, and strided along its lanes."""
+    """Return the buffers that a product reads repeatedly, and strided along its lanes."""
     if d.reduction is None or streams(d, constants):
         return set()
     lane, count = lane_axis(d, constants), known(points(d))
@@ -141,7 +143,10 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
 
 
 def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) -> list[Load]:
-    """Operands to copy: they are strided in a product in which every candidate for the lane axis would be strided."""
+    """Return the operands to copy.
+
+    They are strided in a product in which every candidate for the lane axis would be strided.
+    """
     if d.reduction is None or streams(d, constants) or any(x.buffer.name in constants for x in memory_of(d)):
         return []
     if any(isinstance(e, Prim) and e.fn in ("within", "select") for e in walk(d.reduction.body)):
@@ -186,7 +191,10 @@ def _votes(steps: Steps) -> Votes:
 
 
 def _free_lanes(d: Definition, constants: frozenset[str]) -> list[Var]:
-    """Candidates for the lane axis where votes choose among them; none if there is only one, or packing chooses."""
+    """Return the candidates for the lane axis where votes choose among them.
+
+    None if there is only one, or packing chooses.
+    """
     lanes = lane_axes(d, constants)
     return [a for *_, a in lanes] if not streams(d, constants) and len(lanes) > 1 and not lanes[0][0] else []
 
@@ -246,13 +254,13 @@ def _stays(d: Definition, steps: Steps) -> bool:
 
 
 def _region(steps: Steps, name: str) -> Region | None:
-    """Region of a value; None for a temporary of a group."""
+    """Return the region of a value; None for a temporary of a group."""
     value = steps.values.get(name)
     return None if value is None else value.region
 
 
 def _wanted(d: Definition, lanes: list[Var], votes: Votes) -> Var:
-    """Lane axis with the most votes in the buffers read and written."""
+    """Return the lane axis with the most votes in the buffers read and written."""
     assert d.reduction is not None
     sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.reduction.body))]
 
@@ -304,7 +312,7 @@ def _place(
 
 
 def _cheapest(orders: list[tuple[int, ...]], cost: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
-    """First order of least cost; the search ends at one that costs nothing."""
+    """Return the first order of least cost; the search ends at one that costs nothing."""
     least, best = inf, orders[0]
     for order in orders:
         if (now := cost(order)) < least:
@@ -315,7 +323,7 @@ def _cheapest(orders: list[tuple[int, ...]], cost: Callable[[tuple[int, ...]], f
 
 
 def _innermost(dims: list[int], votes: dict[int, float]) -> int | None:
-    """Dimension with most votes if it is one of `dims`, else the last of these."""
+    """Return the dimension with most votes if it is one of `dims`, else the last of these."""
     wanted = max(votes, key=lambda k: (votes[k], k), default=None)
     return wanted if wanted in dims else dims[-1] if dims else None
 
@@ -326,7 +334,7 @@ def _is_reshaped(sites: list[Site]) -> bool:
 
 
 def _sites(steps: Steps) -> dict[str, list[Site]]:
-    """Accesses of each value, by its name."""
+    """Return the accesses of each value, by its name."""
     found: dict[str, list[Site]] = {}
     for step in steps.steps:
         for work in step.works:
@@ -338,7 +346,7 @@ def _sites(steps: Steps) -> dict[str, list[Site]]:
 
 
 def _unevenness(b: Buffer, sites: list[Site]) -> float:
-    """Points of all accesses in the layout of `b`, times the axes along which each moves unevenly."""
+    """Count the points of all accesses in the layout of `b`, times the axes along which each moves unevenly."""
     total = 0.0
     for d, index in sites:
         at = offset(b, index)
@@ -359,11 +367,16 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
         step = step * (b.shape[k] + (before + after))
         if place == 0:
             step = step + pitch
-    return replace(b, strides=tuple(strides), origin=origin, halo=halo.fill if halo else None), step
+    return replace(
+        b, strides=tuple(strides), origin=origin, halo=halo.fill if halo and not isinstance(halo.fill, Expr) else None
+    ), step
 
 
 def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:
-    """Elements to add to a row: rows of a product a multiple of 2 KiB apart would share lines of the cache."""
+    """Return the elements to add to a row.
+
+    Rows of a product a multiple of 2 KiB apart would share lines of the cache.
+    """
     half = COSTS.page_bytes // 2
     if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % half:
         return 0

@@ -16,7 +16,7 @@ from aot.lowering.ir.steps import Steps
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables, walk
+from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import normal
 from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
 from codegen.ir.program import Region
@@ -28,9 +28,9 @@ LIMIT = 64  # points on either side; reads that reach farther keep their bounds 
 
 @dataclass(slots=True)
 class Halo:
-    """Points before and after each dimension, and the value that they hold."""
+    """Points before and after each dimension, and what they hold: a number, or a value computed before."""
 
-    fill: float
+    fill: float | Expr
     sides: list[tuple[int, int]]
 
 
@@ -40,7 +40,7 @@ class _Padded:
 
     load: Load
     asked: tuple[tuple[Expr, Expr], ...]
-    fill: float
+    fill: float | Expr
 
 
 def halos(steps: Steps) -> dict[str, Halo]:
@@ -55,10 +55,19 @@ def halos(steps: Steps) -> dict[str, Halo]:
             continue
         sides = [(0, 0) if k in spared and _is_low(padded.load.buffer, k, s) else s for k, s in enumerate(sides)]
         halo = found.setdefault(name, Halo(padded.fill, [(0, 0)] * len(sides)))
-        if halo.fill != padded.fill:
+        if halo.fill != padded.fill or _is_late(padded.fill, name, steps):
             refused.add(name)
         halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
     return {n: h for n, h in found.items() if n not in refused and any(s != (0, 0) for s in h.sides)}
+
+
+def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
+    """True if a step after the first one that writes `name` writes what the fill is computed from."""
+    if not isinstance(fill, Expr):
+        return False
+    read = {x.buffer.name for x in loads(fill)}
+    first = next((n for n, s in enumerate(steps.steps) if any(b.name == name for b in s.writes())), 0)
+    return any(b.name in read for s in steps.steps[first + 1 :] for b in s.writes())
 
 
 def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int]]]:
@@ -103,13 +112,14 @@ def _is_low(b: Buffer, k: int, sides: tuple[int, int]) -> bool:
 def _padded(e: Expr) -> _Padded | None:
     """Match a load inside nothing but `within` with equal fills; None for others."""
     asked: list[tuple[Expr, Expr]] = []
-    fill: float | None = None
+    fill: float | Expr | None = None
     while isinstance(e, Prim) and e.fn == "within":
-        index, bound, inner = e.args[:3]
-        mine = e.args[3].value if len(e.args) > 3 and isinstance(e.args[3], Const) else 0.0
-        if (len(e.args) > 3 and not isinstance(e.args[3], Const)) or (fill is not None and fill != mine):
+        index, bound, inner, *other = e.args
+        found = other[0] if other else Const(0, e.dtype)
+        mine = float(found.value) if isinstance(found, Const) else found
+        if variables(found) or (fill is not None and fill != mine):
             return None
-        fill = float(mine)
+        fill = mine
         asked.append((index, bound))
         e = inner
     return _Padded(e, tuple(asked), fill) if isinstance(e, Load) and fill is not None else None
@@ -130,7 +140,7 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
 
 
 def _dimension(p: _Padded, index: Expr) -> int | None:
-    """First dimension that is read at this index."""
+    """Return the first dimension that is read at this index."""
     return next((k for k, i in enumerate(p.load.index) if normal(i, {}).key == normal(index, {}).key), None)
 
 
@@ -162,9 +172,10 @@ def strip(work: Work, halo: dict[str, Halo], steps: Steps) -> Work:
 
 
 def borders(b: Buffer, halo: Halo) -> tuple[Definition, ...]:
-    """Definitions that fill the halo: two sides of each dimension, with the corners to later dimensions."""
+    """Return the definitions that fill the halo: two sides of each dimension, with the corners to later dimensions."""
     made: list[Definition] = []
-    fill = Const(halo.fill if b.dtype.is_float else int(halo.fill), b.dtype.compute)
+    value = halo.fill
+    fill = value if isinstance(value, Expr) else Const(value if b.dtype.is_float else int(value), b.dtype.compute)
     for k, sides in enumerate(halo.sides):
         for start, size in ((-sides[0], sides[0]), (b.shape[k], sides[1])):
             if size:

@@ -32,14 +32,14 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Byte offsets by value name, and the size of it all."""
+    """Byte offsets by value name, and the size of the arena."""
 
     offsets: dict[str, Size]
     size: Size
 
 
 def plan(steps: Steps) -> Plan:
-    """Offsets of all values in the arena; where sizes are known only at run time, so are the offsets."""
+    """Assign offsets to all values in the arena; sizes known only at run time make symbolic offsets."""
     lives = _Lives(steps).found
     halves = {n: (v.half, _bytes(steps, n)) for n, v in steps.values.items() if v.half is not None}
     sizes = {n: _bytes(steps, n) for n in lives}
@@ -75,12 +75,12 @@ def _bytes(steps: Steps, name: str) -> Size:
 
 
 def aligned(size: Size) -> Size:
-    """Up to the next cache line, and one line more: vectors at the end may read past it."""
+    """Round a size up to cache lines, and add one: vectors at the end may read past it."""
     return (size + (2 * ALIGN - 1)) // ALIGN * ALIGN
 
 
 def lifetimes(steps: Steps) -> dict[str, tuple[int, int]]:
-    """First and last step that touches each ARENA value."""
+    """Return the first and the last step that touches each ARENA value."""
     lives: dict[str, tuple[int, int]] = {}
     for at, step in enumerate(steps.steps):
         names = [b.name for b in step.writes()] + [x.buffer.name for x in step.reads()]
@@ -121,7 +121,7 @@ class _Lives:
 
 
 def place(lives: list[Life]) -> dict[str, int]:
-    """Lowest free offset for each, the largest first."""
+    """Assign each value the lowest free offset, the largest value first."""
     placed = _Timeline(max((x.last for x in lives), default=0) + 1)
     offsets: dict[str, int] = {}
     for life in sorted(lives, key=lambda x: (-x.size, x.first, x.name)):
@@ -137,7 +137,7 @@ def place(lives: list[Life]) -> dict[str, int]:
 
 
 class _Timeline:
-    """Lives by the steps they cover, found without a look at all others: a tree that halves the steps at each node."""
+    """Lifetimes by the steps they cover, as an interval tree: each node halves the steps."""
 
     def __init__(self, steps: int) -> None:
         self.leaves = 1 << max(steps - 1, 1).bit_length()
@@ -151,14 +151,14 @@ class _Timeline:
                 self.whole.setdefault(node, []).append(life)
 
     def alive(self, first: int, last: int) -> list[Life]:
-        """Values that are alive in one of the steps from `first` to `last`."""
+        """Return the values that are alive in one of the steps from `first` to `last`."""
         found: dict[int, Life] = {}
         for node, covered in self._nodes(first, last):
             found |= {id(x): x for x in (self.inside if covered else self.whole).get(node, ())}
         return list(found.values())
 
     def _nodes(self, first: int, last: int) -> Iterator[tuple[int, bool]]:
-        """The nodes that share steps with a range, down to those that lie in it, and whether they do."""
+        """Yield the nodes that share steps with a range, and True for those that lie inside it."""
         stack = [(1, 0, self.leaves)]
         while stack:
             node, begin, end = stack.pop()
@@ -173,7 +173,7 @@ class _Timeline:
 
 
 def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
-    """Offsets as sizes computed at run time.
+    """Assign offsets as sizes computed at run time.
 
     Estimated sizes place the values; what is kept of it is who lies above whom. Each then starts where the highest of
     those below it ends, whatever the sizes are.
@@ -198,12 +198,20 @@ def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
 
 
 def _highest(ends: list[Expr]) -> Expr:
-    """The largest; those that cannot be it are left out, as far as ranges tell."""
+    """Return the maximum; values that cannot be it, by their ranges, are left out."""
     kept: list[Affine] = []
     for end in (normal(e, {}) for e in ends):
         if not any(bounds(other.plus(end, -1))[0] >= 0 for other in kept):
             kept = [other for other in kept if bounds(end.plus(other, -1))[0] < 0] + [end]
-    total: Expr = kept[0].expr() if kept else Const(0)
-    for end in kept[1:]:
-        total = prim("max", total, end.expr())
-    return total
+    return _balanced([end.expr() for end in kept]) if kept else Const(0)
+
+
+def _balanced(values: list[Expr]) -> Expr:
+    """Return the maximum as a tree of pairs.
+
+    A network has thousands of values, and expressions are walked by recursion.
+    """
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        values = [prim("max", a, b) for a, b in pairs] + values[len(values) & ~1 :]
+    return values[0]

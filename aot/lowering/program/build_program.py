@@ -16,12 +16,13 @@ from codegen.ir.access import work as operations
 from codegen.ir.definition import Definition, Group
 from codegen.ir.denormals import denormals, flushes
 from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Buffer, Const, Expr, Kernel, Size, Space, Var, dense
+from codegen.ir.loops import Buffer, Expr, Kernel, Size, Space, Var, dense
 from codegen.ir.printer import definition_text, schedule_text
 from codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from codegen.ir.rename_sizes import renamed
 from codegen.ir.schedule import Pack, Schedule
 from codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
+from codegen.nest.halo_fill import stores_one_value
 from codegen.nest.nest import apply, units
 from codegen.schedules.choose import choose
 from codegen.target import Target
@@ -33,12 +34,12 @@ CAPACITY = 64  # of a symbol without an end, at first
 
 
 def result_names(result: Node) -> tuple[str, ...]:
-    """Names of an output of the network."""
+    """Return the names of an output of the network."""
     return tuple(dict.fromkeys((*result.out_port(0).names, *result.source(0).names)))
 
 
 def result_name(result: Node) -> str:
-    """The first of `result_names`; without any, the node's."""
+    """Return the first of `result_names`; without any, the node's name."""
     return next(iter(result_names(result)), result.name)
 
 
@@ -47,7 +48,7 @@ _Key = tuple[tuple[Work, ...], tuple[Schedule, ...], frozenset[str], tuple[Var, 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A kernel and what it was made of.
+    """A kernel with its works and schedules.
 
     `stands_for`: the roles of constants by the parameters that read them; `figures`: units, operations, bytes;
     `flushes`: denormal numbers count as zero.
@@ -141,13 +142,13 @@ class ProgramBuilder:
         return self.program
 
     def _late(self) -> tuple[Late, ...]:
-        """Symbols that the program sets, with the capacities that memory has been laid out for."""
+        """Return the symbols that the program sets, with the capacities that memory is laid out for."""
         used = {c.symbol for c in self.flow.control if isinstance(c, Bind | Let)}
         late = {s: c for s, c in self.steps.sizes.late.items() if s in used}
         return tuple(Late(s, c, 0 if c is None else CAPACITY) for s, c in late.items())
 
     def _computed(self, late: tuple[Late, ...]) -> tuple[tuple[Var, Expr], ...]:
-        """Named sizes, but those made of symbols that nothing needs."""
+        """Return the named sizes, without those of symbols that nothing needs."""
         sizes, symbols = self.steps.sizes, {x.symbol for x in late}
         return tuple((s, m) for s, m in sizes.meaning.items() if sizes.late_of(m) <= symbols)
 
@@ -206,7 +207,7 @@ class ProgramBuilder:
         return tuple(found)
 
     def _default(self, node: Node) -> int | None:
-        """Offset into the weights of the default value of an optional input; None for other inputs."""
+        """Return the offset in the weights of an optional input's default value; None for other inputs."""
         data = self.graph.defaults.get(node.id)
         if data is None:
             return None
@@ -218,7 +219,7 @@ class ProgramBuilder:
         return self.constants.add(Value(buffer, Region.CONSTANT, data=data), None)
 
     def _repeat(self, made: list[tuple[Call, tuple[str, ...]]], repeat: Repeat) -> None:
-        """The calls again, on what follows in their buffers."""
+        """Repeat the calls on the elements that follow in their buffers."""
         for n in range(1, repeat.count):
             for call, names in made:
                 sizes = (self.steps.values[name].buffer.dtype.stored_bytes for name in names)
@@ -255,7 +256,7 @@ class ProgramBuilder:
         return call, tuple(values[b.name] for b in made.kernel.buffers)
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
-        """Symbols that the kernel reads, sizes known at run time only, in the order of all."""
+        """Return the symbols that the kernel reads, in the program's order."""
         found = [v for v in frozenset[Var]().union(*map(sizes_of, works)) if self.steps.is_known(v)]
         if not all(v in self._places for v in found):  # more sizes have been named
             self._places = {v: n for n, v in reversed(list(enumerate(self.steps.known())))}
@@ -268,7 +269,7 @@ class ProgramBuilder:
         constants: frozenset[str],
         sizes: tuple[Var, ...],
     ) -> _Made:
-        """The kernel of works with these schedules; layers that repeat have equal ones."""
+        """Return the kernel of works with these schedules; repeated layers share one."""
         key = (works, schedules, constants, sizes)
         if key not in self._made:
             stands_for = {name: name for name in constants}
@@ -297,10 +298,12 @@ class ProgramBuilder:
                 self.flushed[name] = denormals(data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
-        """A border beside other work is one unit: cut finer, its units would crowd out those that take time."""
+        """Choose a work's schedule.
+
+        A border beside other work is one unit, since more would crowd out those that take time.
+        """
         found = self.pick(work, self.target, constants)
-        border = together and isinstance(work, Definition) and isinstance(work.value, Const)
-        return replace(found, parallel=None) if border else found
+        return replace(found, parallel=None) if together and stores_one_value(work) else found
 
     def _fetching(self, s: Schedule) -> Schedule:
         """Drop streaming prefetches where the weights exceed half of L3: from memory they arrive later with them."""
@@ -334,7 +337,7 @@ def all_packs(s: Schedule) -> tuple[Pack, ...]:
 def separated(
     works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str], names: dict[str, str]
 ) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
-    """A parameter of its own for each way in which definitions read a constant: it lies in memory once a packing.
+    """Give a constant one parameter for each packing in which definitions read it.
 
     Returns the works, their schedules and the packing by parameter; `names` learns what new parameters stand for.
     """
@@ -370,13 +373,13 @@ def separated(
 
 
 def alone(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:
-    """The kernel of one work, whose buffers have the names of their roles."""
+    """Return the kernel of one work, whose buffers have the names of their roles."""
     works, schedules, _ = separated((work,), (schedule,), constants, {name: name for name in constants})
     return apply("alone", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, _params(works))
 
 
 def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
-    """Works that may run as one kernel: halo borders and what they surround; statements stand alone."""
+    """Yield the works that run as one kernel: halo borders with what they surround; statements alone."""
     made: list[tuple[Work, ...]] = []
     for work in works:
         if made and isinstance(work, Definition | Group) and all(isinstance(w, Definition | Group) for w in made[-1]):
@@ -395,7 +398,7 @@ def _renamed(s: Schedule, roles: dict[str, str]) -> Schedule:
 
 
 def _canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:
-    """The works with buffers named by their roles, y0.. written, x0.. read, w0.. constants: equal kernels are equal."""
+    """Rename buffers by their roles, y0.. written, x0.. read, w0.. constants, so that equal kernels compare equal."""
     roles: dict[str, str] = {}
     renamed: dict[str, Buffer] = {}
     outs = [b for w in works for b in writes(w)]
@@ -413,7 +416,7 @@ def _canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tupl
 
 
 def _plain_temps(work: Work) -> Work:
-    """Temporaries of groups by number."""
+    """Number the temporaries of groups."""
     if not isinstance(work, Group):
         return work
     renamed = {t.name: replace(t, name=f"t{n}") for n, t in enumerate(_temps(work))}

@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array, numpy_dtype
+from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.ir.steps import Value
 from aot.lowering.program.arena import ALIGN
 from codegen.ir.program import ConstantBlock
@@ -23,14 +23,14 @@ from codegen.nest.pack import pack_array, pack_buffer
 
 @dataclass(slots=True)
 class Weights:
-    """Blocks of one library. With `several` programs, blocks that are equal in all bytes are one."""
+    """Blocks of one library. With `several` programs, blocks of equal bytes are one."""
 
     several: bool = False
     size: int = 0
     _known: dict[bytes, ConstantBlock] = field(default_factory=dict[bytes, ConstantBlock])
 
     def place(self, block: ConstantBlock) -> ConstantBlock:
-        """The block at its offset, or one that holds the same."""
+        """Return the block at its offset, or one of the same bytes."""
         if not self.several:
             return self._append(block)
         digest = hashlib.sha256(np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data).digest()
@@ -45,14 +45,14 @@ class Weights:
 
 
 class Constants:
-    """Constants of one program: a value lies in its weights once for each packing."""
+    """Constants of one program: its weights have a value once for each packing."""
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
         self._known: dict[tuple[str, Pack | None], ConstantBlock] = {}
 
     def add(self, value: Value, plan: Pack | None) -> int:
-        """Its offset."""
+        """Add a block; return its offset."""
         key = (value.name, plan)
         if key not in self._known:
             self._known[key] = self.weights.place(_block(value, plan))
@@ -60,12 +60,12 @@ class Constants:
 
     @property
     def blocks(self) -> tuple[ConstantBlock, ...]:
-        """In the order in which they were added, each once."""
+        """Return the distinct blocks in the order in which they were added."""
         return tuple({block.offset: block for block in self._known.values()}.values())
 
 
 def _block(value: Value, plan: Pack | None) -> ConstantBlock:
-    """In the type of its buffer: packed types one element a byte."""
+    """Return the elements in the type of their buffer; packed types have one element a byte here."""
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
     if plan is None and value.arrange is None and not isinstance(data, Deferred) and data.dtype == stored:

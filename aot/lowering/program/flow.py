@@ -90,7 +90,7 @@ class Flow:
         self.control.append(Jump(len(self.calls), to, when, asks))
 
     def _let(self, values: dict[Var, Size]) -> None:
-        """Set symbols, all at once."""
+        """Set symbols simultaneously."""
         for symbol, size in values.items():
             value = self.sizes.written_out(size)
             self.control.append(Let(len(self.calls), symbol, value))

@@ -48,7 +48,7 @@ def write_in_place(steps: Steps) -> None:
 
 
 def _members(step: Step) -> tuple[Definition, ...]:
-    """Definitions that a group computes one after another for each row, or the only definition of a step."""
+    """Return the definitions that a group computes one after another for each row, or a step's only definition."""
     if step.definition is not None:
         return (step.definition,)
     work = step.works[0] if len(step.works) == 1 else None

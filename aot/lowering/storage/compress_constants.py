@@ -3,7 +3,11 @@
     w[k, j] = (n[k, j] - z[j]) t[j]      add[k](x[k] w[k, j])   ->   t[j] add[k](x[k] (f32(n[k, j]) - z[j]))
 
 It pays where each element is loaded only a few times: then memory takes longer than conversions. A factor may belong to
-a part of the sum: t[k // 128, j].
+a part of the sum: t[k // 128, j]. Integers of 4 bits lie in pairs, two neighbours of the sum in a byte. An axis of such
+a sum becomes three: parts g, pairs r, and the element of a pair h.
+
+    b[g, r, j] = n[g, 2 r, j] | n[g, 2 r + 1, j] << 4
+    add[g, r, h](x[g, 2 r + h] (f32(b[g, r, j] >> 4 h & 15) - z[g, j]) t[g, j])
 """
 
 from __future__ import annotations
@@ -13,43 +17,95 @@ from functools import partial
 
 import numpy as np
 
-from aot.ir.deferred import Deferred
 from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.narrow_constants import moving, uses_of
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, cast
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim, select
 from codegen.ir.program import Region
 from codegen.ir.traverse import members, rewrite_work
 from runtime.abi import DType
 
 SPAN = 255  # greatest difference between the largest and the least integer
+NIBBLE = 15  # that of integers of 4 bits
 PARTS = (256, 128, 64, 32)  # elements of a sum that share a factor, in the order in which they are tried
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """An index along a sum, in parts: number of the part, place in it; and if two elements share a byte, which one."""
+
+    part: Expr
+    byte: Expr
+    element: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Compressed:
-    """Bytes that replace a constant; along the dimensions `sums`, each `part` elements share one factor (0: all do)."""
+    """Bytes that replace a constant; along the dimensions `sums`, each `part` elements share one factor (0: all do).
+
+    `pairs`: each byte holds two elements, neighbours along the only dimension of `sums`, the first in its low bits.
+    `zero`: a number that is the same everywhere, or a buffer of numbers that have the dimensions of the factors.
+    """
 
     bytes: Buffer
-    zero: Buffer | None
+    zero: Buffer | float
     factor: Buffer
     sums: tuple[int, ...]
     part: int
+    pairs: bool = False
 
-    def factors(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        inside: list[Expr] = [i // self.part if self.part else Const(0) for i in index]
-        return tuple(inside[k] if k in self.sums else i for k, i in enumerate(index))
+    def places(self, index: tuple[Expr, ...]) -> tuple[_Place, ...]:
+        return tuple(self._along(i) if k in self.sums else _Place(i, i) for k, i in enumerate(index))
 
-    def number(self, index: tuple[Expr, ...]) -> Expr:
-        whole = cast(Load(self.bytes, index), DType.F32)
-        return whole if self.zero is None else whole - Load(self.zero, self.factors(index))
+    def _along(self, index: Expr) -> _Place:
+        part = index // self.part if self.part else Const(0)
+        return _Place(part, index // 2, index % 2) if self.pairs else _Place(part, index)
 
-    def scale(self, index: tuple[Expr, ...]) -> Expr:
-        return Load(self.factor, self.factors(index))
+    def factors(self, places: tuple[_Place, ...]) -> tuple[Expr, ...]:
+        return tuple(p.part for p in places)
+
+    def number(self, places: tuple[_Place, ...]) -> Expr:
+        byte: Expr = Load(self.bytes, tuple(p.byte for p in places))
+        zero = cast(Load(self.zero, self.factors(places)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
+        element = next((p.element for p in places if p.element is not None), None)
+        if element is not None:
+            return _nibble(byte, element, zero)
+        return cast(byte, DType.F32) - zero if isinstance(zero, Expr) or zero else cast(byte, DType.F32)
+
+    def scale(self, places: tuple[_Place, ...]) -> Expr:
+        return Load(self.factor, self.factors(places))
+
+    def divided(self, axis: Var) -> tuple[tuple[Var, ...], Expr, _Place]:
+        """Divide the axis of a sum: return its axes, the index that they make, and its place."""
+        length, each = axis.extent, 2 if self.pairs else 1
+        assert isinstance(length, int)
+        count = (self.part or length) // each
+        part, byte, half = (
+            Var(f"{axis.name}{letter}", n) for letter, n in (("g", length // count // each), ("r", count), ("h", 2))
+        )
+        group: Expr = part if self.part else Const(0)
+        at = group * count + byte if self.part else byte
+        place = _Place(group, at, half if self.pairs else None)
+        axes = (*((part,) if self.part else ()), byte, *((half,) if self.pairs else ()))
+        return axes, at * 2 + half if self.pairs else at, place
+
+
+def _nibble(byte: Expr, element: Expr, zero: Expr | float) -> Expr:
+    """Return number 0 or 1 of a byte as f32, minus a whole number.
+
+    Its bits become those of a float that is greater by a power of two, which is subtracted with the zero point. That is
+    exact, and takes no conversion and no shift.
+    """
+    first = prim("eq", element, Const(0))
+    mask, bits = (select(first, *(Const(n, DType.I32) for n in pair)) for pair in ((15, 240), (0x4B000000, 0x49000000)))
+    base = select(first, Const(2.0**23, DType.F32), Const(2.0**19, DType.F32))
+    above = prim("bits", prim("or", prim("and", cast(byte, DType.I32), mask), bits), dtype=DType.F32)
+    return above - (base + zero)
 
 
 def compress_constants(steps: Steps, always: bool = False) -> None:
@@ -74,7 +130,7 @@ def compress_constants(steps: Steps, always: bool = False) -> None:
 
 
 def _least(size: Size) -> int:
-    """Lower bound of a dynamic size: few rows are assumed, since reading the weights dominates then."""
+    """Return a lower bound of a dynamic size: for few rows, reading the weights dominates."""
     return known(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 
 
@@ -85,20 +141,36 @@ def _read(made: dict[str, _Compressed], e: Expr) -> Expr | None:
         case Reduce("add", axes, Prim("mul", (a, b)), init):
             pairs = ((x, w) for x, w in ((a, b), (b, a)) if isinstance(w, Load) and w.buffer.name in made)
             x, w = next(pairs, (None, None))
-            scale = made[w.buffer.name].scale(w.index) if w is not None else None
-            if x is None or w is None or scale is None or not variables(scale).isdisjoint(axes):
+            if x is None or w is None:
                 return None
-            total = Reduce("add", axes, rewrite(x, change) * made[w.buffer.name].number(w.index)) * scale
-            return total if init is None else total + rewrite(init, change)
+            total = _product(made[w.buffer.name], axes, rewrite(x, change), w.index)
+            return total if init is None or total is None else total + rewrite(init, change)
         case Load(buffer, index) if buffer.name in made:
             c, index = made[buffer.name], tuple(rewrite(i, change) for i in index)
-            return c.number(index) * c.scale(index)
+            places = c.places(index)
+            return c.number(places) * c.scale(places)
         case _:
             return None
 
 
+def _product(c: _Compressed, axes: tuple[Var, ...], x: Expr, index: tuple[Expr, ...]) -> Expr | None:
+    """Return the sum over `axes` of `x` times a compressed constant; None where neither factor nor axis allows one."""
+    along = next((i for k, i in enumerate(index) if k in c.sums and i in axes), None)
+    if isinstance(along, Var) and (c.part or c.pairs) and sum(along in variables(i) for i in index) == 1:
+        inside, whole, place = c.divided(along)
+        axes = tuple(a for axis in axes for a in (inside if axis == along else (axis,)))
+        places = tuple(place if i == along else p for i, p in zip(index, c.places(index), strict=True))
+        x = rewrite(x, {along: whole})
+    else:
+        places = c.places(index)
+    scale = c.scale(places)
+    if variables(scale).isdisjoint(axes):
+        return Reduce("add", axes, x * c.number(places)) * scale
+    return Reduce("add", axes, x * c.number(places) * scale) if along is not None else None
+
+
 def _summed(steps: Steps) -> dict[str, set[tuple[int, ...]]]:
-    """Dimensions of each constant along which reductions run, or along which gathered rows lie."""
+    """Return the dimensions of each constant along which reductions run, or along which gathered rows lie."""
     found: dict[str, set[tuple[int, ...]]] = {}
     for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
         axes = set(d.reduction.axes) if d.reduction is not None else set[Expr]()
@@ -139,10 +211,27 @@ def _made(
     low, high = whole.min(inner, keepdims=True), whole.max(inner, keepdims=True)
     if (high - low > SPAN).any():
         return None
-    zero = np.where((low < -128) | (high > 127), -128 - low, 0)
-    shape, outer = value.buffer.shape, factors.squeeze(inner) if part else factors
-    bytes_ = replace(value.buffer, dtype=DType.I8)
-    data = (whole + zero).astype(np.int8).reshape([int(n) for n in shape if isinstance(n, int)])
-    steps.values[value.name] = replace(value, buffer=bytes_, data=data)
-    zeros = steps.constant(f"{value.name}.zero", zero.astype(np.float32).reshape(outer.shape)) if zero.any() else None
-    return _Compressed(bytes_, zeros, steps.constant(f"{value.name}.factor", outer), sums, part)
+    shape = [int(n) for n in value.buffer.shape if isinstance(n, int)]
+    outer = factors.squeeze(inner) if part else factors
+    pairs = len(sums) == 1 and shape[sums[0]] % 2 == 0 and not (high - low > NIBBLE).any()
+    if pairs:
+        zero = np.where((low < -8) | (high > 7), -low, 8)
+        data = _paired((whole + zero).astype(np.uint8).reshape(shape), sums[0])
+        stored = dense(value.name, *data.shape, dtype=DType.U8)
+    else:
+        zero = np.where((low < -128) | (high > 127), -128 - low, 0)
+        data = (whole + zero).astype(np.int8).reshape(shape)
+        stored = replace(value.buffer, dtype=DType.I8)
+    steps.values[value.name] = replace(value, buffer=stored, data=data)
+    offset: Buffer | float = float(zero.flat[0]) if pairs else 0.0
+    if (zero != offset).any():
+        small = pairs and zero.min() >= -128 and zero.max() <= 127
+        kept = zero.astype(np.int8 if small else np.float32).reshape(outer.shape)
+        offset = steps.constant(f"{value.name}.zero", kept)
+    return _Compressed(stored, offset, steps.constant(f"{value.name}.factor", outer), sums, part, pairs)
+
+
+def _paired(numbers: Array, axis: int) -> Array:
+    """Put neighbours along `axis` into one byte, the first into its low bits."""
+    pairs = np.moveaxis(numbers, axis, -1).reshape(*np.delete(numbers.shape, axis), -1, 2)
+    return np.ascontiguousarray(np.moveaxis(pairs[..., 0] | pairs[..., 1] << 4, -1, axis))

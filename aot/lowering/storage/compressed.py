@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred, value_of
 from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
 from aot.opset.movement.movement import Transpose

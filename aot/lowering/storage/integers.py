@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.deferred import Deferred, value_of
 from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import Scaled, first_rows, scaled
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding
@@ -47,7 +47,7 @@ def whole_numbers(
 
 
 def _reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Parts | None:
-    """Return what `_recognised` finds in the product of numbers and scales: numbers without a common divisor."""
+    """Return the numbers without a common divisor, and the factors, of the product of numbers and scales."""
     shape = parts.numbers.shape
     others = [k for k in range(len(shape)) if k not in sums]
     kept = [1 if k in sums else n for k, n in enumerate(shape)]
@@ -148,7 +148,7 @@ def _largest_factors(rows: NDArray[np.float32], largest: Factors, most: int) -> 
 
 
 def _are_whole_rows(rows: NDArray[np.float32], chosen: NDArray[np.intp], steps: Factors) -> NDArray[np.bool_]:
-    """Return whether all numbers of each of the chosen rows are integers, if divided by its step."""
+    """Return, for each chosen row, True if all of its numbers are multiples of its step."""
     each = max(PIECE // max(rows.shape[1], 1), 1)
     pieces = (slice(n, n + each) for n in range(0, len(chosen), each))
     return np.concatenate([_are_whole(rows[chosen[p]], steps[p]) for p in pieces])

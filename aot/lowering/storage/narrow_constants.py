@@ -1,4 +1,4 @@
-"""Constants lie in memory as the smallest type that holds each of their values: there is half as much to read.
+"""Storage of constants as the smallest type that holds each of their values: half as much is read.
 
     w[k, j]: f32, which a file had in f16 and converted   ->   w[k, j]: f16, converted by the load
 
@@ -14,8 +14,8 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.deferred import value_of
 from aot.ir.types import Array
+from aot.ir.values.deferred import value_of
 from aot.lowering.ir.steps import Steps, Value
 from codegen.costs import COSTS
 from codegen.ir.access import known, points, reads
@@ -51,13 +51,13 @@ def narrow_constants(steps: Steps, target: Target, always: bool = False) -> None
 
 
 def moving(steps: Steps) -> set[str]:
-    """Values that begin elsewhere in each repetition: kernels know how well f32 is aligned there."""
+    """Return the values whose place moves with each repetition: their alignment is known for f32."""
     repeats = (step.repeat for block in steps.blocks() for step in block.steps)
     return {name for r in repeats if r is not None for name, elements in r.shifts.items() if elements}
 
 
 def smallest(value: Value, kinds: list[DType]) -> DType | None:
-    """The first that holds all values of an f32 constant; None if none of them does."""
+    """Return the first type that holds all values of an f32 constant; None if no type does."""
     data = value.data
     if value.region is not Region.CONSTANT or value.arrange is not None or value.buffer.dtype is not DType.F32:
         return None
@@ -73,7 +73,7 @@ def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:
 
 
 def _is_f16(x: NDArray[np.float32]) -> bool:
-    """Ten bits of the mantissa, and no NaN; below 2^-14, multiples of 2^-24."""
+    """Return True where f16 holds a value: ten bits of the mantissa, no NaN; below 2^-14, multiples of 2^-24."""
     if (x.view(np.uint32) & 0x1FFF).any():
         return False
     size = np.abs(x)
@@ -82,7 +82,7 @@ def _is_f16(x: NDArray[np.float32]) -> bool:
 
 
 def _is_bf16(x: NDArray[np.float32]) -> bool:
-    """Seven bits of the mantissa, and no NaN."""
+    """Return True where bf16 holds a value: seven bits of the mantissa, no NaN."""
     return not (x.view(np.uint32) & 0xFFFF).any() and not np.isnan(x).any()
 
 
@@ -90,7 +90,7 @@ _HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 
 
 def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, float]:
-    """Loads of an element of each constant by the work that loads it most; unknown for statements.
+    """Return the loads of an element of each constant by the work that loads it most; unknown for statements.
 
     `size` of what run time tells.
     """

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, replace
+from math import inf
 
 from codegen.ir.expressions import clamp_of, variables
-from codegen.ir.loops import Const, Expr, Load, Prim, cast
+from codegen.ir.loops import Const, Expr, Load, Prim, cast, prim
 from runtime.abi import DType
 
 BYTES = (DType.U8, DType.I8)
@@ -26,24 +27,26 @@ class Quantised:
     dtype: DType
 
     def of(self, byte: Expr) -> Expr:
-        """The number, from the byte as it lies in memory."""
+        """Return the number as an expression of the byte in memory."""
         whole = cast(byte, DType.I32)
         found = cast(whole if self.zero == NONE else whole - self.zero, self.dtype)
         return found if self.scale is None else found * self.scale
 
     @property
     def unsigned(self) -> Quantised:
-        """The same number of what a u8 can be."""
+        """Return the number as an expression of a u8."""
         if self.byte.dtype is not DType.I8:
             return self
         byte = cast(cast(self.byte, DType.I32) + 128, DType.U8)
         return replace(self, byte=byte, zero=_sum(self.zero, Const(128, DType.I32)))
 
     @property
-    def fill(self) -> Const | None:
-        """The byte that is the number 0."""
-        known = isinstance(self.zero, Const) and 0 <= self.zero.value <= 255 and self.byte.dtype is not DType.I8
-        return Const(int(self.zero.value), self.byte.dtype) if known and isinstance(self.zero, Const) else None
+    def fill(self) -> Expr | None:
+        """Return the byte that stands for the number 0; None if the zero point may be no byte."""
+        low, high = _bounds(self.zero)
+        if low < 0 or high > 255 or self.byte.dtype is DType.I8:
+            return None
+        return as_byte(self.zero, self.byte.dtype)
 
 
 def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
@@ -62,6 +65,8 @@ def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
             return _moved(quantised(inner, kept), _whole_number(Const(-value, e.dtype)))
         case Prim("sub", (inner, other)):
             return _moved(quantised(inner, kept), _whole_number(other))
+        case Prim("within", (index, bound, inner, *other)) if all(is_zero(x) for x in other):
+            return _padded(quantised(inner, kept), index, bound)
         case Prim("mul", (inner, factor), DType.F32) if not variables(factor):
             found = quantised(inner, kept)
             if found is None or found.dtype is not DType.F32:
@@ -72,7 +77,7 @@ def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
 
 
 def _reads(e: Expr, kept: Container[str]) -> bool:
-    """True if it is one of them, with bounds around it or without."""
+    """True if the expression loads one of these values, with bounds around it or without."""
     while isinstance(e, Prim) and e.fn == "within":
         e = e.args[2]
     return isinstance(e, Load) and e.buffer.name in kept
@@ -84,12 +89,49 @@ def _moved(x: Quantised | None, by: Expr | None) -> Quantised | None:
     return replace(x, zero=_sum(x.zero, by))
 
 
+def _padded(x: Quantised | None, index: Expr, bound: Expr) -> Quantised | None:
+    """Move a bounds check whose fill is the number 0 to the byte."""
+    if x is None or x.fill is None:
+        return None
+    return replace(x, byte=prim("within", index, bound, x.byte, x.fill))
+
+
+def as_byte(e: Expr, dtype: DType) -> Expr:
+    """Return a number that fits `dtype` in that type."""
+    match e:
+        case Const(value):
+            return Const(int(value), dtype)
+        case Prim("cast", (inner,)):
+            return cast(inner, dtype)
+        case _:
+            return cast(e, dtype)
+
+
+def is_zero(e: Expr) -> bool:
+    return isinstance(e, Const) and e.value == 0
+
+
+def _bounds(zero: Expr) -> tuple[float, float]:
+    """Return bounds of a zero point: a number, a byte, or a sum of them."""
+    match zero:
+        case Const(value):
+            return value, value
+        case Prim("cast", (byte,)) if byte.dtype in BYTES:
+            low = -128 if byte.dtype is DType.I8 else 0
+            return low, low + 255
+        case Prim("add", (a, b)):
+            (first, last), (low, high) = _bounds(a), _bounds(b)
+            return first + low, last + high
+        case _:
+            return -inf, inf
+
+
 def _sum(a: Expr, b: Expr) -> Expr:
     return Const(int(a.value + b.value), DType.I32) if isinstance(a, Const) and isinstance(b, Const) else a + b
 
 
 def _whole_number(e: Expr) -> Expr | None:
-    """A number, the same for all points, as an i32."""
+    """Return a number that is equal for all points as an i32; None for others."""
     match e:
         case Const(value) if float(value).is_integer() and abs(value) <= 255:
             return Const(int(value), DType.I32)
@@ -97,5 +139,8 @@ def _whole_number(e: Expr) -> Expr | None:
             return cast(inner, DType.I32)
         case Load() if e.dtype in BYTES and not variables(e):
             return cast(e, DType.I32)
+        case Prim("add", (a, b), DType.I32):  # a signed zero point as an unsigned one
+            first, other = _whole_number(a), _whole_number(b)
+            return None if first is None or other is None else _sum(first, other)
         case _:
             return None

@@ -250,7 +250,7 @@ def _needs_digits(e: Prim) -> bool:
 
 
 def _counts(e: Prim) -> bool:
-    """True for a float made of a wide integer: a place, a size, a time."""
+    """True for a float converted from a wide integer: a position, a size, a time."""
     inner = e.args[0].dtype if e.fn == "cast" else DType.F32
     return not inner.is_float and inner.bits > 8 and bool(variables(*e.args) or loads(*e.args))
 

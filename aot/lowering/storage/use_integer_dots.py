@@ -3,6 +3,10 @@
     x = (i32(q: u8) - z) s                  add[k](x[i, k] w[k, j])
     w[k, j] = v[k, j] t[j]      ->          s t[j] f32(add[k](i32(q[i, k]) i32(v[k, j])) - z add[k](v[k, j]))
 
+Weights in -120..135, as u8 with a zero point have them, are i8 and a constant c, times the sums of the data:
+
+    add[k](i32(q[i, k]) (i32(v[k, j]) + c[j]))     =     add[k](i32(q[i, k]) i32(v[k, j])) + c[j] add[k](i32(q[i, k]))
+
 A value computed from bytes is stored as bytes, or as i16 if the instructions multiply i16, and its consumers convert
 it. Integer sums are exact.
 """
@@ -13,16 +17,18 @@ from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
-from aot.lowering.storage.quantised import BYTES, NONE, Quantised, quantised
+from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
+from aot.lowering.storage.widen_bytes import widen_bytes
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, prim
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
 from codegen.ir.program import Region
 from codegen.ir.traverse import rewrite_work
 from codegen.target import Target
@@ -35,15 +41,18 @@ def use_integer_dots(steps: Steps, target: Target) -> None:
     """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes."""
     if target.dots:
         _Dots(steps, target.dots).run()
+    if target.dots == 2:
+        widen_bytes(steps)
 
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Integer weights, the factor they are multiplied by (None: 1), and their sums."""
+    """Weights less `shift` (None: 0) as small integers, their factor (None: 1), and the sums of the weights."""
 
     whole: Buffer
     scale: Buffer | None
     sums: Buffer
+    shift: Buffer | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +75,46 @@ class _Dots:
             for b in step.writes():
                 self.makers.setdefault(b.name, []).append(step)
         self.weights: dict[tuple[str, tuple[int, ...]], _Weights | None] = {}
+        self.totals: dict[Expr, Load] = {}
 
     def run(self) -> None:
+        found: list[Step] = []
         for step in self.steps.steps:
+            self._use_dots(step, found)
+            found.append(step)
+        self.steps.steps = found
+
+    def _use_dots(self, step: Step, before: list[Step]) -> None:
+        """Sum a step's product in integers; what it needs for that is added to the steps `before` it."""
+        product = self._product(step.definition)
+        if product is None or step.definition is None:
+            return
+        weights = self._weights(product.w, step.definition)
+        if weights is not None and product.x.dtype not in (BYTES if self.together == 4 else (DType.I16,)):
+            self._make_bytes(product.x.buffer.name)
             product = self._product(step.definition)
-            if product is None or step.definition is None:
-                continue
-            weights = self._weights(product.w, step.definition)
-            if weights is not None and product.x.dtype not in (BYTES if self.together == 4 else (DType.I16,)):
-                self._make_bytes(product.x.buffer.name)
-                product = self._product(step.definition)
-            found = quantised(product.data, self.kept) if product is not None else None
-            if product is None or weights is None or found is None or found.byte.dtype is not self.dtype:
-                continue
-            if _fits(found, step.definition) and (found.zero == NONE or _sums_all(product.w, step.definition)):
-                step.works = (_summed(step.definition, found, product.w, weights),)
+        found = quantised(product.data, self.kept) if product is not None else None
+        if product is None or weights is None or found is None or found.byte.dtype is not self.dtype:
+            return
+        if not _fits(found, weights, step.definition):
+            return
+        if found.zero == NONE or _sums_all(product.w, step.definition):
+            total = self._total(found.byte, step, before) if weights.shift is not None else None
+            step.works = (_summed(step.definition, found, product.w, weights, total),)
+
+    def _total(self, byte: Expr, step: Step, before: list[Step]) -> Load:
+        """Return the sum of the data of each point of a product; a step that makes it is added to `before`."""
+        d = step.definition
+        assert d is not None and d.reduction is not None
+        total = Reduce("add", d.reduction.axes, cast(byte, DType.I32))
+        if total not in self.totals:
+            axes = tuple(a for a in d.axes if a in variables(byte))
+            extents = (a.extent if a.extent is not None else 1 for a in axes)
+            made = dense(self.steps.unused(f"{d.out.name}.total"), *extents, dtype=DType.I32)
+            self.steps.values[made.name] = Value(made, Region.ARENA)
+            before.append(Step((Definition(made, axes, total, axes),), step.layers, "ReduceSum"))
+            self.totals[total] = Load(made, axes)
+        return self.totals[total]
 
     def _product(self, d: Definition | None) -> _Product | None:
         r = d.reduction if d is not None else None
@@ -127,7 +161,7 @@ class _Dots:
             byte: Expr = Load(kept, tuple(rewrite(i, change) for i in x.index))
             if found.fill is None:
                 return _guarded(guards, found.of(byte))
-            return found.of(_guarded(guards, byte, replace(found.fill, dtype=self.dtype)))
+            return found.of(_guarded(guards, byte, as_byte(found.fill, self.dtype)))
 
         for step in self.steps.steps:
             if any(x.buffer.name == name for x in step.reads()):
@@ -145,14 +179,18 @@ class _Dots:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
-        found = whole_numbers(value.data, sums, 128)
-        if found is None or found[0].max(initial=0) > 127:
+        found = whole_numbers(value.data, sums, 128) or whole_numbers(value.data, sums, 255)
+        if found is None:
             return None
         whole, factors = found
+        middle = _middle(whole, sums)
+        if middle is None:
+            return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
         total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        small = whole.astype(np.int8 if self.together == 4 else np.int16)
-        return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total)
+        small = (whole - middle).astype(np.int8 if self.together == 4 else np.int16)
+        shift = self.steps.constant(f"{w.name}.shift", middle) if middle.any() else None
+        return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total, shift)
 
 
 Guards = tuple[tuple[Expr, Expr], ...]
@@ -161,7 +199,7 @@ Guards = tuple[tuple[Expr, Expr], ...]
 def _unguarded(e: Expr) -> tuple[Guards, Expr]:
     """Return the padding guards around an expression, whose fill must be zero, and the expression inside."""
     guards: list[tuple[Expr, Expr]] = []
-    while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or _is_zero(e.args[3])):
+    while isinstance(e, Prim) and e.fn == "within" and (len(e.args) == 3 or is_zero(e.args[3])):
         guards.append((e.args[0], e.args[1]))
         e = e.args[2]
     return tuple(guards), e
@@ -173,22 +211,27 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
     return e
 
 
+def _middle(whole: NDArray[np.int16], sums: tuple[int, ...]) -> NDArray[np.int32] | None:
+    """Return the number to subtract along `sums` so that weights fit i8: 0 where they do; None where none exists."""
+    low, high = (f(whole, axis=sums, keepdims=True).astype(np.int32) for f in (np.min, np.max))
+    if whole.size == 0 or (high - low > 255).any():
+        return None
+    return np.where((low < -128) | (high > 127), high - 127, 0)
+
+
 def _terms(r: Reduce) -> int:
     return prod(known(a.extent or 1) for a in r.axes)
 
 
-def _fits(x: Quantised, d: Definition) -> bool:
+def _fits(x: Quantised, w: _Weights, d: Definition) -> bool:
     """True if no sum of (byte - zero) * weight can overflow. A zero point that is no byte makes differences larger."""
     assert d.reduction is not None
+    terms = _terms(d.reduction) * (1 if w.shift is None else 2)
     if x.zero == NONE or x.fill is not None:
-        return True
+        return terms <= MAX_DOT_TERMS
     if not isinstance(x.zero, Const):
-        return _terms(d.reduction) <= MAX_DOT_TERMS // 4
-    return -255 <= x.zero.value <= 2 * 255 and _terms(d.reduction) <= MAX_DOT_TERMS // 2
-
-
-def _is_zero(e: Expr) -> bool:
-    return isinstance(e, Const) and e.value == 0
+        return terms <= MAX_DOT_TERMS // 4
+    return -255 <= x.zero.value <= 2 * 255 and terms <= MAX_DOT_TERMS // 2
 
 
 def _sums_all(w: Load, d: Definition) -> bool:
@@ -197,13 +240,15 @@ def _sums_all(w: Load, d: Definition) -> bool:
     return all(isinstance(i, Var) or variables(i) <= outer for i in w.index)
 
 
-def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights) -> Definition:
-    """Rewrite `d` with its sum in integers."""
+def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights, data: Load | None) -> Definition:
+    """Rewrite `d` with its sum in integers; `data`: the sum of the bytes, where weights are shifted."""
     r = d.reduction
     assert r is not None
     outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)
     body = cast(x.byte, DType.I32) * cast(Load(weights.whole, w.index), DType.I32)
     total: Expr = Reduce("add", r.axes, body)
+    if weights.shift is not None and data is not None:
+        total = total + Load(weights.shift, outer) * data
     if x.zero != NONE:
         total = total - x.zero * Load(weights.sums, outer)
     if weights.scale is not None:

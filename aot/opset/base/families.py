@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of, fresh, has_symbols
-from aot.ir.symbolic import symbols_in
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
+from aot.ir.values.symbolic import symbols_in
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Const, Expr, Prim, Reduce, Var, as_expr, prim, select
 from codegen.ir.loops import Operand as ExprLike

@@ -17,8 +17,8 @@ from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, cast
 from codegen.script.script import Scripted, loops, var
 from runtime.abi import DType
+from runtime.arrays.strings import encode, texts
 from runtime.errors import ModelError, ShapeError
-from runtime.strings import encode, texts
 
 MAX_TEXT_BYTES = (1 << 31) - 1  # largest byte offset that i32 can hold
 

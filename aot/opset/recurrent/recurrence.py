@@ -9,7 +9,7 @@ their last state, and their output is zero from then on; in reverse, a sequence 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,7 +131,8 @@ def recur(
     for s in range(steps):
         alive = s < ends
         place = np.where(alive, ends - 1 - s if reverse else s, 0)
-        new = layer.step(wide(a[rows, place]), states, r, rb)
+        shown = [np.where((s <= ends)[:, None], v, 0) for v in states]  # sequences that ended before have no state
+        new = layer.step(wide(a[rows, place]), shown, r, rb)
         states = [np.where(alive[:, None], n, old) for n, old in zip(new, states, strict=True)]
         y[rows[alive], place[alive]] = states[0][alive]
     return [y, *states]
@@ -247,17 +248,33 @@ class LSTMRecurrence(Recurrence, LSTM, LoopOp):
     def nest(
         self, outs: tuple[Buffer, ...], a: Input, h0: Input, c0: Input, r: Input, lengths: Input | None = None
     ) -> tuple[Work, ...]:
+        def products(at: Walk, h: Buffer) -> tuple[Buffer, tuple[Definition, ...]]:
+            sums, sum_up = self.gate_sums(at, h, r, 4, a.shape[0])
+            return sums, (sum_up,)
+
+        return self.works(outs, a, h0, c0, lengths, products)
+
+    def works(
+        self,
+        outs: tuple[Buffer, ...],
+        a: Input,
+        h0: Input,
+        c0: Input,
+        lengths: Input | None,
+        products: Callable[[Walk, Buffer], tuple[Buffer, tuple[Definition, ...]]],
+    ) -> tuple[Work, ...]:
+        """Return the works. `products`: the buffer of h[t] R^T, of all states h, and the definitions that write it."""
         n, j = self.hidden_size, Var("j", self.hidden_size)
         at = walk(a, lengths, self.reverse)
         h, begin_h, end_h = self.states("h", at, h0, outs[1], j)
         c, begin_c, end_c = self.states("c", at, c0, outs[2], j)
         f, g, last = (*self.bounded()[:2], self.state_activation())
-        sums, sum_up = self.gate_sums(at, h, r, 4, a.shape[0])
+        sums, made = products(at, h)
         forget, update, cell, out = (a(at.b, at.place, j + i * n) + sums[at.b, j + i * n] for i in range(4))
         axes, now, then = (at.t, *at.batch, j), (at.t, at.b, j), (at.t + 1, at.b, j)
         new_c = f.scalar(forget) * c[now] + f.scalar(update) * g.scalar(cell)
         members = (
-            sum_up,
+            *made,
             Definition(c, axes, at.kept(new_c, c[now]), then),
             Definition(h, axes, at.kept(f.scalar(out) * last.scalar(c[then]), h[now]), then),
         )

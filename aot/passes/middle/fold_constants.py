@@ -7,12 +7,12 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.deferred import Deferred, is_worth_deferring
-from aot.ir.estimate import is_quick
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import UNDEFINED_RESULTS
 from aot.ir.op import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.ir.values.deferred import Deferred, is_worth_deferring
+from aot.ir.values.estimate import is_quick
 from aot.opset.control.infrastructure import Constant
 from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert

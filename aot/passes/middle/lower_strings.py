@@ -25,8 +25,8 @@ from aot.opset.movement.gather import GatherElements, Gathering, GatheringND
 from aot.opset.movement.shape import ShapeOf
 from codegen.ir.loops import Var
 from runtime.abi import DType
+from runtime.arrays.strings import PARTS, encode
 from runtime.errors import UnsupportedError
-from runtime.strings import PARTS, encode
 
 MOVING = (ViewOp, Gathering, GatherElements, GatheringND, Select)
 

@@ -6,10 +6,10 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign
 from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred
 from aot.opset.control.infrastructure import Parameter, Result
 
 SAMPLE = 64  # elements of a constant that go into its key, enough to tell most apart

@@ -5,8 +5,8 @@ from __future__ import annotations
 from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, number, scalar_of, suffix, vector
 from codegen.llvm.emit.small_floats import decode, encode
 from runtime.abi import DType
+from runtime.arrays.short_floats import FORMATS
 from runtime.errors import InternalError
-from runtime.short_floats import FORMATS
 
 PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4, DType.I2)  # one element a byte in memory
 SMALL = (*FORMATS, DType.F8E8M0)

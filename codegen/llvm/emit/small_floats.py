@@ -1,10 +1,10 @@
-"""Floats of 8 and 4 bits (`runtime/short_floats.py`), one a byte in memory; f32 in registers."""
+"""Floats of 8 and 4 bits (`runtime/arrays/short_floats.py`), one a byte in memory; f32 in registers."""
 
 from __future__ import annotations
 
 from codegen.llvm.emit.function_text import Function, Value, integer, number
 from runtime.abi import DType
-from runtime.short_floats import FORMATS
+from runtime.arrays.short_floats import FORMATS
 
 
 def decode(f: Function, dtype: DType, v: Value) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
 from aot.opset.recurrent.recurrence import GRURecurrence, LSTMRecurrence, RNNRecurrence
 from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
 from aot.opset.recurrent.recurrent_cells import GRUCell, LSTMCell_1, LSTMCell_4, RNNCell, WeightsFormat
@@ -45,6 +46,9 @@ def loop(gates: int, states: int, batch: int = 2) -> list[Spec]:
 
 
 FULL, SHORT, GIVEN = np.array([5, 5], np.int64), np.array([2, 4], np.int64), (I32, (2,))
+NUMBERS = np.random.default_rng(0).integers(-128, 128, (4 * SIZE, SIZE)).astype(np.int8)
+SCALES = np.linspace(0.01, 0.02, 4 * SIZE, dtype=np.float32)
+BYTES = [NUMBERS, SCALES, NUMBERS.sum(1, dtype=np.int32)]
 EXOTIC = ("hardsigmoid", "softsign", "elu")
 
 CASES = [
@@ -70,4 +74,7 @@ CASES = [
     Case(GRURecurrence(SIZE, linear_before_reset=True), [*loop(3, 1), (F32, (SIZE,)), (I32, (2,))], LOOSE, low=1),
     Case(LSTMRecurrence(SIZE), loop(4, 2, 1), LOOSE),
     Case(LSTMRecurrence(SIZE, reverse=True), [*loop(4, 2), (I32, (2,))], LOOSE, low=1),
+    *(Case(QuantisedLSTMRecurrence(SIZE), [*loop(4, 2, b)[:3], *BYTES], LOOSE) for b in (1, 3)),
+    Case(QuantisedLSTMRecurrence(SIZE, reverse=True), [*loop(4, 2)[:3], *BYTES, (I32, (2,))], LOOSE, low=1),
+    Case(QuantisedLSTMRecurrence(SIZE), [*loop(4, 2)[:1], *[np.zeros((2, SIZE), np.float32)] * 2, *BYTES], LOOSE),
 ]

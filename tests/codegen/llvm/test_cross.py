@@ -21,10 +21,10 @@ from codegen.llvm.levels import Levels
 from codegen.llvm.object.link import LIBC, Linker, find_linker
 from codegen.target import Target
 from runtime.abi import QUERY_PREFIX
-from runtime.elf import ElfFile
+from runtime.arrays.tensors import Array
 from runtime.errors import PlatformError
-from runtime.library import read_manifest
-from runtime.tensors import Array
+from runtime.loading.elf import ElfFile
+from runtime.loading.library import read_manifest
 from tests.networks import NETWORKS
 from tests.programs import chain
 

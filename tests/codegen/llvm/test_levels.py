@@ -18,9 +18,9 @@ from codegen.llvm.host import parse_target
 from codegen.llvm.levels import Levels, dispatch_text, join, names_of
 from codegen.target import Target
 from runtime.abi import WEIGHTS_SECTION
-from runtime.elf import ElfFile
 from runtime.errors import CorruptError, InternalError, PlatformError, UsageError
-from runtime.library import read_manifest, verify
+from runtime.loading.elf import ElfFile
+from runtime.loading.library import read_manifest, verify
 from runtime.machine import missing_features
 from tests.programs import chain
 

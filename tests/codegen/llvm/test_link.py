@@ -18,8 +18,8 @@ from codegen.llvm.object.elf_writer import Data, write_data_object
 from codegen.llvm.object.link import LIBC, find_linker, link
 from codegen.llvm.object.optimize import compile_module
 from codegen.target import Target
-from runtime.elf import ElfFile
 from runtime.errors import InternalError, PlatformError
+from runtime.loading.elf import ElfFile
 from tests.programs import built, chain, varying
 
 
@@ -141,7 +141,7 @@ def test_runs_in_memory_without_a_linker() -> None:
         "import numpy as np\n"
         "from tests.programs import built, chain\n"
         "from codegen.llvm.jit import load\n"
-        "from runtime.library import Library\n"
+        "from runtime.loading.library import Library\n"
         "from runtime.model import CompiledModel\n"
         "model = built(chain(calls=3)); code = load(model)\n"
         "library = Library.at(code.query, model.manifest, keep=code, save=model.write_shared)\n"

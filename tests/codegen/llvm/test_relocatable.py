@@ -14,8 +14,8 @@ from codegen.llvm.host import parse_target
 from codegen.llvm.object.elf_writer import Data
 from codegen.llvm.object.relocatable import add_sections
 from codegen.target import Target
-from runtime.elf import ElfFile
 from runtime.errors import InternalError
+from runtime.loading.elf import ElfFile
 from tests.programs import built, chain
 
 

@@ -12,15 +12,16 @@ from tests.frontends.onnx.models import Array
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
-def session(path: Path, optimised: bool = True) -> Any:
-    """A model in ONNX Runtime, on the CPU; not optimised, its nodes run as they are written."""
+def session(path: Path, optimised: bool = True, threads: int = 0) -> Any:
+    """A model in ONNX Runtime, on the CPU; not optimised, its nodes run as written. 0 threads: one a core."""
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
     if not optimised:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def expected(path: Path, *inputs: Array) -> list[Array]:
+def expected(path: Path, *inputs: Array, threads: int = 0) -> list[Array]:
     """What ONNX Runtime gives for the model as it is written; `inputs` in the model's order."""
-    running = session(path, optimised=False)
+    running = session(path, optimised=False, threads=threads)
     return running.run(None, {i.name: x for i, x in zip(running.get_inputs(), inputs, strict=True)})

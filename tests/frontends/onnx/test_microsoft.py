@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from aot.compilation.driver import in_memory, stages
+from aot.options import CompileOptions
+from codegen.llvm.host import parse_target
+from codegen.target import Target
 from tests.frontends.onnx.models import Array, Numbers, model, run, save
 from tests.frontends.onnx.oracle import expected
 
 pytestmark = pytest.mark.oracle
 NUMBERS = Numbers(11)
+RNG = np.random.default_rng(3)
 f32, u8, i8, i7 = NUMBERS.f32, NUMBERS.u8, NUMBERS.i8, NUMBERS.i7
 
 
@@ -219,23 +224,67 @@ def test_concatenation_keeps_what_is_quantised_alike(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(path, x)[0], expected(path, x)[0])
 
 
-def test_lstm_of_quantised_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("scales", [(), (16,)], ids=["scale", "scales"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_lstm_of_quantised_weights(
+    tmp_path: Path, direction: str, dtype: type, scales: tuple[int, ...], batch: int
+) -> None:
+    """Inputs and states are quantised by their range, as ONNX Runtime does, so the sums are the same integers.
+
+    By the range of all sequences: ONNX Runtime's results depend on its threads, each of which takes some sequences.
+    """
+    count = 2 if direction == "bidirectional" else 1
+    zero, low = (0, -127) if dtype is np.int8 else (128, 1)
+    w, r = (RNG.integers(low, low + 255, (count, n, 16)).astype(dtype) for n in (3, 4))
+    factor = [np.linspace(0.005, 0.01, count * 16, dtype=np.float32).reshape(count, 16)[:, : (scales or (1,))[0]]] * 2
+    point = np.full((count, *scales), zero, dtype)
+    w_scale, r_scale = (f if scales else f[:, 0] for f in factor)
+    others: list[Array | None] = [w, r, f32(count, 32), None, None, None, None, w_scale, point, r_scale, point]
+    x = f32(5, batch, 3)
+    path = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": 4, "direction": direction}, 3)
+    for found, wanted in zip(run(path, x), expected(path, x, threads=1), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_lstm_of_quantised_weights_beside_lengths_and_states(tmp_path: Path) -> None:
+    """ONNX Runtime's own kernel agrees where sequences end early, and begin with states."""
+    x, zero = f32(6, 3, 5), np.int8([0])
+    w, r = i7(1, 5, 32), i7(1, 8, 32)
+    scale = np.float32([0.01])
+    states = [np.int32([6, 2, 4]), f32(1, 3, 8), f32(1, 3, 8)]
+    others: list[Array | None] = [w, r, f32(1, 64), *states, None, scale, zero, scale, zero]
+    path = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": 8}, 3)
+    for found, wanted in zip(run(path, x), expected(path, x, threads=1), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+def test_quantised_recurrences_use_dots(tmp_path: Path, target: str) -> None:
+    """Large weights: each step is calls of its own, and its product a sum of integers, with equal results."""
+    if not set(Target.parse("x86-64-v3").features) <= set(parse_target("native").features):
+        pytest.skip("this machine has no AVX2")
+    x, zero = f32(4, 1, 32), np.int8([0])
+    w, r = i7(1, 32, 1024), i7(1, 256, 1024)
+    scale = np.float32([0.002])
+    others: list[Array | None] = [w, r, f32(1, 2048), None, None, None, None, scale, zero, scale, zero]
+    path = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": 256}, 1)
+    made = stages(path, CompileOptions(target=target, level=None))
+    assert made.groups.count("dots=") >= 2
+    np.testing.assert_allclose(in_memory(made.built)(x)[0], expected(path, x, threads=1)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["peepholes", "weights that are no i8"])
+def test_lstm_of_quantised_weights_that_are_dequantised(tmp_path: Path, kind: str) -> None:
     """ONNX Runtime also quantises inputs and states: to 8 bits of their range."""
+    w, r, zero = i7(1, 3, 16), i7(1, 4, 16), np.int8([0])
+    if kind != "peepholes":
+        r, w, zero = (RNG.integers(0, 256, q.shape).astype(np.uint8) for q in (r, w, zero))
+    scale, p = np.float32([0.008]), f32(1, 12) if kind == "peepholes" else None
+    others: list[Array | None] = [w, r, f32(1, 32), None, None, None, p, scale, zero, scale, zero]
     x = f32(5, 2, 3)
-    others: list[Array | None] = [
-        i7(2, 3, 16),
-        i7(2, 4, 16),
-        f32(2, 32),
-        None,
-        None,
-        None,
-        None,
-        np.float32([0.01, 0.008]),
-        np.int8([0, 0]),
-        np.float32([0.009, 0.01]),
-        np.int8([0, 0]),
-    ]
-    path = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": 4, "direction": "bidirectional"}, 3)
+    path = saved(tmp_path, "DynamicQuantizeLSTM", x, others, {"hidden_size": 4}, 3)
     for found, wanted in zip(run(path, x), expected(path, x), strict=True):
         np.testing.assert_allclose(found, wanted, atol=0.05)
 

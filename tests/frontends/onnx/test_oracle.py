@@ -139,6 +139,7 @@ EXACT: list[tuple[str, list[Array], list[Array], dict[str, Any]]] = [
     ("MatMulInteger", [u8(3, 64)], [i7(64, 5), np.uint8(128).reshape(()), np.int8(-3).reshape(())], {}),
     ("ConvInteger", [u8(1, 3, 6, 6)], [u8(4, 3, 3, 3), np.array(100, np.uint8)], {"pads": [1, 1, 1, 1]}),
     ("DynamicQuantizeLinear", [f32(3, 5)], [], {}),
+    ("DynamicQuantizeLinear", [np.zeros((3, 5), np.float32)], [], {}),
     ("QuantizeLinear", [f32(3, 5) * 50], [np.array(0.5, np.float32), np.array(3, np.int8)], {}),
     ("DequantizeLinear", [i8(3, 5)], [np.abs(f32(5)), i8(5)], {"axis": 1}),
     (
@@ -173,7 +174,9 @@ EXACT: list[tuple[str, list[Array], list[Array], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "inputs", "constants", "attrs"), EXACT, ids=[c[0] for c in EXACT])
+@pytest.mark.parametrize(
+    ("kind", "inputs", "constants", "attrs"), EXACT, ids=[f"{n}-{c[0]}" for n, c in enumerate(EXACT)]
+)
 def test_quantised_operation_exactly(
     tmp_path: Path, kind: str, inputs: list[Array], constants: list[Array], attrs: dict[str, Any]
 ) -> None:

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from aot.frontends import read_model
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.op import Foreign
-from aot.ir.printer import print_graph
+from aot.ir.text.printer import print_graph
 from codegen.ir.loops import Var
 from runtime.errors import CorruptError, UnsupportedError, UsageError
 from tests.frontends.onnx.models import converted, model, run, save

@@ -65,11 +65,17 @@ WEIGHTS = np.float32([[1, 0, 0, 2], [0, 0, 0, 0], [0, 3, 0, 0]])
 PLACES = ([0, 2, 2, 3], [0, 3, 1])  # of the elements that are not 0, row by row
 FORMS = {
     "dense": constant("w", WEIGHTS),
-    "rows": Tensor("w", "f32", [3, 4], np.float32([1, 2, 3]), sparsity={
-        "order": [0, 1], "blocks": [], "axes": [3, PLACES]}),
-    "blocks": Tensor("w", "f32", [3, 4], np.float32([1, 0, 0, 2, 0, 3]), sparsity={
-        "order": [0, 1, 2], "blocks": [1], "axes": [3, ([0, 2, 2, 3], [0, 1, 0]), 2]}),
-}  # fmt: skip
+    "rows": Tensor(
+        "w", "f32", [3, 4], np.float32([1, 2, 3]), sparsity={"order": [0, 1], "blocks": [], "axes": [3, PLACES]}
+    ),
+    "blocks": Tensor(
+        "w",
+        "f32",
+        [3, 4],
+        np.float32([1, 0, 0, 2, 0, 3]),
+        sparsity={"order": [0, 1, 2], "blocks": [1], "axes": [3, ([0, 2, 2, 3], [0, 1, 0]), 2]},
+    ),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -116,9 +122,17 @@ BROKEN = {
     "no outputs": Net([X], [], [0], []),
     "a sub-graph in itself": Net([X, SUM], [Op("CALL", [0], [1], "Call", {"Subgraph": 0})], [0], [1]),
     "a sub-graph that is not there": Net([X, SUM], [Op("CALL", [0], [1], "Call", {"Subgraph": 5})], [0], [1]),
-    "sparse data out of range": Net([X, Tensor("c", "f32", [2], np.float32([1]), sparsity={
-        "order": [0], "blocks": [], "axes": [([0, 1], [5])]}), SUM], ADD, [0], [2]),
-}  # fmt: skip
+    "sparse data out of range": Net(
+        [
+            X,
+            Tensor("c", "f32", [2], np.float32([1]), sparsity={"order": [0], "blocks": [], "axes": [([0, 1], [5])]}),
+            SUM,
+        ],
+        ADD,
+        [0],
+        [2],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)

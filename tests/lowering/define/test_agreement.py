@@ -58,10 +58,15 @@ CASES = [
     ("pdpd select", select, [("n",), ("m", 3)], [(2,), (2, 3)], [[(2,), (1, 3)], [(3,), (2, 3)]]),
     ("patches", patches, [("n", 1, "h", "w")], [(1, 1, 2, 3)], [[(1, 1, 0, 3)], [(1, 1, 2, 1)], [(1, 1, 0, 0)]]),
     ("slopes", lambda b, x, y: b.PRelu(x, y), [("n",), (2,)], [(2,), (2,)], [[(1,), (2,)], [(3,), (2,)]]),
-    ("slopes of channels", lambda b, x, y: b.PRelu(x, y), [(1, "c", 2), (1, "m", 1)], [(1, 3, 2), (1, 3, 1)],
-     [[(1, 5, 2), (1, 3, 1)], [(1, 1, 2), (1, 3, 1)]]),
+    (
+        "slopes of channels",
+        lambda b, x, y: b.PRelu(x, y),
+        [(1, "c", 2), (1, "m", 1)],
+        [(1, 3, 2), (1, 3, 1)],
+        [[(1, 5, 2), (1, 3, 1)], [(1, 1, 2), (1, 3, 1)]],
+    ),
     ("top", lambda b, x: b.TopK(x, ints(b, 4), axis=0, outputs=2), [("n", 3)], [(4, 3)], [[(3, 3)], [(0, 3)]]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("make", "shapes", "right", "wrong"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import aot.ir.deferred
 import aot.ir.inference
+import aot.ir.values.deferred
 from aot.compilation.driver import compile_model, stages
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
-from aot.ir.deferred import Deferred
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, numpy_dtype
+from aot.ir.values.deferred import Deferred
 from aot.lowering.storage.integers import whole_numbers
 from aot.options import CompileOptions
 from aot.passes.middle.fold_constants import fold_constants
@@ -27,7 +27,7 @@ from runtime.abi import DType
 from tests.passes.check import graph_of
 
 RANGES = {DType.U8: (0, 255), DType.I8: (-128, 127), DType.U4: (0, 15), DType.I4: (-8, 7)}
-LEAST = aot.ir.deferred.LEAST_ELEMENTS
+LEAST = aot.ir.values.deferred.LEAST_ELEMENTS
 
 
 def compressed(b: Builder, numbers: Array, dtype: DType, zero: Array | None, scale: Array) -> OutPort:
@@ -80,7 +80,7 @@ def test_numbers_by_form_are_those_by_value(
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aot.ir.deferred, "LEAST_ELEMENTS", 1)
+        patch.setattr(aot.ir.values.deferred, "LEAST_ELEMENTS", 1)
         patch.setattr(aot.ir.inference, "MAX_FOLD_ELEMENTS", 64)
         graph = graph_of(make, (1,))
         fold_constants(graph)

@@ -31,8 +31,13 @@ def branch(b: Builder, x: OutPort, one: Branch, stride: int = 1, seed: int = 0) 
 
 
 PLAIN, WIDE, APART, FAR, LONG, POINT = (
-    (32, 3, 1, 1), (64, 3, 1, 1), (32, 3, 2, 1), (32, 3, 3, 1), (32, 5, 1, 1), (32, 1, 1, 1),
-)  # fmt: skip
+    (32, 3, 1, 1),
+    (64, 3, 1, 1),
+    (32, 3, 2, 1),
+    (32, 3, 3, 1),
+    (32, 5, 1, 1),
+    (32, 1, 1, 1),
+)
 GROUPED, DEPTHWISE = (32, 3, 1, 2), (16, 3, 1, 16)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_a_value_that_is_read_late_is_kept() -> None:
     compiled(make, (8, 16))
 
 
+@pytest.mark.slow
 def test_values_whose_size_is_estimated_as_negative_lie_apart() -> None:
     """h - 2 (k - 1), where nothing is known of both, is taken for less than nothing."""
     graph, rng = Graph("dilated"), np.random.default_rng(0)

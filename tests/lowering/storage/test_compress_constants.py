@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import pytest
 
@@ -25,16 +27,20 @@ def factors(*shape: int) -> Array:
     return np.random.default_rng(1).uniform(0.001, 0.1, shape).astype(np.float32)
 
 
-def product(w: Array, rows: int | str, *, transposed: bool = False, small: bool = False) -> Compilation:
+def product(
+    w: Array, rows: int | str, *, transposed: bool = False, small: bool = False, target: str = "x86-64-v3"
+) -> Compilation:
     def make(b: Builder, x: OutPort) -> OutPort:
         data = np.ascontiguousarray(w.T) if transposed else w
         return b.MatMul(x, b.const(data, DType.F32), transpose_a=False, transpose_b=transposed)
 
-    return stages(graph_of(make, (rows, len(w))), CompileOptions(level=None, target="x86-64-v3", small_weights=small))
+    return stages(graph_of(make, (rows, len(w))), CompileOptions(level=None, target=target, small_weights=small))
 
 
 def is_compressed(made: Compilation) -> bool:
-    return DType.I8 in {b.dtype for k in made.program.kernels for b in k.buffers if b.name.startswith("w")}
+    return bool(
+        {DType.I8, DType.U8} & {b.dtype for k in made.program.kernels for b in k.buffers if b.name.startswith("w")}
+    )
 
 
 def is_right(made: Compilation, w: Array, rows: int) -> bool:
@@ -112,6 +118,62 @@ def test_rows_of_a_table() -> None:
     x = np.array([3, 299, 0, 17], np.float32)
     made = stages(graph_of(make, (4,)), CompileOptions(level=None))
     assert is_compressed(made)
+    assert np.allclose(in_memory(made.built)(x)[0], table[x.astype(int)], rtol=1e-6, atol=0)
+
+
+FAR = np.array([0, 200]).reshape(2, 1, 1)
+NIBBLES = {
+    "symmetric": numbers(-8, 7, DEEP, WIDE) * factors(1, WIDE),
+    "unsigned": (numbers(0, 15, DEEP, WIDE) - numbers(0, 15, 1, WIDE)) * factors(1, WIDE),
+    "parts of 32": (numbers(0, 15, 8, 32, WIDE) - numbers(0, 15, 8, 1, WIDE)) * factors(8, 1, WIDE),
+    "symmetric parts of 64": numbers(-7, 7, 4, 64, WIDE) * factors(4, 1, WIDE),
+    "one part far from zero": (numbers(0, 15, 2, 128, WIDE) + np.array([0, 200]).reshape(2, 1, 1))
+    * factors(2, 1, WIDE),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 2, "n=1"])
+@pytest.mark.parametrize("kind", NIBBLES)
+def test_numbers_of_four_bits_take_half_a_byte(kind: str, rows: int | str) -> None:
+    w = NIBBLES[kind].astype(np.float32).reshape(DEEP, WIDE)
+    made = product(w, rows)
+    sizes = [b.shape for k in made.program.kernels for b in k.buffers if b.dtype is DType.U8]
+    (size,) = {prod(n for n in shape if isinstance(n, int)) for shape in sizes}
+    assert DEEP * WIDE // 2 <= size <= DEEP * 64 // 2  # panels are padded to whole vectors
+    for count in (rows,) if isinstance(rows, int) else (1, 7, 63):
+        assert is_right(made, w, count)
+
+
+def test_an_odd_number_of_terms_keeps_a_byte_each() -> None:
+    w = (numbers(-8, 7, DEEP + 1, WIDE) * factors(1, WIDE)).astype(np.float32)
+    made = product(w, 1)
+    assert DType.U8 not in {b.dtype for k in made.program.kernels for b in k.buffers}
+    assert is_compressed(made)
+    assert is_right(made, w, 1)
+
+
+@pytest.mark.parametrize("kind", NIBBLES)
+def test_four_bits_give_equal_bits_for_all_levels_and_threads(kind: str) -> None:
+    w = NIBBLES[kind].astype(np.float32).reshape(DEEP, WIDE)
+    (x,) = values((2, DEEP))
+    found: set[bytes] = set()
+    for target in ("x86-64-v3", "native"):
+        made = product(w, FEW, target=target)
+        found |= {in_memory(made.built, threads=n)(x)[0].tobytes() for n in (1, 2)}
+    assert len(found) == 1
+
+
+def test_rows_of_a_table_of_four_bits() -> None:
+    table = (numbers(0, 15, 300, 2, 32) - numbers(3, 9, 300, 2, 1)) * factors(300, 2, 1)
+    table = table.astype(np.float32).reshape(300, 64)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        axis = b.const(np.array(0, np.int64), DType.I64)
+        return b.Gather(b.const(table, DType.F32), b.Convert(x, destination_type=DType.I32), axis, batch_dims=0)
+
+    x = np.array([3, 299, 0, 17], np.float32)
+    made = stages(graph_of(make, (4,)), CompileOptions(level=None))
+    assert made.program.constant_bytes < 300 * 64 // 2 + 300 * 2 * 5 + 256
     assert np.allclose(in_memory(made.built)(x)[0], table[x.astype(int)], rtol=1e-6, atol=0)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.registry import Call, onnx
-from aot.ir.estimate import check_table
 from aot.ir.graph import OutPort
+from aot.ir.values.estimate import check_table
 from runtime.abi import DType
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from aot.frontends.onnx.arrays.axes import OPEN_END, bounded
 from aot.frontends.onnx.arrays.generators import single
 from aot.frontends.onnx.registry import Call, onnx
-from aot.ir.estimate import check_table
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
+from aot.ir.values.estimate import check_table
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 

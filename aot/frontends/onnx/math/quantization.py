@@ -80,11 +80,12 @@ def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | No
 
 @onnx("DynamicQuantizeLinear")
 def dynamic_quantize_linear(node: Call, x: OutPort) -> tuple[OutPort, ...]:
-    """Quantise to u8, by the range of the data and zero."""
+    """Quantise to u8, by the range of the data and zero; the scale of zeros is 1."""
     build, axes = node.build, node.list(range(x.type.rank))
     low = build.Minimum(build.ReduceMin(x, axes), 0.0)
     high = build.Maximum(build.ReduceMax(x, axes), 0.0)
-    scale = build.Divide(build.Subtract(high, low), 255.0)
+    span = build.Subtract(high, low)
+    scale = build.Select(build.Equal(span, 0.0), node.like(1, x), build.Divide(span, 255.0))
     start = build.Clamp(build.Divide(build.Negative(low), scale), min=0.0, max=255.0)
     zero = node.cast(build.Round(start), DType.U8)
     return quantized(node, build.Divide(x, scale), zero, DType.U8), scale, zero

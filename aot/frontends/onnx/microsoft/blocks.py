@@ -7,6 +7,7 @@ import numpy as np
 from aot.frontends.onnx.microsoft.operations import MS
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
+from aot.ir.types import Array
 from runtime.abi import DType
 from runtime.errors import ModelError
 
@@ -30,7 +31,7 @@ def matmul_nbits(
     count = -(-inner // block)
     if inner < 1 or outer < 1 or outer * count * block * bits != 8 * np.prod(b.type.static_shape, dtype=object):
         raise ModelError(f"MatMulNBits: weights must hold {outer} rows of {inner} numbers, got {b.type}")
-    levels = _unpacked(node.known(b, "weights"), bits).reshape(outer, -1)[:, :inner].astype(np.float32)
+    levels = _unpacked(node.known(b, "weights"), bits).reshape(outer, -1)[:, :inner]
     if zeros is None:
         points = np.full((outer, count), 2.0 ** (bits - 1), np.float32)
     else:
@@ -39,10 +40,23 @@ def matmul_nbits(
             packed_zeros = _unpacked(packed_zeros.reshape(outer, -1), bits)[:, :count]
         points = packed_zeros.reshape(outer, count).astype(np.float32)
     factors = node.known(scales, "scales").reshape(outer, count).astype(np.float32)
-    blocks = np.arange(inner) // block if order is None else node.known(order, "blocks (g_idx)")[:inner]
-    whole = (levels - points[:, blocks]) * factors[:, blocks]
-    y = node.build.MatMul(a, node.build.const(whole, a.type.dtype), transpose_b=True)
+    if order is None and inner % block == 0:
+        parts = (levels.reshape(outer, count, block), points[..., None], factors[..., None])
+        weights = node.cast(_compressed(node, *parts), a.type.dtype)
+    else:
+        blocks = np.arange(inner) // block if order is None else node.known(order, "blocks (g_idx)")[:inner]
+        whole = (levels.astype(np.float32) - points[:, blocks]) * factors[:, blocks]
+        weights = node.build.const(whole, a.type.dtype)
+    y = node.build.MatMul(a, weights, transpose_b=True)
     return y if bias is None else node.build.Add(y, bias)
+
+
+def _compressed(node: Call, levels: Array, points: Array, factors: Array) -> OutPort:
+    """Return (levels - points) factors as operations, so that the numbers stay small until they are packed."""
+    build = node.build
+    whole = build.Subtract(node.cast(build.const(levels, DType.U8), DType.F32), build.const(points, DType.F32))
+    rows = node.list([levels.shape[0], levels.shape[1] * levels.shape[2]])
+    return build.Reshape(build.Multiply(whole, build.const(factors, DType.F32)), rows, special_zero=False)
 
 
 def _unpacked(

@@ -12,7 +12,6 @@ from aot.frontends.onnx.math.quantization import fitted, qlinear_conv, quantized
 from aot.frontends.onnx.microsoft.attention import attended_with_past
 from aot.frontends.onnx.microsoft.operations import MS, embedded
 from aot.frontends.onnx.neural.pooling import average_pool, max_pool
-from aot.frontends.onnx.neural.recurrent import lstm
 from aot.frontends.onnx.neural.softmax import weights
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
@@ -213,31 +212,3 @@ def qattention(
     total = build.MatMul(shifted(node, x, x_point), shifted(node, w, w_point))
     wide = build.Multiply(node.cast(total, DType.F32), build.Multiply(x_scale, w_scale))
     return attended_with_past(node, build.Add(wide, bias), mask, past, None)
-
-
-@onnx("DynamicQuantizeLSTM", domain=MS)
-def dynamic_quantize_lstm(
-    node: Call,
-    x: OutPort,
-    w: OutPort,
-    r: OutPort,
-    b: OutPort | None,
-    lengths: OutPort | None,
-    h: OutPort | None,
-    c: OutPort | None,
-    p: OutPort | None,
-    w_scale: OutPort,
-    w_zero: OutPort,
-    r_scale: OutPort,
-    r_zero: OutPort,
-) -> tuple[OutPort, ...]:
-    """LSTM with dequantised weights [directions, gates, inputs]; inputs and states are not quantised."""
-
-    def plain(q: OutPort, scale: OutPort, zero: OutPort) -> OutPort:
-        """Dequantise; scales are [directions], or [directions, gates]."""
-        last = node.list([1] if scale.type.rank == 2 else [1, 2])
-        factor, point = (node.build.Unsqueeze(v, last) for v in (scale, zero))
-        wide = node.build.Multiply(node.cast(shifted(node, q, point), DType.F32), factor)
-        return node.build.Transpose(wide, node.list([0, 2, 1]))
-
-    return lstm(node, x, plain(w, w_scale, w_zero), plain(r, r_scale, r_zero), b, lengths, h, c, p)

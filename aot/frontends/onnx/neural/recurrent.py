@@ -19,13 +19,15 @@ WITH_ALPHA = (*WITH_BETA, "leakyrelu", "elu", "thresholdedrelu")
 MAX_UNROLLED_CELLS = 64  # steps at most that are unrolled; beyond, there is too much code
 
 
-class _Layer:
+class RecurrentLayer:
     """Base of the conversions of RNN, GRU and LSTM."""
 
     def __init__(self, node: Call, x: OutPort, w: OutPort, r: OutPort, gates: int) -> None:
         self.node, self.build, self.gates = node, node.build, gates
         self.direction = node.choice("direction", DIRECTIONS, "forward")
         self.directions = 2 if self.direction is Direction.BIDIRECTIONAL else 1
+        backwards = self.direction is Direction.REVERSE
+        self.reversals = (False, True) if self.directions == 2 else (backwards,)
         self.hidden = node.integer("hidden_size", None) if node.has("hidden_size") else r.type.static_shape[2]
         for what, p, axis, wanted in (("R", r, 2, self.hidden), ("W", w, 1, gates * self.hidden)):
             if p.type.rank != 3 or (isinstance(p.shape[axis], int) and p.shape[axis] != wanted):
@@ -113,7 +115,7 @@ def rnn(
     lengths: OutPort | None = None,
     h: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
-    layer = _Layer(node, x, w, r, 1)
+    layer = RecurrentLayer(node, x, w, r, 1)
     bias = node.build.Add(*layer.biases(b))
     inputs = (layer.x, layer.state(h), layer.lengths(lengths), w, r, bias)
     return layer.arranged(ports_of(node.build.RNNSequence(*inputs, **layer.fields(1), outputs=2)))
@@ -130,7 +132,7 @@ def gru(
     h: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
     """Convert to GRUSequence; both order the gates z r h. With `linear_before_reset` h has two biases."""
-    layer, build = _Layer(node, x, w, r, 3), node.build
+    layer, build = RecurrentLayer(node, x, w, r, 3), node.build
     linear, n = node.flag("linear_before_reset"), layer.hidden
     outer, inner = layer.biases(b)
     if linear:
@@ -157,7 +159,7 @@ def lstm(
     p: OutPort | None = None,
 ) -> tuple[OutPort, ...]:
     """Convert to LSTMSequence: the gates are i o f c in ONNX, f i c o in the opset."""
-    layer = _Layer(node, x, w, r, 4)
+    layer = RecurrentLayer(node, x, w, r, 4)
     bias = node.build.Add(*layer.biases(b))
     if p is not None or node.flag("input_forget"):
         return _with_peepholes(layer, bias, lengths, (layer.state(h), layer.state(c)), p)
@@ -169,7 +171,7 @@ def lstm(
 
 
 def _with_peepholes(
-    layer: _Layer, bias: OutPort, lengths: OutPort | None, states: tuple[OutPort, OutPort], p: OutPort | None
+    layer: RecurrentLayer, bias: OutPort, lengths: OutPort | None, states: tuple[OutPort, OutPort], p: OutPort | None
 ) -> tuple[OutPort, ...]:
     """Build cells step by step, because LSTMSequence has no peepholes; a sequence that has ended keeps its state."""
     node, build = layer.node, layer.build

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from aot.frontends.tf.files.element_types import COMPLEX, element_type, type_name
-from aot.ir.estimate import check_table
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.types import Array, numpy_dtype
+from aot.ir.values.estimate import check_table
 from runtime.abi import DType
 from runtime.errors import CorruptError, UnsupportedError
 

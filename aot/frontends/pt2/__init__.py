@@ -1,0 +1,1 @@
+"""Reads programs that PyTorch exported (torch.export.save), without PyTorch."""

@@ -1,0 +1,1 @@
+"""Shapes, indices, and movement of elements."""

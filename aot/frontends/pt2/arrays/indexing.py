@@ -1,0 +1,242 @@
+"""Indices that are tensors: gather, scatter, and PyTorch's and NumPy's indexing by several of them.
+
+x[i, :, j]     ->     axes i and j first, GatherND at pairs (i, j), axes back where they belong
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aot.frontends.pt2.arrays.movement import transposed
+from aot.frontends.pt2.registry import Call, Number, aten
+from aot.ir.graph import OutPort
+from aot.opset.movement.scatter import Combination
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+REDUCTIONS = {
+    "sum": Combination.SUM,
+    "add": Combination.SUM,
+    "prod": Combination.PROD,
+    "multiply": Combination.PROD,
+    "amax": Combination.MAX,
+    "amin": Combination.MIN,
+    "mean": Combination.MEAN,
+}
+
+
+def cut(node: Call, x: OutPort, like: OutPort, axis: int | None) -> OutPort:
+    """`x` cut to the sizes of `like` along all axes but one."""
+    axes = [k for k in range(x.type.rank) if k != axis and x.shape[k] != like.shape[k]]
+    if not axes:
+        return x
+    zeros, ones = node.list([0] * len(axes)), node.list([1] * len(axes))
+    return node.build.Slice(x, zeros, node.dims(like, axes), ones, node.list(axes))
+
+
+@aten("gather.default", "take_along_dim.default")
+def gather(node: Call, x: OutPort, dim: int, index: OutPort, sparse_grad: bool = False) -> OutPort:
+    if not x.type.rank:
+        return x if not index.type.rank else node.build.Broadcast(x, node.dims(index, range(index.type.rank)))
+    axis = node.axis(dim, x.type.rank)
+    return node.build.GatherElements(cut(node, x, index, axis), index, axis=axis)
+
+
+@aten("take.default")
+def take(node: Call, x: OutPort, index: OutPort) -> OutPort:
+    return node.build.Gather(node.build.Reshape(x, node.list([-1])), index, node.scalar(0))
+
+
+@aten("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default")
+@aten("scatter_reduce.two")
+def scatter(
+    node: Call,
+    x: OutPort,
+    dim: int,
+    index: OutPort,
+    src: OutPort | None = None,
+    value: Number | None = None,
+    reduce: str | None = None,
+    include_self: bool = True,
+) -> OutPort:
+    """Elements of `src`, or a value, written to the places of an index along an axis."""
+    build = node.build
+    if not x.type.rank:
+        one = node.list([1])
+        index = build.Reshape(index, one)
+        src = None if src is None else build.Reshape(src, one)
+        return build.Reshape(
+            scatter(node, build.Reshape(x, one), 0, index, src, value, reduce, include_self), node.list([])
+        )
+    axis = node.axis(dim, x.type.rank)
+    reduction = Combination.SUM if node.kind.startswith("scatter_add") else Combination.NONE
+    if reduce is not None:
+        node.refuse(reduce not in REDUCTIONS, f"reduce is one of {', '.join(REDUCTIONS)}, got {reduce!r}")
+        reduction = REDUCTIONS[reduce]
+    if src is not None:
+        updates = node.cast(cut(node, src, index, None), x.type.dtype)
+    else:
+        updates = build.Broadcast(node.same(0 if value is None else value, x), node.dims(index, range(index.type.rank)))
+    fields = {"reduction": reduction, "use_init_val": include_self}
+    return build.ScatterElementsUpdate(x, index, updates, node.scalar(axis), **fields)
+
+
+# ---- several indices
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Indices of some axes: `order` has these axes first, `tuples` the index [.., k] of all, `at` their place."""
+
+    axes: tuple[int, ...]
+    order: tuple[int, ...]
+    tuples: OutPort
+    at: int
+
+    @property
+    def rank(self) -> int:
+        """The number of axes that the indices have."""
+        return self.tuples.type.rank - 1
+
+
+def _expanded(node: Call, indices: Sequence[OutPort | None]) -> list[OutPort | None]:
+    """Indices with masks replaced by the places where they are true."""
+    found: list[OutPort | None] = []
+    for index in indices:
+        if index is None or index.type.dtype is not DType.BOOL:
+            found.append(index)
+            continue
+        places = node.build.NonZero(index, output_type=DType.I64)
+        found += [node.build.Gather(places, node.scalar(k), node.scalar(0)) for k in range(index.type.rank)]
+    return found
+
+
+def places_of(node: Call, x: OutPort, indices: Sequence[OutPort | None]) -> Places:
+    """The places that indices name; neighbouring axes give way to the indices' axes, others put these in front."""
+    build = node.build
+    found = _expanded(node, indices)
+    axes = tuple(k for k, index in enumerate(found) if index is not None)
+    if not axes or len(found) > x.type.rank:
+        raise ModelError(f"{node.kind}: 1 to {x.type.rank} indices, got {len(axes)} of {len(found)}")
+    given: list[OutPort] = []
+    for k in axes:
+        index = found[k]
+        assert index is not None
+        whole = node.cast(index, DType.I64)
+        negative = build.Less(whole, node.scalar(0))
+        given.append(build.Select(negative, build.Add(whole, node.size(x, k)), whole))
+    if len(given) > 1:
+        total = node.chain("Add", given)
+        shape = node.dims(total, range(total.type.rank))
+        given = [build.Broadcast(g, shape) for g in given]
+    last = node.list([given[0].type.rank])
+    columns = [build.Unsqueeze(g, last) for g in given]
+    tuples = columns[0] if len(columns) == 1 else build.Concat(*columns, axis=-1)
+    order = (*axes, *(k for k in range(x.type.rank) if k not in axes))
+    adjacent = axes == tuple(range(axes[0], axes[0] + len(axes)))
+    return Places(axes, order, tuples, axes[0] if adjacent else 0)
+
+
+def _settled(places: Places, rest: int) -> list[int]:
+    """The axes of a result with the indices' axes first, in the order that it has for users."""
+    front, behind = list(range(places.rank)), list(range(places.rank, places.rank + rest))
+    return [*behind[: places.at], *front, *behind[places.at :]]
+
+
+@aten("index.Tensor", "_unsafe_index.Tensor")
+def index(node: Call, x: OutPort, indices: Sequence[OutPort | None]) -> OutPort:
+    given = [(k, i) for k, i in enumerate(indices) if i is not None]
+    if len(given) == 1 and given[0][1].type.dtype is not DType.BOOL:
+        axis, places = given[0]
+        return node.build.Gather(x, places, node.scalar(axis))
+    at = places_of(node, x, indices)
+    found = node.build.GatherND(transposed(node, x, at.order), at.tuples)
+    return transposed(node, found, _settled(at, x.type.rank - len(at.axes)))
+
+
+@aten("index_put.default", "_unsafe_index_put.default")
+def index_put(
+    node: Call, x: OutPort, indices: Sequence[OutPort | None], values: OutPort, accumulate: bool = False
+) -> OutPort:
+    build = node.build
+    values = node.cast(values, x.type.dtype)
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is not None and mask.type.dtype is DType.BOOL and not accumulate and _is_single(values):
+        sides = node.list([-1] * 0 + list(range(mask.type.rank, x.type.rank)))
+        wide = build.Unsqueeze(mask, sides) if x.type.rank > mask.type.rank else mask
+        return build.Select(wide, build.Reshape(values, node.list([])), x)
+    at = places_of(node, x, indices)
+    moved = transposed(node, x, at.order)
+    rest = x.type.rank - len(at.axes)
+    settled = _settled(at, rest)
+    front = build.Slice(build.ShapeOf(at.tuples), node.list([0]), node.list([-1]), node.list([1]))
+    sizes = build.Concat(front, node.dims(moved, range(len(at.axes), x.type.rank)), axis=0)
+    shown = build.Gather(sizes, node.list(settled), node.scalar(0))
+    updates = transposed(node, build.Broadcast(values, shown), [settled.index(k) for k in range(len(settled))])
+    reduction = Combination.SUM if accumulate else Combination.NONE
+    found = build.ScatterNDUpdate(moved, at.tuples, updates, reduction=reduction)
+    return transposed(node, found, [at.order.index(k) for k in range(x.type.rank)])
+
+
+def _is_single(x: OutPort) -> bool:
+    return all(n == 1 for n in x.shape)
+
+
+@aten("masked_select.default")
+def masked_select(node: Call, x: OutPort, mask: OutPort) -> OutPort:
+    """The elements where the mask is true, after both are stretched to one shape."""
+    build = node.build
+    whole = build.Select(mask, x, x)
+    shape = node.dims(whole, range(whole.type.rank))
+    wide = build.Reshape(build.Broadcast(mask, shape), node.list([-1]))
+    places = build.Reshape(build.NonZero(wide, output_type=DType.I64), node.list([-1]))
+    return build.Gather(build.Reshape(whole, node.list([-1])), places, node.scalar(0))
+
+
+@aten("masked_scatter.default")
+def masked_scatter(node: Call, x: OutPort, mask: OutPort, source: OutPort) -> OutPort:
+    """The elements of `source`, in order, where the mask is true."""
+    build = node.build
+    whole = build.Select(mask, x, x)
+    shape = node.dims(whole, range(whole.type.rank))
+    wide = build.Broadcast(mask, shape)
+    flat = node.cast(build.Reshape(wide, node.list([-1])), DType.I64)
+    order = build.CumSum(flat, node.scalar(0), exclusive=True)
+    taken = build.Gather(build.Reshape(source, node.list([-1])), order, node.scalar(0))
+    return build.Select(wide, build.Reshape(node.cast(taken, x.type.dtype), shape), whole)
+
+
+@aten("nonzero.default")
+def nonzero(node: Call, x: OutPort) -> OutPort:
+    """Places as rows."""
+    found = node.build.NonZero(x, output_type=DType.I64)
+    if not x.type.rank:
+        found = node.build.Slice(found, node.list([0]), node.list([0]), node.list([1]), node.list([0]))
+    return node.build.Transpose(found, node.list([1, 0]))
+
+
+@aten("nonzero_numpy.default")
+def nonzero_numpy(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    found = node.build.NonZero(x, output_type=DType.I64)
+    return tuple(node.build.Gather(found, node.scalar(k), node.scalar(0)) for k in range(x.type.rank))
+
+
+@aten("bucketize.Tensor", "searchsorted.Tensor")
+def bucketize(
+    node: Call,
+    x: OutPort,
+    boundaries: OutPort | None = None,
+    self: OutPort | None = None,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+) -> OutPort:
+    """The number of boundaries below x, or up to x with `right`; in `searchsorted` the boundaries come first."""
+    right = side == "right" if side is not None else right
+    if boundaries is not None:
+        values, rows = node.promoted(x, boundaries)
+        return node.build.Bucketize(values, rows, output_type=node.dtype(), with_right_bound=not right)
+    assert self is not None
+    rows, values = node.promoted(x, self)
+    return node.build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())

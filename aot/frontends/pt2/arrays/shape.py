@@ -1,0 +1,210 @@
+"""Shapes: the same elements in the same order; and elements repeated along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aot.frontends.pt2.registry import Call, Size, aten
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+
+def sized(node: Call, *parts: OutPort) -> OutPort:
+    """Vectors of sizes, one after the other."""
+    return parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=0)
+
+
+@aten("view.default", "_unsafe_view.default", "reshape.default", "_reshape_alias.default")
+def view(
+    node: Call, x: OutPort, size: Sequence[Size] = (), shape: Sequence[Size] = (), stride: Sequence[Size] = ()
+) -> OutPort:
+    return node.build.Reshape(x, node.vector(size or shape))
+
+
+@aten("view_as.default", "reshape_as.default")
+def view_as(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    return node.build.Reshape(x, node.dims(other, range(other.type.rank)))
+
+
+@aten("flatten.using_ints")
+def flatten(node: Call, x: OutPort, start_dim: int = 0, end_dim: int = -1) -> OutPort:
+    rank = x.type.rank
+    if not rank:
+        return node.build.Reshape(x, node.list([1]))
+    start, end = node.axis(start_dim, rank), node.axis(end_dim, rank)
+    parts = [node.dims(x, range(start)), node.list([-1]), node.dims(x, range(end + 1, rank))]
+    return node.build.Reshape(x, sized(node, *parts))
+
+
+@aten("ravel.default")
+def ravel(node: Call, x: OutPort) -> OutPort:
+    return node.build.Reshape(x, node.list([-1]))
+
+
+@aten("unflatten.int")
+def unflatten(node: Call, x: OutPort, dim: int, sizes: Sequence[Size]) -> OutPort:
+    rank = x.type.rank
+    axis = node.axis(dim, rank)
+    parts = [node.dims(x, range(axis)), node.vector(sizes), node.dims(x, range(axis + 1, rank))]
+    return node.build.Reshape(x, sized(node, *parts))
+
+
+@aten("unsqueeze.default")
+def unsqueeze(node: Call, x: OutPort, dim: int) -> OutPort:
+    return node.build.Unsqueeze(x, node.list([node.axis(dim, x.type.rank + 1)]))
+
+
+@aten("squeeze.default", "squeeze.dim", "squeeze.dims")
+def squeeze(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
+    """Axes of size 1 are dropped; a size that varies counts as another one."""
+    axes = [a for a in node.axes(dim, x.type.rank) if x.shape[a] == 1]
+    return node.build.Squeeze(x, node.list(axes)) if axes else x
+
+
+@aten("alias.default", "clone.default", "contiguous.default", "detach.default", "lift_fresh_copy.default")
+@aten("lift_fresh.default", "alias_copy.default", "detach_copy.default", "lift.default")
+def alias(node: Call, x: OutPort, memory_format: str | None = None) -> OutPort:
+    return x
+
+
+@aten("expand.default", "broadcast_to.default", "expand_copy.default")
+def expand(node: Call, x: OutPort, size: Sequence[Size], implicit: bool = False) -> OutPort:
+    """A size of -1 is that of `x`; further axes are in front."""
+    more = len(size) - x.type.rank
+    if more < 0:
+        raise ModelError(f"{node.kind}: at least {x.type.rank} sizes, got {len(size)}")
+    parts = [
+        node.dims(x, [i - more]) if isinstance(n, int) and n == -1 and i >= more else node.vector([n])
+        for i, n in enumerate(size)
+    ]
+    return node.build.Broadcast(x, sized(node, *parts)) if parts else x
+
+
+@aten("expand_as.default")
+def expand_as(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    return node.build.Broadcast(x, node.dims(other, range(other.type.rank)))
+
+
+@aten("broadcast_tensors.default", "meshgrid.default", "meshgrid.indexing")
+def broadcast_tensors(node: Call, tensors: Sequence[OutPort], indexing: str = "ij") -> tuple[OutPort, ...]:
+    """All tensors in their common shape; a grid has an axis for each of them, the first two swapped for `xy`."""
+    build, count = node.build, len(tensors)
+    if node.kind.startswith("meshgrid"):
+        order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
+        shapes = [[-1 if order[k] == i else 1 for k in range(count)] for i in range(count)]
+        tensors = [build.Reshape(t, node.list(s)) for t, s in zip(tensors, shapes, strict=True)]
+    zeros = [build.Broadcast(node.like(0, tensors[0]), node.dims(t, range(t.type.rank))) for t in tensors]
+    total = node.chain("Add", zeros)
+    return tuple(build.Broadcast(t, node.dims(total, range(total.type.rank))) for t in tensors)
+
+
+@aten("repeat.default", "tile.default")
+def repeat(node: Call, x: OutPort, repeats: Sequence[Size] = (), dims: Sequence[Size] = ()) -> OutPort:
+    times = repeats or dims
+    short = x.type.rank - len(times)
+    return node.build.Tile(x, node.vector([*[1] * max(short, 0), *times])) if times else x
+
+
+@aten("repeat_interleave.self_int", "repeat_interleave.self_Tensor")
+def repeat_interleave(
+    node: Call, x: OutPort, repeats: Size | OutPort, dim: int | None = None, output_size: Size | None = None
+) -> OutPort:
+    """Each element `repeats` times; of the flattened tensor without an axis."""
+    build = node.build
+    if dim is None:
+        x, dim = build.Reshape(x, node.list([-1])), 0
+    axis = node.axis(dim, x.type.rank)
+    if isinstance(repeats, OutPort):
+        return build.Gather(x, _repeated_places(node, repeats), node.scalar(axis))
+    wide = build.Unsqueeze(x, node.list([axis + 1]))
+    ones = [1] * x.type.rank
+    tiled = build.Tile(wide, node.vector([*ones[: axis + 1], repeats, *ones[axis + 1 :]]))
+    rest = [node.dims(x, range(axis)), node.list([-1]), node.dims(x, range(axis + 1, x.type.rank))]
+    return build.Reshape(tiled, sized(node, *rest))
+
+
+def _repeated_places(node: Call, repeats: OutPort) -> OutPort:
+    """Place k, repeats[k] times: how many ends of repetitions are not behind each position."""
+    build = node.build
+    ends = build.CumSum(node.cast(repeats, DType.I64), node.scalar(0))
+    count = build.ReduceSum(node.cast(repeats, DType.I64), node.list([0]))
+    positions = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)
+    return build.Bucketize(positions, ends, output_type=DType.I64, with_right_bound=False)
+
+
+@aten("to.dtype", "to.device", "to.other", "to.dtype_layout", "to.prim_Device", "_to_copy.default", "type_as.default")
+def to(
+    node: Call,
+    x: OutPort,
+    other: OutPort | DType | None = None,
+    dtype: DType | None = None,
+    layout: str | None = None,
+    device: Any = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: str | None = None,
+) -> OutPort:
+    """The element type of the output is what changes."""
+    return x
+
+
+@aten("view.dtype")
+def view_dtype(node: Call, x: OutPort, dtype: DType) -> OutPort:
+    """The bits of `x` as another type of the same size."""
+    node.refuse(x.type.dtype.bits != dtype.bits, "types of another size are not supported")
+    return x if x.type.dtype is dtype else node.build.BitCast(x, destination_type=dtype)
+
+
+@aten("as_strided.default", "as_strided_copy.default")
+def as_strided(
+    node: Call,
+    x: OutPort,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> OutPort:
+    """Elements by their places in the storage of a tensor without gaps."""
+    build = node.build
+    place = node.scalar(storage_offset or 0)
+    for i, (n, step) in enumerate(zip(size, stride, strict=True)):
+        steps = build.Multiply(build.Range(node.scalar(0), node.scalar(n), node.scalar(1)), node.scalar(step))
+        place = build.Add(place, build.Reshape(steps, node.list([-1, *[1] * (len(size) - 1 - i)])))
+    return build.Gather(build.Reshape(x, node.list([-1])), place, node.scalar(0))
+
+
+@aten("pixel_shuffle.default", "pixel_unshuffle.default")
+def pixel_shuffle(
+    node: Call, x: OutPort, upscale_factor: int | None = None, downscale_factor: int | None = None
+) -> OutPort:
+    """[.., C r r, H, W] and [.., C, H r, W r]."""
+    build, rank = node.build, x.type.rank
+    factor = upscale_factor or downscale_factor or 1
+    deep = upscale_factor is not None
+    front, (c, h, w) = [node.dims(x, range(rank - 3))], (node.size(x, k) for k in (rank - 3, rank - 2, rank - 1))
+    unit, one = node.list([factor]), node.list([0])
+
+    def part(size: OutPort, by: int) -> OutPort:
+        return build.Unsqueeze(build.Divide(size, node.scalar(by)), one)
+
+    def times(size: OutPort, by: int) -> OutPort:
+        return build.Unsqueeze(build.Multiply(size, node.scalar(by)), one)
+
+    f = rank - 3
+    if deep:
+        sizes = [*front, part(c, factor**2), unit, unit, times(h, 1), times(w, 1)]
+        order = [*range(f), f, f + 3, f + 1, f + 4, f + 2]
+        result = [*front, part(c, factor**2), times(h, factor), times(w, factor)]
+    else:
+        sizes = [*front, times(c, 1), part(h, factor), unit, part(w, factor), unit]
+        order = [*range(f), f, f + 2, f + 4, f + 1, f + 3]
+        result = [*front, times(c, factor**2), part(h, factor), part(w, factor)]
+    apart = build.Transpose(build.Reshape(x, sized(node, *sizes)), node.list(order))
+    return build.Reshape(apart, sized(node, *result))
+
+
+@aten("channel_shuffle.default", "native_channel_shuffle.default")
+def channel_shuffle(node: Call, x: OutPort, groups: int) -> OutPort:
+    return node.build.ShuffleChannels(x, axis=1, group=groups)

@@ -1,0 +1,33 @@
+"""Control flow: branches, loops, scans over an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aot.frontends.conversion.bodies import branched
+from aot.frontends.onnx.control.control_flow import scan as onnx_scan
+from aot.frontends.onnx.registry import Call as OnnxCall
+from aot.frontends.pt2.registry import Call, Outputs, aten_node
+from aot.frontends.tf.control.loops import while_
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+
+@aten_node("cond")
+def cond(node: Call, condition: OutPort) -> Outputs:
+    return branched(node, node.cast(node.single(condition), DType.BOOL))
+
+
+@aten_node("while_loop")
+def while_loop(node: Call, going: OutPort, *states: OutPort) -> Any:
+    return while_(node, node.cast(node.single(going), DType.BOOL), *states)  # pyright: ignore[reportArgumentType]
+
+
+@aten_node("scan")
+def scan(node: Call, *inputs: OutPort) -> Any:
+    """Steps along axis 0 of the last `rows` inputs; what the body gives behind the carried values is stacked."""
+    attrs = {
+        "num_scan_inputs": node.integer("rows"),
+    }
+    made = (node.kind, attrs, node.build, node.outputs, node.regions, node.captures, node.bodies, node.seed)
+    return onnx_scan(OnnxCall(*made, node.node, node.inputs, opset=21), *inputs)

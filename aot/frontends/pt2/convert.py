@@ -1,0 +1,29 @@
+"""The dialect of PyTorch: which conversion a node has, what the conversion sees, and how errors call the node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aot.frontends.conversion.calls import Conversion
+from aot.frontends.conversion.walk import Dialect, Facts
+from aot.frontends.pt2.registry import Call, conversion_of
+from aot.frontends.unsupported import Problem
+
+
+def _conversion(kind: str, attrs: Facts) -> Conversion | None:
+    del attrs
+    return conversion_of(kind)
+
+
+def _call(attrs: Facts, *parts: Any) -> Call:
+    del attrs
+    return Call(*parts)
+
+
+def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
+    """Name the line of the user's program that made the node, which the export keeps."""
+    trace = attrs.get("trace", "")
+    return Problem(node, kind, "", 0, f"{reason}; from {trace}" if trace else reason)
+
+
+ATEN = Dialect("aten", "PyTorch", _conversion, _call, _problem)

@@ -1,0 +1,1 @@
+"""The archive: entries of the zip, its JSON, its weights."""

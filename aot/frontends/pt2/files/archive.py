@@ -1,0 +1,132 @@
+"""The entries of an archive, checked before anything of them is read.
+
+    m/archive_version   m/byteorder   m/models/model.json   m/data/weights/weight_0 ...
+
+Entries that are stored as they are, as PyTorch stores them, are mapped and not copied. Pickled entries are never read.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from runtime.errors import BudgetError, CorruptError, UnsupportedError
+from runtime.regular import open_file
+
+MOST_ENTRIES = 1 << 18  # two for each tensor of the largest networks, with room
+MAX_JSON_BYTES = 1 << 28  # networks of 10 000 nodes have a few MB
+MAX_INFLATION = 64  # times as many bytes as a packed entry has; JSON shrinks to a tenth, weights hardly
+SLACK = 1 << 20  # bytes that may always be unpacked
+LOCAL_HEADER = 30  # bytes of the header before an entry, without name and extra field
+
+
+@dataclass(slots=True)
+class Archive:
+    """A zip. `root`: the folder in it, that all names begin with; `entries`: by the names behind it."""
+
+    file: str
+    data: memoryview
+    zip: ZipFile
+    root: str
+    entries: dict[str, ZipInfo] = field(default_factory=dict[str, ZipInfo])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.entries
+
+    def read(self, name: str) -> memoryview:
+        """Return the bytes of an entry. CorruptError if there is none or if it is damaged."""
+        info = self.entries.get(name)
+        if info is None:
+            raise CorruptError(f"{self.file}: the archive has an entry {name!r}, got none")
+        if info.compress_type == ZIP_STORED:
+            return self._stored(info)
+        try:
+            return memoryview(self.zip.read(info))
+        except (BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+            raise self._damaged(info, str(error)) from error
+
+    def text(self, name: str) -> str:
+        try:
+            return bytes(self.read(name)).decode().strip()
+        except UnicodeDecodeError as error:
+            raise self._damaged(self.entries[name], "no UTF-8") from error
+
+    def json(self, name: str) -> Any:
+        """Return the value in an entry. CorruptError if it is no JSON; BudgetError if it is too long."""
+        info = self.entries.get(name)
+        if info is not None and info.file_size > MAX_JSON_BYTES:
+            rule = f"JSON has at most {MAX_JSON_BYTES} bytes"
+            raise BudgetError(f"{self.file}: {name}: {rule}, got {info.file_size}")
+        try:
+            return json.loads(bytes(self.read(name)))
+        except (ValueError, RecursionError) as error:
+            raise CorruptError(f"{self.file}: {name}: no JSON: {error}") from error
+
+    def _stored(self, info: ZipInfo) -> memoryview:
+        """The bytes of an entry where they lie."""
+        head = self.data[info.header_offset : info.header_offset + LOCAL_HEADER]
+        if bytes(head[:4]) != b"PK\x03\x04" or len(head) < LOCAL_HEADER:
+            raise self._damaged(info, "its header is missing")
+        lengths = (int.from_bytes(head[i : i + 2], "little") for i in (26, 28))
+        start = info.header_offset + LOCAL_HEADER + sum(lengths)
+        found = self.data[start : start + info.file_size]
+        if len(found) != info.file_size or info.compress_size != info.file_size:
+            raise self._damaged(info, f"it has {info.file_size} bytes, got {len(found)}")
+        if zlib.crc32(found) != info.CRC:
+            raise self._damaged(info, "its checksum differs")
+        return found
+
+    def _damaged(self, info: ZipInfo, reason: str) -> CorruptError:
+        return CorruptError(f"{self.file}: entry {info.filename!r} is damaged: {reason}")
+
+
+def open_archive(path: Path) -> Archive:
+    """Map a file and check its entries.
+
+    CorruptError for a zip that is damaged or whose names are not those of one folder; BudgetError for one that would
+    unpack to far more than it has.
+    """
+    with open_file(path, "model") as file:
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    try:
+        archive = ZipFile(path)
+    except (BadZipFile, OSError, ValueError, NotImplementedError, RecursionError) as error:
+        raise CorruptError(f"{path.name}: no zip archive: {error}") from error
+    infos = [i for i in archive.infolist() if not i.is_dir()]
+    if not 0 < len(infos) <= MOST_ENTRIES:
+        raise CorruptError(f"{path.name}: an archive has 1 to {MOST_ENTRIES} entries, got {len(infos)}")
+    found = Archive(path.name, data, archive, infos[0].filename.partition("/")[0])
+    for info in infos:
+        found.entries[_inner_name(info, found)] = info
+    _check_sizes(infos, found)
+    return found
+
+
+def _inner_name(info: ZipInfo, archive: Archive) -> str:
+    """The name of an entry behind the root, checked."""
+    parts = info.filename.split("/")
+    if len(parts) < 2 or parts[0] != archive.root or any(p in ("", ".", "..") for p in parts) or "\\" in info.filename:
+        raise CorruptError(f"{archive.file}: entries lie in the folder {archive.root!r}, got {info.filename!r}")
+    name = "/".join(parts[1:])
+    if name in archive.entries:
+        raise CorruptError(f"{archive.file}: names of entries differ, got {name!r} twice")
+    if info.flag_bits & 1:
+        raise UnsupportedError(f"{archive.file}: entries are not encrypted, got {name!r} encrypted")
+    if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+        raise UnsupportedError(f"{archive.file}: {name}: entries are stored or deflated, got {info.compress_type}")
+    return name
+
+
+def _check_sizes(infos: list[ZipInfo], archive: Archive) -> None:
+    for info in infos:
+        if info.file_size > SLACK + MAX_INFLATION * info.compress_size:
+            rule = f"an entry unpacks to at most {MAX_INFLATION} times its size"
+            raise BudgetError(f"{archive.file}: {rule}, got {info.file_size} bytes from {info.compress_size}")
+    total = sum(i.compress_size for i in infos)
+    if total > len(archive.data):
+        raise CorruptError(f"{archive.file}: entries do not overlap, got {total} bytes in {len(archive.data)}")

@@ -1,0 +1,107 @@
+"""Typed access to the JSON of an archive: each step says what it expects, and where.
+
+graph = Table(value, "m.pt2: graph");  graph.text("name");  graph.tables("nodes");  graph.union("arg")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar, cast
+
+from runtime.errors import CorruptError
+
+T = TypeVar("T")
+WORDS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
+INT64 = 1 << 63
+
+
+class Table:
+    """An object of the JSON. `where` says which one, for errors."""
+
+    __slots__ = ("_fields", "where")
+
+    def __init__(self, value: Any, where: str) -> None:
+        self.where = where
+        self._fields = cast("Mapping[str, Any]", _of(value, dict, where))
+
+    def __contains__(self, name: str) -> bool:
+        return self._fields.get(name) is not None
+
+    def _get(self, name: str, kind: type[T]) -> T:
+        if name not in self._fields:
+            raise CorruptError(f"{self.where}: has a field {name}, got none")
+        return _of(self._fields[name], kind, self.place(name))
+
+    def place(self, name: str) -> str:
+        return f"{self.where}: {name}"
+
+    def text(self, name: str) -> str:
+        return self._get(name, str)
+
+    def whole(self, name: str) -> int:
+        return whole(self._get(name, int), self.place(name))
+
+    def flag(self, name: str) -> bool:
+        return self._get(name, bool)
+
+    def list(self, name: str) -> Sequence[Any]:
+        return elements(self._fields.get(name), self.place(name))
+
+    def table(self, name: str) -> Table:
+        return Table(self._get(name, dict), self.place(name))
+
+    def tables(self, name: str) -> Iterator[Table]:
+        for i, value in enumerate(self.list(name)):
+            yield Table(value, f"{self.where}: {name}[{i}]")
+
+    def items(self) -> Iterator[tuple[str, Table]]:
+        """Fields that are objects, by name."""
+        for name, value in self._fields.items():
+            yield name, Table(value, self.place(name))
+
+    def value(self, name: str) -> Any:
+        return self._fields.get(name)
+
+    def union(self) -> tuple[str, Any]:
+        """Return tag and value of a union: an object with one field."""
+        return union(self._fields, self.where)
+
+
+def union(value: Any, where: str) -> tuple[str, Any]:
+    """Return tag and value of an object with one field."""
+    fields = cast("Mapping[str, Any]", _of(value, dict, where))
+    if len(fields) != 1:
+        raise CorruptError(f"{where}: a union has one field, got {len(fields)}")
+    return next(iter(fields.items()))
+
+
+def elements(value: Any, where: str) -> Sequence[Any]:
+    """Return the elements of a list."""
+    return cast("Sequence[Any]", _of(value, list, where))
+
+
+def whole(value: Any, where: str) -> int:
+    """Return an integer of 64 bits."""
+    found = _of(value, int, where)
+    if not -INT64 <= found < INT64:
+        raise CorruptError(f"{where}: integers have 64 bits, got more")
+    return found
+
+
+def real(value: Any, where: str) -> float:
+    """Return a float; infinities and NaN are words."""
+    if isinstance(value, str) and value in WORDS:
+        return WORDS[value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        wrong(value, float, where)
+    return float(whole(value, where) if isinstance(value, int) else value)
+
+
+def _of(value: Any, kind: type[T], where: str) -> T:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        wrong(value, kind, where)
+    return value
+
+
+def wrong(value: Any, kind: type[object], where: str) -> NoReturn:
+    raise CorruptError(f"{where}: must be of type {kind.__name__}, got {type(value).__name__}")

@@ -1,0 +1,94 @@
+"""Weights and constants: bytes of an entry as an array, by sizes, strides and offset.
+
+data/weights/model_weights_config.json     name -> entry, element type, sizes, strides, offset
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from aot.frontends.pt2.files.archive import Archive
+from aot.frontends.pt2.files.element_types import element_type
+from aot.frontends.pt2.files.schema import Table, union, whole
+from aot.ir.types import Array, numpy_dtype
+from aot.ir.values.estimate import check_table
+from runtime.errors import CorruptError, UnsupportedError
+
+STRIDED = 7
+MOST_AXES = 64  # as many as PyTorch has
+FOLDERS = ("weights", "constants")
+
+
+@dataclass(slots=True)
+class Weights:
+    """The tensors of an archive by name; each is read when it is asked for."""
+
+    archive: Archive
+    stored: dict[str, tuple[str, Table]] = field(default_factory=dict[str, tuple[str, Table]])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.stored
+
+    def read(self, name: str) -> Array:
+        """Return a tensor. CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones."""
+        if name not in self.stored:
+            raise CorruptError(f"{self.archive.file}: the archive has a tensor {name!r}, got none")
+        folder, entry = self.stored[name]
+        if entry.value("use_pickle"):
+            raise UnsupportedError(
+                f"the tensor {name!r} is pickled (a tensor subclass or an object), which is not read"
+            )
+        path = entry.text("path_name")
+        if "/" in path:
+            raise CorruptError(f"{entry.where}: path_name is the name of an entry, got {path!r}")
+        return strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
+
+
+def open_weights(archive: Archive, model: str) -> Weights:
+    """Read what the archive says of the weights and constants of a model."""
+    found = Weights(archive)
+    for folder in FOLDERS:
+        name = f"data/{folder}/{model}_{folder}_config.json"
+        if name in archive:
+            config = Table(archive.json(name), f"{archive.file}: {folder}").table("config")
+            found.stored |= {key: (folder, entry) for key, entry in config.items()}
+    return found
+
+
+def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
+    """Sizes or strides of stored data, all of which are numbers."""
+    found: list[int] = []
+    for value in meta.list(name):
+        tag, number = union(value, meta.place(name))
+        if tag != "as_int":
+            raise CorruptError(f"{meta.place(name)}: stored tensors have sizes that are numbers, got {tag}")
+        found.append(whole(number, meta.place(name)))
+        if found[-1] < 0:
+            raise CorruptError(f"{meta.place(name)}: must not be negative, got {found[-1]}")
+    if len(found) > MOST_AXES:
+        raise CorruptError(f"{meta.place(name)}: at most {MOST_AXES} axes, got {len(found)}")
+    return tuple(found)
+
+
+def strided(meta: Table, storage: memoryview) -> Array:
+    """Return the tensor that lies in a storage; a view where it can be one."""
+    dtype = numpy_dtype(element_type(meta.whole("dtype")))
+    if meta.whole("layout") != STRIDED:
+        raise UnsupportedError(f"{meta.where}: tensors are strided, got layout {meta.whole('layout')}")
+    sizes, strides = sizes_of(meta, "sizes"), sizes_of(meta, "strides")
+    offset = whole(union(meta.value("storage_offset"), meta.place("storage_offset"))[1], meta.place("storage_offset"))
+    if len(sizes) != len(strides):
+        raise CorruptError(f"{meta.where}: as many strides as sizes, got {len(strides)} and {len(sizes)}")
+    last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+    if 0 in sizes:
+        return np.zeros(sizes, dtype)
+    if offset < 0 or (last + 1) * dtype.itemsize > len(storage):
+        raise CorruptError(f"{meta.where}: elements lie in {len(storage)} bytes, got one at {last * dtype.itemsize}")
+    if int(np.prod(sizes, dtype=object)) * dtype.itemsize > len(storage):
+        check_table(meta.where, *sizes, itemsize=dtype.itemsize)
+    steps = [0 if n == 1 else s * dtype.itemsize for n, s in zip(sizes, strides, strict=True)]
+    kind = np.dtype(np.uint8) if dtype == np.bool_ else dtype
+    found = np.ndarray(sizes, kind, storage, offset * dtype.itemsize, steps)
+    return found.astype(np.bool_) if dtype == np.bool_ else found

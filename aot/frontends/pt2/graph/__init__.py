@@ -1,0 +1,1 @@
+"""The graph of an archive becomes foreign operations: signature, symbols, mutations, sub-graphs."""

@@ -1,0 +1,97 @@
+"""Names of inputs and outputs: the paths of leaves in the nested arguments and results of `forward`.
+
+forward(image, extra={"p": .., "q": [..]})     ->     image, extra.p, extra.q.0
+return {"probs": .., "list": [a, b]}           ->     probs, list.0, list.1
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from runtime.errors import CorruptError
+
+MAX_SPEC = 1 << 22  # characters
+VERSION = 1
+SINGLE = "output"  # the name of a result that is one tensor, and what those of a tuple begin with
+
+
+def input_paths(spec: str, names: Sequence[str], where: str) -> list[str]:
+    """Return the paths of the leaves of `(args, kwargs)`; `names`: those of the arguments of `forward`, in order."""
+    root = _parsed(spec, where)
+    if root is None:
+        return []
+    args, kwargs = _children(root, where)[:2]
+    found: list[str] = []
+    given = iter(names)
+    for i, child in enumerate(_children(args, where)):
+        found += _paths(child, next(given, f"args.{i}"), where)
+    for key, child in zip(_keys(kwargs, where), _children(kwargs, where), strict=True):
+        found += _paths(child, key, where)
+    return found
+
+
+def output_paths(spec: str, where: str) -> list[str]:
+    """Return the paths of the leaves of what `forward` returns."""
+    root = _parsed(spec, where)
+    if root is None:
+        return []
+    plain = root.get("type") in (None, "builtins.tuple", "builtins.list")
+    return list(_paths(root, SINGLE if plain else "", where))
+
+
+def _parsed(spec: str, where: str) -> dict[str, Any] | None:
+    """The tree of a specification; None for one that says nothing."""
+    if not spec:
+        return None
+    if len(spec) > MAX_SPEC:
+        raise CorruptError(f"{where}: at most {MAX_SPEC} characters, got {len(spec)}")
+    try:
+        found = json.loads(spec)
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"{where}: no JSON: {error}") from error
+    if not isinstance(found, list) or len(cast("list[Any]", found)) != 2:
+        raise CorruptError(f"{where}: a version and a tree, got something else")
+    version, tree = cast("list[Any]", found)
+    if version != VERSION:
+        raise CorruptError(f"{where}: version {VERSION} can be read, got {version!r}")
+    return _node(tree, where)
+
+
+def _node(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise CorruptError(f"{where}: nodes are objects, got {type(value).__name__}")
+    return cast("dict[str, Any]", value)
+
+
+def _children(node: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    found = node.get("children_spec")
+    if not isinstance(found, list):
+        raise CorruptError(f"{where}: children_spec is a list, got {type(found).__name__}")
+    return [_node(child, where) for child in cast("list[Any]", found)]
+
+
+def _keys(node: dict[str, Any], where: str) -> list[str]:
+    """The names of children: keys of a dictionary or of an object, else their numbers."""
+    count = len(_children(node, where))
+    context = node.get("context")
+    try:
+        keys: Any = json.loads(context) if isinstance(context, str) else None
+    except (ValueError, RecursionError):
+        keys = None
+    if isinstance(keys, list):
+        if len(cast("list[Any]", keys)) == 2 and count != 2 and isinstance(keys[1], list):
+            keys = cast("list[Any]", keys[1])  # a default dictionary: its factory, its keys
+        if len(cast("list[Any]", keys)) == count:
+            return [str(k) for k in cast("list[Any]", keys)]
+    return [str(i) for i in range(count)]
+
+
+def _paths(node: dict[str, Any], path: str, where: str) -> Iterator[str]:
+    """Leaves in order; recursion is bounded by that of the JSON."""
+    if node.get("type") is None:
+        yield path or SINGLE
+        return
+    for key, child in zip(_keys(node, where), _children(node, where), strict=True):
+        yield from _paths(child, f"{path}.{key}" if path else key, where)

@@ -1,0 +1,192 @@
+"""The interface of a program: parameters and buffers are constants, inputs and outputs have the names of `forward`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from aot.frontends.pt2.files.element_types import element_type
+from aot.frontends.pt2.files.schema import Table, real, union, whole
+from aot.frontends.pt2.files.weights import Weights
+from aot.frontends.pt2.graph.aliases import Tensor
+from aot.frontends.pt2.graph.importer import Walk, output_names
+from aot.frontends.pt2.graph.pytree import input_paths, output_paths
+from aot.ir.graph import OutPort
+from aot.ir.origin import Origin
+from aot.opset.control.infrastructure import Parameter, Result
+from runtime.abi import DType
+from runtime.errors import CorruptError, UnsupportedError
+
+STORED = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
+WRITTEN = "{}.written"  # the name of an output for an input that the program writes to
+
+
+@dataclass(slots=True)
+class Signature:
+    """Adds inputs before, and outputs after the walk over the nodes."""
+
+    walk: Walk
+    module: Table
+    weights: Weights
+    states: dict[str, tuple[str, OutPort]] = field(default_factory=dict[str, tuple[str, OutPort]])  # value: name, first
+    inputs: dict[str, str] = field(default_factory=dict[str, str])  # value: name for users
+
+    @property
+    def specs(self) -> Table:
+        return self.module.table("signature")
+
+    # ---- inputs
+
+    def add_inputs(self) -> None:
+        """Give the inputs of the graph values: constants, and parameters of the network."""
+        specs = [(*spec.union(), spec.where) for spec in self.specs.tables("input_specs")]
+        users = sum(kind in ("user_input", "constant_input") for kind, _, _ in specs)
+        paths = iter(self._paths("in_spec", users))
+        for kind, value, where in specs:
+            spec = Table(value, where)
+            if kind in STORED:
+                self._stored(spec.table("arg").text("name"), spec.text(STORED[kind]), kind)
+            elif kind == "user_input":
+                self._user_input(spec, next(paths, ""))
+            elif kind == "constant_input":
+                next(paths, "")
+                self._number(spec)
+            elif kind == "custom_obj":
+                name = spec.table("arg").text("name")
+                reason = "objects of TorchScript are not read"
+                self.walk.values[name] = Tensor(self.walk.refused("ScriptObject", name, reason))
+            elif kind != "token":
+                raise CorruptError(f"{where}: inputs are parameters, buffers, constants and arguments, got {kind}")
+
+    def _stored(self, value: str, name: str, kind: str) -> None:
+        try:
+            port = self.walk.constant(self.weights.read(name), name)
+        except UnsupportedError as error:
+            port = self.walk.refused(kind.capitalize(), name, str(error))
+        self.walk.values[value] = Tensor(port)
+        self.states[value] = (name, port)
+
+    def _user_input(self, spec: Table, path: str) -> None:
+        tag, found = union(spec.value("arg"), spec.where)
+        names = output_names({tag: found}, spec.where) if tag in ("as_tensor", "as_sym_int", "as_sym_float") else []
+        for value in names:
+            self.walk.values[value] = Tensor(self._parameter(value, path or value))
+
+    def _number(self, spec: Table) -> None:
+        """A number that the export has fixed; nothing reads it as a rule."""
+        tag, value = union(spec.value("value"), spec.where)
+        if tag in ("as_int", "as_float", "as_bool"):
+            number = bool(value) if tag == "as_bool" else real(value, spec.where)
+            data = np.array(int(number) if tag == "as_int" else number)
+            name = spec.text("name")
+            self.walk.values[name] = Tensor(self.walk.constant(data, name))
+
+    def _parameter(self, value: str, name: str) -> OutPort:
+        """An input of the network."""
+        walk = self.walk
+        dtype, shape = walk.type_of(value), ()
+        metas = walk.table.table("tensor_values")
+        if value in metas:
+            meta = metas.table(value)
+            try:
+                dtype = element_type(meta.whole("dtype"))
+                shape = tuple(walk.symbols.dim(d, meta.place("sizes")) for d in meta.list("sizes"))
+            except UnsupportedError as error:
+                return walk.refused("Input", name, str(error))
+        if not isinstance(dtype, DType):
+            raise CorruptError(f"{walk.file}: the input {name!r} has a type, got none")
+        made = walk.scope.graph.add(Parameter(dtype, shape), name=name, origin=Origin((name,), walk.file)).out_port(0)
+        made.names = tuple(dict.fromkeys((name, value)))
+        self.inputs[value] = name
+        return made
+
+    # ---- outputs
+
+    def add_outputs(self) -> None:
+        """Add the results of the network, and let buffers that are written to keep their values."""
+        written = dict[str, str]()  # of buffers and inputs: the value that has their last contents
+        users: list[tuple[str, Any, str]] = []
+        for spec in self.specs.tables("output_specs"):
+            kind, value = spec.union()
+            table = Table(value, spec.where)
+            if kind in ("user_output", "loss_output"):
+                users.append((*self._argument(kind, table), spec.where))
+            elif kind in ("buffer_mutation", "parameter_mutation"):
+                name = table.text(f"{kind.partition('_')[0]}_name")
+                self._mutated(name, table.table("arg").text("name"))
+            elif kind == "user_input_mutation":
+                written[table.text("user_input_name")] = table.table("arg").text("name")
+        paths = self._paths("out_spec", len(users))
+        for (tag, value, where), path in zip(users, paths, strict=True):
+            self._output(tag, value, path, where)
+        self._in_place(written)
+
+    def _argument(self, kind: str, table: Table) -> tuple[str, Any]:
+        return union(table.value("arg"), table.where) if kind == "user_output" else ("as_tensor", table.value("arg"))
+
+    def _output(self, tag: str, value: Any, path: str, where: str) -> None:
+        for name in output_names({tag: value}, where) if not _is_constant(tag, value) else ():
+            self._result(self.walk.read(name), path, name)
+        number = _constant(tag, value, where)
+        if number is not None:
+            self._result(self.walk.constant(number, path), path, path)
+
+    def _result(self, port: OutPort, name: str, value: str) -> None:
+        made = self.walk.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.walk.file))
+        made.out_port(0).names = tuple(dict.fromkeys((name, value)))
+
+    def _mutated(self, name: str, value: str) -> None:
+        """A buffer whose last contents are a value of the graph."""
+        if name not in {n for n, _ in self.states.values()}:
+            raise CorruptError(f"{self.walk.file}: a buffer that is written to is an input, got {name!r}")
+        self.walk.scope.set(name, self.walk.read(value))
+
+    def _in_place(self, written: dict[str, str]) -> None:
+        """Buffers and inputs that operations in place wrote to."""
+        scope, values = self.walk.scope, self.walk.values
+        firsts = dict(self.states.values())
+        for value, (name, _) in self.states.items():
+            if values[value].version:
+                scope.set(name, values[value].read())
+        for value, name in self.inputs.items():
+            if value in written or values[value].version:
+                self._result(self.walk.read(written.get(value, value)), WRITTEN.format(name), f"{value}_written")
+        scope.keep_variables(list(scope.written), lambda name, _: firsts[name], self.walk.file)
+
+    def _paths(self, which: str, count: int) -> Sequence[str]:
+        """Names of inputs or outputs; their numbers if the file does not say."""
+        for entry in self._calls():
+            call = entry.table("signature")
+            names = (
+                [n for n in call.list("forward_arg_names") if isinstance(n, str)] if "forward_arg_names" in call else []
+            )
+            spec, where = call.text(which), call.place(which)
+            found = input_paths(spec, names, where) if which == "in_spec" else output_paths(spec, where)
+            if len(found) == count:
+                return found
+        return ["" if which == "in_spec" else f"output.{i}" for i in range(count)]
+
+    def _calls(self) -> Iterator[Table]:
+        for entry in self.module.tables("module_call_graph"):
+            if entry.value("fqn") == "" and "signature" in entry:
+                yield entry
+
+
+def _is_constant(tag: str, value: Any) -> bool:
+    """True for outputs that are numbers, or nothing."""
+    symbolic = tag in ("as_sym_int", "as_sym_float", "as_sym_bool")
+    return tag in ("as_none", "as_int", "as_float", "as_bool", "as_string") or (symbolic and "as_name" not in value)
+
+
+def _constant(tag: str, value: Any, where: str) -> Any:
+    """A number that is an output, as an array."""
+    if tag.startswith("as_sym_") and _is_constant(tag, value):
+        tag, value = union(value, where)
+    if tag == "as_int":
+        return np.array(whole(value, where))
+    if tag == "as_float":
+        return np.array(real(value, where), np.float32)
+    return np.array(bool(value)) if tag == "as_bool" else None

@@ -1,0 +1,1 @@
+"""Numbers: elementwise operations, products, reductions."""

@@ -1,0 +1,156 @@
+"""Elementwise arithmetic of two or more tensors."""
+
+from __future__ import annotations
+
+from aot.frontends.pt2.math.elementwise import trunc
+from aot.frontends.pt2.registry import Call, Number, aten
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+
+MODES = (None, "floor", "trunc")
+OF_BOOLEANS = {"Add": "LogicalOr", "Multiply": "LogicalAnd", "Maximum": "LogicalOr", "Minimum": "LogicalAnd"}
+
+
+def combined(node: Call, operation: str, a: OutPort, b: OutPort) -> OutPort:
+    """An operation of two tensors of one type; booleans have their own."""
+    name = OF_BOOLEANS.get(operation, operation) if a.type.dtype is DType.BOOL else operation
+    return getattr(node.build, name)(a, b)
+
+
+def times(node: Call, factor: Number, x: OutPort) -> OutPort:
+    return x if factor == 1 else combined(node, "Multiply", x, node.same(factor, x))
+
+
+@aten("add.Tensor", "add.Scalar")
+def add(node: Call, x: OutPort, other: OutPort | Number, alpha: Number = 1) -> OutPort:
+    a, b = node.promoted(x, other)
+    return combined(node, "Add", a, times(node, alpha, b))
+
+
+@aten("sub.Tensor", "sub.Scalar", "subtract.Tensor")
+def sub(node: Call, x: OutPort, other: OutPort | Number, alpha: Number = 1) -> OutPort:
+    a, b = node.promoted(x, other)
+    return node.build.Subtract(a, times(node, alpha, b))
+
+
+@aten("rsub.Tensor", "rsub.Scalar")
+def rsub(node: Call, x: OutPort, other: OutPort | Number, alpha: Number = 1) -> OutPort:
+    a, b = node.promoted(x, other)
+    return node.build.Subtract(b, times(node, alpha, a))
+
+
+@aten("mul.Tensor", "mul.Scalar", "multiply.Tensor")
+def mul(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+    return combined(node, "Multiply", *node.promoted(x, other))
+
+
+@aten("div.Tensor", "div.Scalar", "true_divide.Tensor", "divide.Tensor")
+def div(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+    return node.build.Divide(*node.promoted(x, other, floats=True))
+
+
+@aten("div.Tensor_mode", "div.Scalar_mode", "divide.Tensor_mode")
+def div_mode(node: Call, x: OutPort, other: OutPort | Number, rounding_mode: str | None = None) -> OutPort:
+    node.refuse(rounding_mode not in MODES, f"rounding_mode is floor or trunc, got {rounding_mode!r}")
+    a, b = node.promoted(x, other, floats=rounding_mode is None)
+    if not a.type.dtype.is_float:
+        return node.build.Divide(a, b, m_pythondiv=rounding_mode == "floor")
+    quotient = node.build.Divide(a, b)
+    if rounding_mode is None:
+        return quotient
+    return node.build.Floor(quotient) if rounding_mode == "floor" else trunc(node, quotient)
+
+
+@aten("floor_divide.default", "floor_divide.Scalar")
+def floor_divide(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+    return div_mode(node, x, other, "floor")
+
+
+@aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
+    """The remainder has the sign of the divisor."""
+    return node.build.FloorMod(*node.promoted(x, other))
+
+
+@aten("fmod.Tensor", "fmod.Scalar")
+def fmod(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+    """The remainder has the sign of `x`."""
+    return node.build.Mod(*node.promoted(x, other))
+
+
+@aten("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar", "float_power.Tensor_Scalar")
+def pow_(node: Call, x: OutPort | Number, exponent: OutPort | Number) -> OutPort:
+    a, b = node.promoted(x, exponent)
+    return node.build.Power(a, b) if exponent != 2 else node.build.Multiply(a, a)
+
+
+@aten("maximum.default", "max.other", "minimum.default", "min.other")
+def extreme(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    return combined(node, "Maximum" if node.kind.startswith("max") else "Minimum", *node.promoted(x, other))
+
+
+@aten("fmax.default", "fmin.default")
+def extreme_number(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    """NaN counts for nothing where the other one is a number."""
+    a, b = node.promoted(x, other)
+    build, found = node.build, combined(node, "Maximum" if node.kind == "fmax.default" else "Minimum", a, b)
+    if not a.type.dtype.is_float:
+        return found
+    return build.Select(build.IsNaN(a), b, build.Select(build.IsNaN(b), a, found))
+
+
+@aten("atan2.default", "arctan2.default")
+def atan2(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    return node.tf("Atan2", *node.promoted(x, other, floats=True))
+
+
+@aten("hypot.default")
+def hypot(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    build = node.build
+    a, b = node.promoted(x, other, floats=True)
+    return build.Sqrt(build.Add(build.Multiply(a, a), build.Multiply(b, b)))
+
+
+@aten("copysign.Tensor", "copysign.Scalar")
+def copysign(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+    build = node.build
+    a, b = node.promoted(x, other, floats=True)
+    size = build.Abs(a)
+    return build.Select(build.Less(b, node.like(0, b)), build.Negative(size), size)
+
+
+@aten("xlogy.Tensor", "xlogy.Scalar_Other", "xlogy.Scalar_Self", "special_xlogy.default")
+def xlogy(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
+    """x log(other); 0 where x is 0."""
+    return node.tf("Xlogy", *node.promoted(x, other, floats=True))
+
+
+@aten("logaddexp.default", "logaddexp2.default")
+def logaddexp(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    """The larger one + log(1 + e^-difference), of base 2 in `logaddexp2`."""
+    build = node.build
+    a, b = node.promoted(x, other, floats=True)
+    base = node.like(0.6931471805599453 if node.kind.startswith("logaddexp2") else 1.0, a)
+    gap = build.Multiply(build.Negative(build.Abs(build.Subtract(a, b))), base)
+    rest = build.Divide(node.tf("Log1p", build.Exp(gap)), base)
+    return build.Select(build.Equal(a, b), build.Add(a, rest), build.Add(build.Maximum(a, b), rest))
+
+
+@aten("lerp.Tensor", "lerp.Scalar")
+def lerp(node: Call, x: OutPort, end: OutPort, weight: OutPort | Number) -> OutPort:
+    build = node.build
+    return build.Add(x, build.Multiply(node.same(weight, x), build.Subtract(end, x)))
+
+
+@aten("addcmul.default", "addcdiv.default")
+def addc(node: Call, x: OutPort, tensor1: OutPort, tensor2: OutPort, value: Number = 1) -> OutPort:
+    """x + value tensor1 tensor2, or their quotient."""
+    a, b, c = node.promoted(x, tensor1, tensor2)
+    name = "Multiply" if node.kind.startswith("addcmul") else "Divide"
+    return node.build.Add(a, times(node, value, getattr(node.build, name)(b, c)))
+
+
+@aten("copy.default")
+def copy(node: Call, x: OutPort, src: OutPort, non_blocking: bool = False) -> OutPort:
+    """`src` in the shape and type of `x`."""
+    return node.build.Broadcast(node.cast(src, x.type.dtype), node.dims(x, range(x.type.rank)))

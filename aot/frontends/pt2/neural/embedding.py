@@ -1,0 +1,47 @@
+"""Embeddings: rows of a table."""
+
+from __future__ import annotations
+
+from aot.frontends.pt2.registry import Call, Size, aten
+from aot.ir.graph import OutPort
+from aot.opset.movement.embedding import Bag
+from runtime.abi import DType
+
+
+@aten("embedding.default")
+def embedding(
+    node: Call,
+    weight: OutPort,
+    indices: OutPort,
+    padding_idx: Size = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> OutPort:
+    return node.build.Gather(weight, indices, node.scalar(0))
+
+
+@aten("embedding_bag.default", "embedding_bag.padding_idx", "_embedding_bag.default")
+@aten("_embedding_bag_forward_only.default")
+def embedding_bag(
+    node: Call,
+    weight: OutPort,
+    indices: OutPort,
+    offsets: OutPort,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: OutPort | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[OutPort, ...]:
+    """Sums or means of the rows of bags, which begin at offsets; an empty bag gives 0."""
+    node.refuse(mode not in (0, 1), "the maximum of a bag is not supported")
+    node.refuse(padding_idx not in (None, -1), "rows of padding in a bag are not supported")
+    node.refuse(any(node.outputs[1:]), "outputs behind the bags are not supported")
+    build = node.build
+    if include_last_offset:
+        offsets = build.Slice(offsets, node.list([0]), node.list([-1]), node.list([1]))
+    inputs = [weight, node.cast(indices, DType.I64), node.cast(offsets, DType.I64)]
+    if per_sample_weights is not None:
+        inputs += [node.scalar(-1), node.cast(per_sample_weights, weight.type.dtype)]
+    return (build.EmbeddingBagOffsets(*inputs, reduction=Bag.MEAN if mode else Bag.SUM),)

@@ -1,0 +1,329 @@
+"""The table of conversions of PyTorch's operations.
+
+    @aten("leaky_relu.default")
+    def leaky_relu(node: Call, x: OutPort, negative_slope: float = 0.01) -> OutPort:
+        return node.build.PRelu(x, node.like(negative_slope, x))
+
+Kinds are `packet.overload` for the name space aten (`add.Tensor`), `space::packet.overload` for others
+(`torchvision::nms.default`), `_operator.mul` for Python's operators. A conversion gets the arguments that the archive
+has, by the names of PyTorch's schema; the first one may have another name. The others have PyTorch's defaults.
+Annotations say what an argument may be, and are checked:
+
+    OutPort          a tensor               int, float, bool, str, DType, None      a constant
+    Size             an int that may be known at run time only: a `Symbol`          Number: Size or float
+    Sequence[..]     a list                 Any                                     anything
+
+It returns a tensor, or a tuple for several outputs; each is converted to the element type that the archive has for it
+(`node.dtype()`). Operations in place have no conversions of their own: `add_.Tensor` is `add.Tensor`, then a write.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
+from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.families import load_families
+from aot.frontends.pt2.promotion import Kind, promoted_type
+from aot.frontends.tf.registry import Call as TfCall
+from aot.frontends.tf.registry import conversion_of as tf_conversion
+from aot.ir.graph import OutPort
+from aot.ir.scope import current, scope_for
+from codegen.ir.loops import Expr
+from runtime.abi import DType
+from runtime.errors import ModelError, UnsupportedError
+
+__all__ = [
+    "CONVERSIONS",
+    "SHORT",
+    "Argument",
+    "Call",
+    "Conversion",
+    "Number",
+    "Outputs",
+    "Size",
+    "Symbol",
+    "Value",
+    "aten",
+    "aten_node",
+    "conversion_of",
+    "load_conversions",
+]
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+DOMAIN = "aten"  # of conversions that extensions add
+FAMILIES = ("arrays", "control", "image", "math", "neural")  # folders of conversions
+CONVERSIONS: dict[str, Conversion] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument that is a value of the graph: input `index` of the node. `kind`: tensor, int, float, bool."""
+
+    index: int
+    kind: str = "tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A number that is known at run time only: a scalar tensor. `kind`: int, float, bool."""
+
+    port: OutPort
+    kind: str = "int"
+
+
+Size = int | Symbol
+Number = int | float | Symbol
+
+
+def aten(*kinds: str) -> Callable[[C], C]:
+    """Register the conversion of operations."""
+
+    def register(function: C) -> C:
+        _register(kinds, ByName(function), function.__module__)
+        return function
+
+    return register
+
+
+def aten_node(*kinds: str) -> Callable[[C], C]:
+    """Register the conversion of operations with sub-graphs: it gets the inputs of the node, in order."""
+
+    def register(function: C) -> C:
+        _register(kinds, function, function.__module__)
+        return function
+
+    return register
+
+
+def _register(kinds: Sequence[str], conversion: Conversion, module: str) -> None:
+    scope = scope_for(module)
+    for kind in kinds:
+        if scope is None:
+            CONVERSIONS[kind] = conversion
+        else:
+            scope.conversions[DOMAIN, kind] = conversion
+
+
+def load_conversions() -> None:
+    """Import all conversions, which fill the table."""
+    load_families(__package__, FAMILIES)
+
+
+def conversion_of(kind: str) -> Conversion | None:
+    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    load_conversions()
+    return current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(AnyCall):
+    """A node of PyTorch being converted."""
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments by name, with `Argument` in place of values of the graph."""
+        return dict(self.attrs.get("arguments", ()))
+
+    def dtype(self, i: int = 0) -> DType:
+        """The element type that the archive gives output `i`."""
+        given = self.attrs.get("given", ())
+        if i >= len(given) or given[i] is None:
+            raise ModelError(f"{self.kind}: the archive has a type for output {i}, got none")
+        return given[i]
+
+    def port(self, value: OutPort | Number, dtype: DType | None = None) -> OutPort:
+        """Return a value as a tensor, a number as a scalar; of `dtype` if it is given."""
+        if isinstance(value, Symbol):
+            value = value.port
+        if isinstance(value, OutPort):
+            return value if dtype is None else self.cast(value, dtype)
+        if dtype is None:
+            dtype = DType.BOOL if isinstance(value, bool) else DType.I64 if isinstance(value, int) else DType.F32
+        return self.build.const(_fitting(value, dtype), dtype)
+
+    def same(self, value: OutPort | Number, x: OutPort) -> OutPort:
+        """Return a value as a tensor of the type of `x`."""
+        return self.port(value, x.type.dtype)
+
+    def promoted(self, *values: OutPort | Number, floats: bool = False) -> list[OutPort]:
+        """Return values as tensors of the one type that PyTorch computes them in.
+
+        `floats`: integers become f32, as for operations that have no integer result.
+        """
+        dtype = promoted_type([_kind_of(v) for v in values])
+        if floats and not dtype.is_float:
+            dtype = DType.F32
+        return [self.port(v, dtype) for v in values]
+
+    def real(self, x: OutPort) -> OutPort:
+        """Return `x` as floats."""
+        return x if x.type.dtype.is_float else self.cast(x, DType.F32)
+
+    def vector(self, sizes: Sequence[Size]) -> OutPort:
+        """Return sizes as an i64 vector."""
+        if all(isinstance(s, int) for s in sizes):
+            return self.list([s for s in sizes if isinstance(s, int)])
+        parts: list[OutPort] = []
+        numbers: list[int] = []
+        for size in sizes:
+            if isinstance(size, int):
+                numbers.append(size)
+                continue
+            if numbers:
+                parts.append(self.list(numbers))
+                numbers = []
+            parts.append(self.build.Unsqueeze(self.cast(size.port, DType.I64), self.list([0])))
+        if numbers:
+            parts.append(self.list(numbers))
+        return parts[0] if len(parts) == 1 else self.build.Concat(*parts, axis=0)
+
+    def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
+        """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
+        function = tf_conversion(kind)
+        if function is None:
+            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
+        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
+        return function(TfCall(*made, self.node, self.inputs), *inputs)
+
+    def axes(self, dims: int | Sequence[int] | None, rank: int) -> list[int]:
+        """Axes counted from the front; all of them for none."""
+        if dims is None:
+            return list(range(rank))
+        found = [self.axis(d, rank) for d in ([dims] if isinstance(dims, int) else dims) if rank or d in (0, -1)]
+        if len(set(found)) != len(found):
+            raise ModelError(f"{self.kind}: axes differ, got {list(found)}")
+        return found if rank else []
+
+    def chain(self, operation: str, values: Sequence[OutPort]) -> OutPort:
+        """Return the result of an operation of two inputs over all values, from the left."""
+        return reduce(getattr(self.build, operation), values)
+
+
+def _kind_of(value: OutPort | Number) -> Kind:
+    """Return the type of a value, and whether it is a number, a scalar or has axes."""
+    if isinstance(value, OutPort):
+        return Kind(value.type.dtype, 1 if value.type.rank else 0)
+    if isinstance(value, Symbol):
+        return Kind({"int": DType.I64, "float": DType.F32, "bool": DType.BOOL}[value.kind], -1)
+    return Kind(DType.BOOL if isinstance(value, bool) else DType.I64 if isinstance(value, int) else DType.F32, -1)
+
+
+def _fitting(value: float | bool, dtype: DType) -> float | int | bool:
+    """A number as an element of `dtype`: integers wrap around, as PyTorch's do."""
+    if dtype.is_integer and dtype is not DType.BOOL:
+        if isinstance(value, float) and not np.isfinite(value):
+            raise ModelError(f"a number must fit {dtype.value}, got {value}")
+        whole, bits = int(value), dtype.bits
+        low = 0 if dtype.value.startswith("u") else -(1 << (bits - 1))
+        return (whole - low) % (1 << bits) + low
+    return value
+
+
+# ---- arguments by name
+
+
+class ByName:
+    """A conversion whose function takes its arguments from the node's attributes, by their names."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        self.function, self.__module__ = function, function.__module__
+        self.annotations = {p.name: str(p.annotation) for p in parameters}
+        self.first = parameters[0].name if parameters else ""
+
+    def __call__(self, node: Call, *inputs: Value) -> Any:
+        del inputs  # the arguments say where they go
+        given = dict[str, Any]()
+        for i, (name, value) in enumerate(node.arguments.items()):
+            name = self.first if not i and self.first else name
+            if name in self.annotations:
+                given[name] = _checked(node, name, _resolved(node, value), self.annotations[name])
+            elif not _is_default(value):
+                raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
+        return _typed(node, self.function(node, **given))
+
+
+def _is_default(value: Any) -> bool:
+    """True for values that say nothing: no generator, no pinned memory, no device."""
+    return value is None or value is False or value in ((), "")
+
+
+def _resolved(node: Call, value: Any) -> Any:
+    """An argument with values of the graph in it."""
+    if isinstance(value, tuple):
+        return tuple(_resolved(node, v) for v in cast("tuple[Any, ...]", value))
+    if not isinstance(value, Argument):
+        return value
+    found = node.inputs[value.index]
+    if value.kind == "tensor":
+        return found
+    if not isinstance(found, OutPort):
+        raise ModelError(f"{node.kind}: numbers are scalars, got another value")
+    known = found.value
+    if known is not None and known.size == 1 and not isinstance(known.reshape(-1)[0], Expr):
+        return {"int": int, "float": float, "bool": bool}[value.kind](known.reshape(-1)[0])
+    return Symbol(found, value.kind)
+
+
+PLAIN: dict[str, type[Any] | tuple[type[Any], ...]] = {
+    "OutPort": OutPort,
+    "Packed": Packed,
+    "int": int,
+    "float": (float, int),
+    "bool": bool,
+    "str": str,
+    "DType": DType,
+    "Symbol": Symbol,
+    "Size": (int, Symbol),
+    "Number": (int, float, Symbol),
+}
+
+
+def _checked(node: Call, name: str, value: Any, annotation: str) -> Any:
+    """The value of an argument. ModelError if its annotation does not allow it; UnsupportedError for run-time numbers.
+
+    A list of one kind may be given as one element.
+    """
+    allowed = annotation.replace(" ", "")
+    if allowed == "Any" or _allows(value, allowed):
+        return value
+    if any(isinstance(v, Symbol) for v in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))):
+        raise UnsupportedError(f"{node.kind}: {name} must be known at compile time")
+    if value is None:
+        raise ModelError(f"{node.kind}: argument {name} must be given, got none")
+    text = type(cast(object, value)).__name__
+    raise ModelError(f"{node.kind}: argument {name} must be {annotation}, got {text}")
+
+
+def _allows(value: Any, annotation: str) -> bool:
+    """True if an annotation, `A|B|Sequence[C|D]`, allows a value."""
+    lists: list[str] = re.findall(r"Sequence\[((?:[^\[\]]|\[[^\]]*\])*)\]", annotation)
+    if isinstance(value, tuple):
+        elements = cast("tuple[Any, ...]", value)
+        return any(all(_allows(v, str(inner)) for v in elements) for inner in lists)
+    plain = re.sub(r"Sequence\[(?:[^\[\]]|\[[^\]]*\])*\]", "", annotation).split("|")
+    if value is None:
+        return "None" in plain
+    if isinstance(value, bool) and not {"bool", "Number", "Any"} & set(plain):
+        return False
+    return "Any" in plain or any(isinstance(value, PLAIN[p]) for p in plain if p in PLAIN)
+
+
+def _typed(node: Call, found: Any) -> Any:
+    """Outputs in the element types of the archive."""
+    values = found.values if isinstance(found, Outputs) else found
+    parts: list[Any] = list(cast("Sequence[Any]", values)) if isinstance(values, Sequence) else [values]
+    given = node.attrs.get("given", ())
+    for i, part in enumerate(parts):
+        if isinstance(part, OutPort) and i < len(given) and given[i] is not None:
+            parts[i] = node.cast(part, given[i])
+    return Outputs(parts)

@@ -1,0 +1,1 @@
+"""Values known while compiling: symbolic, deferred, and what computing them would cost."""

@@ -1,0 +1,1 @@
+"""Networks and operations to time: their layers, folders and operations' counts."""

@@ -1,0 +1,1 @@
+"""One interleaved run: the runtimes, their processes, rounds and results."""

@@ -1,0 +1,113 @@
+"""Sums in steps that have factors of their own, as weights in groups have scales.
+
+for g in 9:
+  zero[j] = z[g, j]                                  what is equal in a step is computed once
+  part[i, j] = 0
+  for k in 64:
+    part[i, j] += x[i, g, k] * (n[g, k, j] - zero[j])
+  acc[i, j] += part[i, j] * t[g, j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from operator import mul
+
+from codegen.ir.expressions import children, loads, rewrite, variables
+from codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, LoopKind, Prim, Reduce, Space, Store, Var, dense
+from codegen.ir.schedule import Schedule
+from codegen.nest.points import Points, Span, Spans, Stmts
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A value that is equal in a step, in registers: one for each point, and along unrolled axes `sums` of the sum."""
+
+    value: Expr
+    buffer: Buffer
+    points: Points
+    sums: tuple[Var, ...]
+
+    @property
+    def load(self) -> Load:
+        return Load(self.buffer, (*self.sums, *self.points.cell))
+
+    def fill(self, spans: Spans) -> Stmts:
+        whole = {a: Span(Const(0), a.extent) for a in self.sums if a.extent is not None}
+        stmts = self.points.each((Store(self.buffer, self.load.index, self.value),), spans | whole)
+        for axis in reversed(self.sums):
+            stmts = (For(Var(f"{axis.name}.u", axis.extent), stmts, LoopKind.UNROLLED),)
+        return stmts
+
+
+class Apart:
+    """The sum of a step of the axis `axis`: `body` is the terms that `total` accumulates."""
+
+    def __init__(self, reduction: Reduce, axis: Var, schedule: Schedule, points: Points, name: str) -> None:
+        """`name`: prefix of the names of buffers."""
+        self.axis, self.points, self.fn = axis, points, reduction.fn
+        self.total = points.accumulator(f"{name}part", reduction.dtype)
+        self.shared, own = shared_factors(reduction, axis)
+        sums = [a for a in reduction.axes if a != axis]
+        unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
+        self.kept: list[_Kept] = []
+        for value in dict.fromkeys(_equal(own, frozenset(sums) - frozenset(unrolled))):
+            self.kept.append(self._kept(value, f"{name}kept{len(self.kept)}", unrolled, schedule))
+        self.body = rewrite(own, {k.value: k.load for k in self.kept})
+
+    def _kept(self, value: Expr, name: str, unrolled: tuple[Var, ...], schedule: Schedule) -> _Kept:
+        moving = variables(value)
+        lets = [(a, e) for a, e in self.points.lets if a in moving]
+        moving = moving | variables(*(e for _, e in lets))
+        axes = tuple(a for a in self.points.axes if a in moving)
+        points = Points(axes, self.points.spans, self.points.lets, schedule)
+        sums = tuple(a for a in unrolled if a in moving)
+        sizes = (*(a.extent for a in sums if a.extent is not None), *points.shape)
+        return _Kept(value, dense(name, *sizes, space=Space.REGISTERS, dtype=value.dtype), points, sums)
+
+    def around(self, stmts: Stmts, spans: Spans, acc: Buffer, cell: tuple[Expr, ...]) -> Stmts:
+        """Return the statements of a step: `stmts` add its terms."""
+        zero = self.points.each((Store(self.total, cell, Const(0.0, acc.dtype)),))
+        scaled = reduce(mul, self.shared, Load(self.total, cell))
+        add = self.points.each((Store(acc, cell, scaled, self.fn),), spans)
+        filled = tuple(s for k in self.kept for s in k.fill(spans))
+        stmts = (Alloc(self.total, (*zero, *filled, *stmts, *add)),)
+        for k in self.kept:
+            stmts = (Alloc(k.buffer, stmts),)
+        return stmts
+
+
+def shared_factors(reduction: Reduce, axis: Var) -> tuple[tuple[Expr, ...], Expr]:
+    """Split the terms of a sum: the factors that are equal in a step of `axis`, and the product of the others."""
+    inner = frozenset(reduction.axes) - {axis}
+    factors = tuple(_factors(reduction.body))
+    own = [f for f in factors if variables(f) & inner]
+    return tuple(f for f in factors if f not in own), reduce(mul, own)
+
+
+def values_kept(reduction: Reduce, axis: Var, unrolled: tuple[Var, ...]) -> int:
+    """Return the number of values that are equal in a step of `axis`; each point of `unrolled` has its own."""
+    inner = frozenset(reduction.axes) - {axis, *unrolled}
+    found = dict.fromkeys(_equal(shared_factors(reduction, axis)[1], inner))
+    sizes = [[a.extent for a in unrolled if a in variables(v)] for v in found]
+    return sum(prod(n for n in each if isinstance(n, int)) for each in sizes)
+
+
+def _factors(e: Expr) -> Iterator[Expr]:
+    if isinstance(e, Prim) and e.fn == "mul":
+        for part in e.args:
+            yield from _factors(part)
+    else:
+        yield e
+
+
+def _equal(e: Expr, inner: frozenset[Var]) -> Iterator[Expr]:
+    """Yield the largest computed floats in `e` that no axis of `inner` changes and that read memory."""
+    if not variables(e) & inner and isinstance(e, Prim | Load) and e.dtype.is_float and loads(e):
+        yield e
+    elif not isinstance(e, Load):
+        for part in children(e):
+            yield from _equal(part, inner)

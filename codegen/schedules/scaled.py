@@ -1,0 +1,51 @@
+"""Products with weights of few bits and factors: steps of the sum with factors of their own, two weights in a byte."""
+
+from __future__ import annotations
+
+from math import prod
+
+from codegen.costs import COSTS
+from codegen.ir.access import reads, varies
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Var
+from codegen.nest.apart import shared_factors, values_kept
+from codegen.schedules.product_form import MatmulShape, extent
+
+
+def takes_pairs(d: Definition, form: MatmulShape) -> bool:
+    """True if steps of the innermost axis of the sum take parts of the same elements of integers."""
+    if len(form.sums) < 2:
+        return False
+    inner = [x for x in reads(d, body=True) if x.moves(form.lane) and not x.moves(form.sums[-1])]
+    return extent(form.sums[-1]) == 2 and any(not x.buffer.dtype.is_float and x.moves(form.sums[-2]) for x in inner)
+
+
+def step_axis(d: Definition, form: MatmulShape) -> Var | None:
+    """Return the outermost axis of the sum if each of its steps has factors of its own, and terms enough."""
+    first, *rest = form.sums
+    assert d.reduction is not None
+    if d.reduction.fn != "add" or not d.reduction.dtype.is_float or varies(rest):
+        return None
+    if prod(map(extent, rest)) < COSTS.min_scaled_terms:
+        return None
+    return first if any(variables(f) for f in shared_factors(d.reduction, first)[0]) else None
+
+
+def kept_vectors(d: Definition, form: MatmulShape, apart: Var | None) -> int:
+    """Return the vectors that a step of the sum keeps for each vector of columns."""
+    unrolled = form.sums[-1:] if takes_pairs(d, form) else ()
+    return 0 if apart is None or d.reduction is None else values_kept(d.reduction, apart, unrolled)
+
+
+def column_bytes(d: Definition, form: MatmulShape, apart: Var | None) -> int:
+    """Return the bytes of the lanes' operands for one column of a panel."""
+    if apart is None:
+        return prod(map(extent, form.sums)) * panel_bytes(d, form)
+    columns = [x for x in reads(d, body=True) if x.moves(form.lane)]
+    return sum(x.buffer.dtype.stored_bytes * prod(extent(a) for a in form.sums if x.moves(a)) for x in columns)
+
+
+def panel_bytes(d: Definition, form: MatmulShape) -> int:
+    """Return the bytes of an element of the lanes' operand."""
+    return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)

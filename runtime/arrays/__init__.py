@@ -1,0 +1,1 @@
+"""Arrays in the form that compiled code reads, and their files."""

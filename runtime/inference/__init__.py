@@ -1,0 +1,1 @@
+"""One inference: its tensors, memory, state and threads."""

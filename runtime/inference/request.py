@@ -1,0 +1,434 @@
+"""An inference request: tensors bound to a model, with its own arena and state."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from runtime.abi import ARENA_ALIGN, ERROR_CAPACITY, Request
+from runtime.arrays.tensors import (
+    Array,
+    address,
+    aligned_empty,
+    as_array,
+    default_of,
+    fits,
+    mismatch,
+    numpy_dtype,
+    static_shape,
+)
+from runtime.errors import BusyError, UsageError
+from runtime.inference.agreement import out_of_range
+from runtime.inference.cancel import Cancel
+from runtime.inference.executor import Executor
+from runtime.inference.outputs import CallTime, Outputs, find
+from runtime.inference.recycling import MIN_RECYCLED_BYTES, Recycler
+from runtime.inference.started import Started
+from runtime.inference.variables import Variables, VariableState
+from runtime.inference.workspace import Workspace
+from runtime.loading.library import Library, Pool
+from runtime.loading.manifest import TensorInfo
+
+_RUN = "run"
+Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None
+
+
+class InferRequest:
+    """One inference at a time. It owns its arena and its state: any number of requests of a model run at once.
+
+    A signal handler may raise after any call in the main thread. So the request is claimed by one call of C, and
+    released, like all fields that must change together, by stores without a call between them.
+    """
+
+    def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
+        """`executor` runs asynchronous inferences; None: a new one."""
+        manifest = library.manifest
+        self._library = library
+        self._pool = pool
+        self._executor = executor if executor is not None else Executor()
+        self._started: Started | None = None
+        self._callback: Callable[[], object] | None = None
+        self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
+        self._seen_inputs, self._seen_outputs = manifest.inputs, manifest.outputs  # the tensors as the user sees them
+        self._places: dict[object, int] = {}  # indices of inputs, by the keys that were used before
+        inputs, outputs = len(manifest.inputs), len(manifest.outputs)
+        self._input_types = tuple(map(numpy_dtype, manifest.inputs))
+        self._output_types = tuple(map(numpy_dtype, manifest.outputs))
+        self._claims: dict[str, object] = {}  # owner of the running inference: a token of the call, or a Started
+        self._bound: list[Array | None] = [None] * inputs  # the arrays that `inputs` point at
+        optional = [(i, info) for i, info in enumerate(manifest.inputs) if info.default is not None]
+        self._defaults = {i: default_of(info, library.weights) for i, info in optional}
+        self._bound_now: set[int] = set()  # indices of inputs with defaults that are set
+        self._staging: list[Array | None] = [None] * inputs
+        self._given: list[Array | None] = [None] * outputs
+        self._results: tuple[Array, ...] | None = None
+        self._recycler: Recycler | None = None  # for large results
+        self._space = Workspace(library)
+        self._cancel = None if manifest.cancel is None else Cancel(self._space.symbols, manifest.cancel)
+        self._resized = True  # True if input shapes differ from those that sizes were computed for
+
+        self._input_addresses = (ctypes.c_void_p * inputs)()
+        self._output_addresses = (ctypes.c_void_p * outputs)()
+        self._profile = np.zeros((len(manifest.calls), 2), np.uint64)
+        self._request = Request(
+            inputs=ctypes.addressof(self._input_addresses),
+            outputs=ctypes.addressof(self._output_addresses),
+            symbols=ctypes.addressof(self._space.symbols),
+            pool=pool.address,
+        )
+        self._variables = Variables(library, self._request)
+        self._pointer = ctypes.addressof(self._request)
+
+    def infer(self, inputs: Inputs = None) -> Outputs:
+        """Run the model on `inputs`: an array, a sequence, a mapping by name or index; None: the arrays that are set.
+
+        Dense arrays at aligned addresses are read in place, others are copied. Results are new arrays, unless arrays
+        were set for the outputs. Raises UsageError for a wrong name, type or shape, BusyError while another inference
+        runs, BudgetError for sizes that memory does not suffice for, CancelledError after `cancel`.
+        """
+        claims, token = self._claims, [_RUN]
+        try:
+            if claims.setdefault(_RUN, token) is not token:
+                raise _busy()
+            if self._cancel is not None:
+                self._cancel.reset()
+            if inputs is not None:
+                self._bind_all(inputs)
+            return self._run()
+        finally:
+            if _RUN in claims and claims[_RUN] is token:
+                del claims[_RUN]
+
+    def start_async(self, inputs: Inputs = None, share_inputs: bool = False) -> None:
+        """Start `infer` on the executor; `wait` returns when it is done, then `results` holds the results.
+
+        `inputs` are copied unless `share_inputs`: then they must not change until it is done. Raises UsageError for
+        wrong inputs and BusyError while another inference runs; other errors are raised by `wait`.
+        """
+        claims, started = self._claims, Started(self._run, self._finished)
+        try:
+            if claims.setdefault(_RUN, started) is not started:
+                raise _busy()
+            if self._cancel is not None:
+                self._cancel.reset()
+            if inputs is not None:
+                self._bind_all(inputs)
+                if not share_inputs:
+                    self._copy_inputs()
+            self._started = started
+            self._executor.submit(started)
+        except BaseException:
+            if _RUN in claims and claims[_RUN] is started and started.give_up():
+                del claims[_RUN]
+            raise
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the started inference is done, at most `timeout` seconds; return False if it is not.
+
+        Raises its error, or that of the callback; UsageError in that callback, whose end it would wait for.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while (started := self._started) is not None:
+            if timeout is None and self._executor.runs_here():
+                started()  # called in another callback, whose thread it may be queued behind: run it here
+            if not started.wait(None if end is None else max(0.0, end - time.monotonic())):
+                return False
+            if started is self._started:  # unless the callback has started another one
+                break
+        return True
+
+    def wait_for(self, milliseconds: float) -> bool:
+        """Wait, as `wait` does, for a number of milliseconds, OpenVINO's unit."""
+        return self.wait(milliseconds / 1e3)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Error of the last inference that ran; None if it succeeded. For callbacks."""
+        return None if self._started is None else self._started.error
+
+    def cancel(self) -> None:
+        """Cancel the running or waiting inference: `wait`, or `infer` in its thread, raises CancelledError.
+
+        Loops without a static bound end after an iteration. A model without them runs to its end: `infer` returns its
+        results.
+        """
+        started = self._started
+        if started is not None and not started.done:
+            started.cancel()
+        if self._cancel is not None:
+            self._cancel.set()
+
+    @property
+    def busy(self) -> bool:
+        """True while an inference runs or waits to run."""
+        return bool(self._claims)
+
+    def set_callback(self, callback: Callable[[Any], object] | None, userdata: object = None) -> None:
+        """Call `callback(userdata)` after each inference of `start_async`, also a failed one; it may start the next."""
+        self._refuse_if_busy()
+        self._callback = None if callback is None else lambda: callback(userdata)
+
+    def set_tensor(self, name: str | int, value: object) -> None:
+        """Bind the input or output called `name` to the array `value`.
+
+        An output's array must be dense, writable and aligned. Raises UsageError for a wrong name, type or shape.
+        """
+        if isinstance(name, int):
+            return self.set_input_tensor(name, value)
+        if any(name == info.name or name in info.names for info in self._seen_inputs):
+            return self.set_input_tensor(find("input", self._seen_inputs, name), value)
+        return self.set_output_tensor(find("output", self._seen_outputs, name), value)
+
+    def set_input_tensor(self, index: int, value: object) -> None:
+        """Bind input `index` to the array `value`, which must have the input's element type and a shape that it
+        accepts.
+
+        Raises UsageError for a wrong index, type or shape, BusyError while an inference runs.
+        """
+        self._refuse_if_busy()
+        find("input", self._seen_inputs, index)
+        self._set_input(index, value)
+
+    def get_input_tensor(self, index: int = 0) -> Array:
+        """Return the array that input `index` is bound to; for an unset input of fixed size, a new one of zeros."""
+        find("input", self._inputs_info, index)
+        info = self._inputs_info[index]
+        if self._bound[index] is None and (shape := static_shape([info])) is not None:
+            array, _ = aligned_empty(shape[0], self._input_types[index], ARENA_ALIGN)
+            array[...] = 0
+            self.set_input_tensor(index, array)
+        return self._input(index)
+
+    def get_output_tensor(self, index: int = 0) -> Array:
+        """Return the array that was set for output `index`, else the one of the last inference."""
+        find("output", self._outputs_info, index)
+        array = self._given[index]
+        return array if array is not None else self.results[index]
+
+    def set_output_tensor(self, index: int, value: object) -> None:
+        """Bind output `index` to the array `value`; None: to a new array for each inference.
+
+        The array must be dense, writable and aligned; for a data-dependent output it is flat and large enough. Raises
+        UsageError for another array, BusyError while an inference runs.
+        """
+        self._refuse_if_busy()
+        find("output", self._outputs_info, index)
+        self._recycler = None  # an array of the user must not be reused
+        if value is None:
+            self._given[index] = None
+            self._resized = True
+            return
+        info = self._outputs_info[index]
+        array = as_array("output", info, value)
+        if not (array.flags.c_contiguous and array.flags.writeable) or address(array) % info.align:
+            wanted = f"a dense, writable array at a multiple of {info.align} bytes"
+            raise UsageError(f"output '{info.name}': must be {wanted}, got another")
+        self._given[index] = array
+
+    def get_tensor(self, name: str) -> Array:
+        """Return the input or, after an inference, the output called `name`."""
+        if any(name == info.name or name in info.names for info in self._seen_inputs):
+            return self._input(find("input", self._seen_inputs, name))
+        return self.results[name]
+
+    @property
+    def results(self) -> Outputs:
+        """Results of the last inference."""
+        if self._results is None:
+            raise UsageError("results: must be asked for after an inference, got none yet")
+        return Outputs(self._outputs_info, self._results)
+
+    def reset_state(self) -> None:
+        """Reset the variables: the state is zero again."""
+        self._refuse_if_busy()
+        self._variables.reset()
+
+    def query_state(self) -> list[VariableState]:
+        """Return the variables of the model in the state of this request."""
+        return [VariableState(self._variables, info, self._refuse_if_busy) for info in self._variables.infos]
+
+    def release_memory(self) -> None:
+        """Free working memory, copies of inputs and old results, unless it runs; the next inference allocates anew."""
+        claims, token = self._claims, [_RUN]
+        try:
+            if claims.setdefault(_RUN, token) is not token:
+                return
+            self._resized = True  # the next inference allocates an arena
+            self._space.release()
+            self._recycler = None
+            self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
+        finally:
+            if _RUN in claims and claims[_RUN] is token:
+                del claims[_RUN]
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of working memory: the most that any inference needed since memory was released."""
+        return self._space.arena.nbytes
+
+    def enable_profiling(self, on: bool = True) -> None:
+        """Measure the calls' times in later inferences."""
+        self._request.profile = address(self._profile) if on else None
+
+    def get_profiling_info(self) -> list[CallTime]:
+        """Return the times of the last inference in seconds, in the order of the calls; UsageError if it was not
+        profiled.
+        """
+        if not self._request.profile:
+            raise UsageError("profiling: enable_profiling() must be called before the inference, got no call")
+        seconds = (self._profile[:, 1] - self._profile[:, 0]) * 1e-9
+        calls = self._library.manifest.calls
+        return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
+
+    def _bind_all(self, inputs: object) -> None:
+        """Bind the given inputs, and the defaults of absent ones."""
+        self._bound_now.clear()
+        self._bind_given(inputs)
+        for index in self._defaults.keys() - self._bound_now:
+            self._bind(index, self._defaults[index])
+
+    def _bind_given(self, inputs: object) -> None:
+        infos = self._seen_inputs
+        if type(inputs) is dict or isinstance(inputs, Mapping):  # isinstance of an abstract class is slow
+            for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
+                index = self._places.get(key)
+                if index is None:
+                    index = self._places[key] = find("input", infos, key)
+                self._set_input(index, value)
+            return
+        values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
+        least = max((n for n, info in enumerate(infos, 1) if info.default is None), default=0)
+        if not least <= len(values) <= len(infos):
+            wanted = str(len(infos)) if least == len(infos) else f"{least} to {len(infos)}"
+            raise UsageError(f"inputs: {wanted} must be given, got {len(values)}")
+        for index, value in enumerate(values):
+            self._set_input(index, value)
+
+    def _set_input(self, index: int, value: object) -> None:
+        self._bind(index, value)
+
+    def _refuse_if_busy(self) -> None:
+        if self._claims:
+            raise _busy()
+
+    def _finished(self, started: Started) -> None:
+        if self._claims.get(_RUN) is started:
+            del self._claims[_RUN]
+        if self._callback is not None:
+            self._callback()
+
+    def _copy_inputs(self) -> None:
+        for index, array in enumerate(self._bound):
+            if array is not None and array is not self._staging[index]:
+                staged = self._staged(index, array)
+                where = address(staged)
+                self._input_addresses[index] = where
+                self._bound[index] = staged
+
+    def _bind(self, index: int, value: object) -> None:
+        info = self._inputs_info[index]
+        array = cast(Array, value)
+        if self._defaults:
+            self._bound_now.add(index)
+        if type(array) is not np.ndarray or array.dtype != self._input_types[index]:
+            array = as_array("input", info, value)
+        if array.shape != info.shape and not fits(info, array.shape):
+            wrong = out_of_range(info, array.shape)
+            raise UsageError(wrong) if wrong is not None else mismatch("input", info, array)
+        if array is self._bound[index] and array.flags.c_contiguous:
+            return
+        where = address(array)
+        if not array.flags.c_contiguous or where % info.align:
+            array = self._staged(index, array)
+            where = address(array)
+        before = self._bound[index]
+        self._resized |= before is None or before.shape != array.shape
+        self._input_addresses[index] = where
+        self._bound[index] = array  # keeps it alive as long as the code may read it
+
+    def _staged(self, index: int, array: Array) -> Array:
+        """Return a dense, aligned copy."""
+        space = self._staging[index]
+        if space is None or space.shape != array.shape:
+            space, _ = aligned_empty(array.shape, array.dtype, ARENA_ALIGN)
+            self._staging[index] = space
+        np.copyto(space, array)
+        return space
+
+    def _input(self, index: int) -> Array:
+        array = self._bound[index]
+        if array is None:
+            raise UsageError(f"input '{self._inputs_info[index].name}': needs an array, got none")
+        return array
+
+    def _run(self) -> Outputs:
+        for index, default in self._defaults.items():
+            if self._bound[index] is None:
+                self._bind(index, default)
+        if self._resized or self._request.threads != self._pool.threads:
+            self._place()
+        while True:
+            results = self._targets()
+            if self._cancel is not None:
+                self._cancel.watch()
+            code = self._library.infer(self._pointer)
+            if not code:
+                break
+            if code != ERROR_CAPACITY:
+                if self._cancel is not None:
+                    self._cancel.reraise()
+                raise self._space.failure(code)
+            self._resized = True  # until memory is allocated
+            self._space.enlarge(self._pool.threads)
+            self._take_memory()
+        if self._space.is_data_dependent:
+            results = self._space.cut(results)
+        self._results = tuple(results)
+        if self._recycler is not None and not self._space.is_data_dependent:
+            self._recycler.keep(self._results)
+        return Outputs(self._outputs_info, self._results)
+
+    def _place(self) -> None:
+        """Compute the sizes of this inference, and allocate a large enough arena."""
+        threads = self._pool.threads
+        self._resized = True  # in case of an exception before memory is allocated
+        self._space.fit(tuple(InferRequest._input(self, i).shape for i in range(len(self._bound))), threads)
+        self._request.threads = threads
+        sizes = (prod(s) * t.itemsize for s, t in zip(self._space.output_shapes, self._output_types, strict=True))
+        new = all(array is None for array in self._given)
+        self._recycler = Recycler() if new and max(sizes, default=0) >= MIN_RECYCLED_BYTES else None
+        self._take_memory()
+
+    def _take_memory(self) -> None:
+        self._request.arena = address(self._space.arena)
+        self._variables.fit(self._space.symbols)
+        self._resized = False
+
+    def _targets(self) -> list[Array]:
+        """Return the arrays for the outputs: of the output's shape, or flat and of its capacity if data-dependent."""
+        results: list[Array] = []
+        spare = self._recycler.take() if self._recycler is not None else None
+        for i, info in enumerate(self._outputs_info):
+            array, shape = self._given[i], self._space.output_shapes[i]
+            if array is None and spare is not None:
+                array = spare[i]
+            if array is None:
+                array, where = aligned_empty(shape, self._output_types[i], info.align)
+            elif array.shape == shape or (info.late and array.size >= shape[0]):
+                where = address(array)
+            elif info.late:
+                raise UsageError(f"output '{info.name}': must have room for {shape[0]} elements, got {array.shape}")
+            else:
+                raise UsageError(f"output '{info.name}': must have shape {shape}, got {array.shape}")
+            results.append(array)
+            self._output_addresses[i] = where
+        return results
+
+
+def _busy() -> BusyError:
+    return BusyError("request: one inference at a time, got another call while it runs")

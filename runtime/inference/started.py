@@ -1,0 +1,74 @@
+"""A started inference: queued, running or done; with its error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from runtime.errors import CancelledError, UsageError
+from runtime.inference.waiting import Waiters
+
+
+class Started:
+    """`run` and then `after` as one task, which runs once; exceptions are kept for `wait`."""
+
+    def __init__(self, run: Callable[[], object], after: Callable[[Started], None]) -> None:
+        """`after` gets this object as its argument."""
+        self._run, self._after = run, after
+        self._begun = threading.Lock()  # acquired once, and never released
+        self._thread: int | None = None  # the thread that runs it
+        self._waiters = Waiters()
+        self._cancelled = False
+        self.done = False
+        self.error: BaseException | None = None
+
+    def __call__(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
+        self._thread = threading.get_ident()
+        self.error = self._caught(self._once)
+        failed = self._caught(lambda: self._after(self))
+        self.error = self.error or failed
+        self._thread = None
+        self.done = True
+        self._waiters.notify()
+
+    def give_up(self) -> bool:
+        """Prevent it from running and release its waiters; return False if it has begun already."""
+        given_up = self._begun.acquire(blocking=False)
+        if given_up:
+            self.done = True
+            self._waiters.notify()
+        return given_up
+
+    def _once(self) -> None:
+        if not self._cancelled:
+            self._run()
+        if self._cancelled:
+            raise CancelledError("request: the inference was cancelled")
+
+    @staticmethod
+    def _caught(call: Callable[[], object]) -> BaseException | None:
+        try:
+            call()
+        except BaseException as error:  # `wait` raises it, even one that ends a thread
+            return error
+        return None
+
+    def cancel(self) -> None:
+        """Cancel it: if queued it never runs, if running its end is ignored; both end with a CancelledError."""
+        self._cancelled = True
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is done, at most `timeout` seconds; return False if it is not. Raises its error.
+
+        UsageError in the thread that runs it, that is in its own callback: it is done when that returns.
+        """
+        if self._thread == threading.get_ident() and timeout != 0:
+            rule = "must be called outside of the callback, as the inference is done when that returns"
+            raise UsageError(f"wait: {rule}, got a call inside")
+        if not self._waiters.wait_for(lambda: self.done, timeout):
+            return False
+        if self.error is not None:
+            raise self.error
+        return True

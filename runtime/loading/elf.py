@@ -1,0 +1,120 @@
+"""Reads ELF64 files, also hostile ones: every offset is checked against the size of the file before it is used."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Any, BinaryIO, NamedTuple
+
+from runtime.errors import CorruptError
+from runtime.loading.digest import sha256
+
+SHARED_OBJECT = 3
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_LOAD = 1
+_NO_BITS = 8
+_MAX_SECTIONS = 10_000
+_MAX_READ = 256 << 20  # bytes of one section at most
+
+
+class Section(NamedTuple):
+    name: str
+    kind: int
+    offset: int
+    size: int
+
+
+class DynamicSymbol(NamedTuple):
+    name: str
+    defined: bool
+
+
+class ElfFile:
+    """Header and sections of an open file; CorruptError unless it is a whole little-endian ELF64 file."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._size = os.fstat(stream.fileno()).st_size
+        header: tuple[Any, ...] = _HEADER.unpack(self._read(0, _HEADER.size))
+        ident, self.kind, self.machine, version, _, segments_at, sections_at = header[:7]
+        segment_size, segments, section_size, count, names = header[9:]
+        if ident[:7] != b"\x7fELF\x02\x01\x01" or version != 1:
+            error = self._corrupt("another file than little-endian ELF64")
+            if ident[:4] != b"\x7fELF":
+                error.advice = "a model is compiled before it is loaded: aot compile MODEL, or aot.compile_model(MODEL)"
+                error.add_note(error.advice)
+            raise error
+        if section_size != _SECTION.size or not 0 < count <= _MAX_SECTIONS or names >= count:
+            raise self._corrupt("damaged section headers")
+        if segments and segment_size != _SEGMENT.size:
+            raise self._corrupt("damaged program headers")
+        self._check_segments(segments_at, segments)
+        table = self._read(sections_at, count * _SECTION.size)
+        rows: list[tuple[int, ...]] = list(_SECTION.iter_unpack(table))
+        at, size = rows[int(names)][4:6]
+        strings = self._read(at, size)
+        self.sections = tuple(self._section(row, strings) for row in rows)
+
+    def find(self, name: str) -> Section:
+        """Return the section called `name`, which is within the file; CorruptError if there is none."""
+        for section in self.sections:
+            if section.name == name and section.kind != _NO_BITS and section.offset + section.size <= self._size:
+                return section
+        raise self._corrupt(f"none with the section {name}")
+
+    def section(self, name: str) -> bytes:
+        """Return the contents of the section called `name`; CorruptError if there is none."""
+        section = self.find(name)
+        return self._read(section.offset, section.size)
+
+    def digest(self, without: tuple[str, ...]) -> bytes:
+        """Return the SHA-256 of the file except for some sections."""
+        gaps = sorted((section.offset, section.offset + section.size) for section in map(self.find, without))
+        digest = sha256(self._size - sum(end - start for start, end in gaps))
+        position = 0
+        for start, end in (*gaps, (self._size, self._size)):
+            while position < start:
+                data = self._read(position, min(start - position, 1 << 20))
+                digest.update(data)
+                position += len(data)
+            position = max(position, end)
+        return digest.digest()
+
+    def dynamic_symbols(self) -> tuple[DynamicSymbol, ...]:
+        """Return the symbols that the file exports and needs."""
+        table, strings = self.section(".dynsym"), self.section(".dynstr")
+        if len(table) % _SYMBOL.size:
+            raise self._corrupt("a damaged symbol table")
+        rows = list(_SYMBOL.iter_unpack(table))[1:]
+        return tuple(DynamicSymbol(self._string(strings, row[0]), row[3] != 0) for row in rows)
+
+    def _check_segments(self, position: int, count: int) -> None:
+        # the system maps them without a check; a page beyond the end of a file kills the process that touches it
+        for kind, _, offset, _, _, size, _, _ in _SEGMENT.iter_unpack(self._read(position, count * _SEGMENT.size)):
+            if kind == _LOAD and offset + size > self._size:
+                raise self._corrupt("one that is cut short")
+
+    def _section(self, row: tuple[int, ...], strings: bytes) -> Section:
+        return Section(self._string(strings, row[0]), row[1], row[4], row[5])
+
+    def _string(self, strings: bytes, offset: int) -> str:
+        end = strings.find(b"\0", offset)
+        if offset > len(strings) or end < 0:
+            raise self._corrupt("a name without an end")
+        return strings[offset:end].decode("utf-8", "replace")
+
+    def _read(self, offset: int, size: int) -> bytes:
+        if size > _MAX_READ or offset + size > self._size:
+            raise self._corrupt("one that is cut short or damaged")
+        self._stream.seek(offset)
+        data = self._stream.read(size)
+        if len(data) != size:
+            raise self._corrupt("one that is cut short")
+        return data
+
+    def _corrupt(self, what: str) -> CorruptError:
+        return CorruptError(f"load: {self._name}: must be a whole compiled model, got {what}")

@@ -1,0 +1,294 @@
+"""Opens a compiled model: file -> manifest -> checks -> dlopen -> table of functions.
+
+Nothing of the file runs before ABI version, machine and processor features have been checked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import weakref
+from _ctypes import dlclose, dlsym
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import BinaryIO
+
+from runtime.abi import (
+    ABI_VERSION,
+    MACHINES,
+    MANIFEST_SECTION,
+    MAX_THREADS,
+    QUERY_PREFIX,
+    WEIGHTS_SECTION,
+    Table,
+)
+from runtime.atomic import copy, replacing
+from runtime.errors import CorruptError, PlatformError, UsageError
+from runtime.loading.elf import SHARED_OBJECT, ElfFile
+from runtime.loading.manifest import Manifest, from_json, parse
+from runtime.loading.mapping import map_library
+from runtime.loading.pages import populate_later
+from runtime.loading.seal import is_whole
+from runtime.loading.weights import beside, check, check_embedded, info_in, map_into
+from runtime.machine import machine_name, missing_features, refused_tiles
+from runtime.regular import open_file
+
+_QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
+_INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_SHAPES = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_ARENA_SIZE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+_STATE_SIZE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+_POOL_CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
+_POOL_DESTROY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_POOL_RESIZE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_OUTPUTS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_ERROR_TEXT = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
+
+
+class Library:
+    """The functions of one compiled model, from a file or from memory; `Table` describes them."""
+
+    def __init__(self, manifest: Manifest, query: int, keep: object, save: Callable[[Path], None]) -> None:
+        address = _QUERY(query)(ABI_VERSION)
+        alone = "levels" not in manifest.json
+        if address is None and alone and manifest.json.get("tiles") and (why := refused_tiles()):
+            rule = "the system must allow tile registers (AMX)"
+            raise PlatformError(f"load: {manifest.name}: {rule}, got {why}; compile for x86-64-v4,v4-amx too")
+        if address is None:
+            reason = "none of its levels runs here" if "levels" in manifest.json else "another ABI version"
+            raise PlatformError(f"load: {manifest.name}: the code must have ABI version {ABI_VERSION}, got {reason}")
+        table = Table.from_address(address)
+        if table.bytes < ctypes.sizeof(Table):
+            least = ctypes.sizeof(Table)
+            raise CorruptError(f"load: {manifest.name}: the table must have {least} bytes or more, got {table.bytes}")
+        self.manifest = _of_level(manifest, table) if "levels" in manifest.json else manifest
+        self.weights, self.weights_bytes = table.weights, table.weights_bytes
+        self.infer = _INFER(table.infer)
+        self.shapes = _SHAPES(table.shapes)
+        self.arena_size = _ARENA_SIZE(table.arena_size)
+        self.state_size = _STATE_SIZE(table.state_size)
+        self.output_sizes = _OUTPUTS(table.output_sizes)
+        self.output_dims = _OUTPUTS(table.output_dims)
+        self.save = save
+        self._pool_create = _POOL_CREATE(table.pool_create)
+        self._pool_destroy = _POOL_DESTROY(table.pool_destroy)
+        self._pool_resize = _POOL_RESIZE(table.pool_resize)
+        self._error_text = _ERROR_TEXT(table.error_text)
+        self._keep = keep
+
+    @classmethod
+    def at(cls, query: int, manifest: object, *, keep: object, save: Callable[[Path], None]) -> Library:
+        """Return a model in memory, from the address of its query function and the parsed JSON of its manifest.
+
+        `keep` keeps the code alive; `save` writes it as a file.
+        """
+        return cls(from_json(manifest, "memory"), query, keep, save)
+
+    def pool(self, threads: int) -> Pool:
+        return Pool(self, threads)
+
+    def error_text(self, code: int) -> str:
+        """Return the text of an error code of `infer` or `shapes`."""
+        return self._error_text(code).decode()
+
+    def create_pool(self, threads: int) -> tuple[int, Callable[[int], None], Callable[[int, int], None]]:
+        """Create a pool; return its address, and the functions that destroy and resize it."""
+        address = self._pool_create(threads)
+        if not address:
+            raise MemoryError("pool: out of memory")
+        return address, self._pool_destroy, self._pool_resize
+
+
+class Pool:
+    """Threads that work on requests of any model with the same ABI version; started by their first request."""
+
+    def __init__(self, library: Library, threads: int) -> None:
+        _check_threads(threads)
+        self.address, destroy, self._resize = library.create_pool(threads)
+        self.threads = threads
+        self._library = library  # keeps the code that the threads run
+        # not at exit: a daemon thread may still be in an inference, and the system ends the workers anyway
+        weakref.finalize(self, _end, library, destroy, self.address).atexit = False
+
+    def resize(self, threads: int) -> None:
+        """Change the number of threads; running requests are not affected, later ones use the new number."""
+        _check_threads(threads)
+        self._resize(self.address, threads)
+        self.threads = threads
+
+
+def _of_level(manifest: Manifest, table: Table) -> Manifest:
+    """Return the whole model's manifest with the entries of the level that the code chose."""
+    tree: dict[str, object] = json.loads(ctypes.string_at(table.manifest, table.manifest_bytes))
+    entries = {key: manifest.json[key] for key in ("hash", "tag", "levels")}
+    return from_json(tree | entries, manifest.name)
+
+
+def _check_threads(threads: int) -> None:
+    if not 1 <= threads <= MAX_THREADS:
+        raise UsageError(f"threads: must be from 1 to {MAX_THREADS}, got {threads}")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest of a file, without running it; CorruptError, PlatformError for another version, OSError."""
+    with open_file(path, "load") as stream:
+        return _read_manifest(stream, str(path))
+
+
+def open_library(path: Path, weights: Path | None = None, strict: bool = False, key: str | None = None) -> Library:
+    """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
+
+    A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
+    `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: embedded weights are checked
+    too, which reads all of them. `key`: the key that the file must have as an entry of the compile cache.
+    """
+    with open_file(path, "load") as stream:
+        if strict:
+            _verify(stream, str(path), None)
+        return _open(stream, path, weights if weights is not None else beside(path), key)
+
+
+def open_bytes(data: BinaryIO) -> Library:
+    """Open a library, as `open_library`, from a stream; UsageError for a library whose weights are external."""
+    with _anonymous() as stream:
+        copy(data, stream)
+        stream.flush()
+        return _open(stream, None, None)
+
+
+def _anonymous() -> BinaryIO:
+    """Return a file without a name, in memory if the system supports that."""
+    try:
+        return os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b")
+    except OSError:  # not supported, or not permitted
+        return import_module("tempfile").TemporaryFile()
+
+
+def _open(stream: BinaryIO, path: Path | None, weights: Path | None, key: str | None = None) -> Library:
+    name = "memory" if path is None else str(path)
+    manifest = _read_manifest(stream, name)
+    if key is not None:
+        check_key(manifest, key, name)
+    _check_machine(manifest, name)
+    file = ElfFile(stream, name)
+    if not is_whole(file):
+        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
+    info = info_in(manifest.json, name)
+    if info is None:
+        library = _loaded(stream.fileno(), None, manifest, path)
+    elif weights is None:
+        raise UsageError(f"load: {name}: needs the path of its weights, a file of their own, got none")
+    else:
+        with _external(weights, name) as side:
+            check(side, info, str(weights))
+            library = _loaded(stream.fileno(), side.fileno(), manifest, path)
+            map_into(side, library.weights, info.bytes)
+    populate_later(library.weights, library.weights_bytes, library)
+    return library
+
+
+def _loaded(source: int, side: int | None, manifest: Manifest, path: Path | None) -> Library:
+    """Load the library behind a descriptor, with weights from `side`; both descriptors are kept for export."""
+    name = "memory" if path is None else str(path)
+    descriptors = [os.dup(d) for d in (source, side) if d is not None]
+    try:
+        handle = map_library(descriptors[0], path, name)
+    except BaseException:
+        _close(descriptors)
+        raise
+    try:
+        library = Library(
+            manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(descriptors, path)
+        )
+    except BaseException as error:
+        _unload(handle, descriptors)
+        if isinstance(error, OSError):
+            raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
+        raise
+    weakref.finalize(library, _unload, handle, descriptors).atexit = False
+    return library
+
+
+def check_key(manifest: Manifest, key: str, name: str) -> None:
+    """Raise CorruptError unless the manifest is that of the cache entry `key`."""
+    actual = manifest.json.get("key", "none")
+    if actual != key:
+        raise CorruptError(
+            f"load: {name}: its key must be {key[:16]}..., got {str(actual)[:16]}: another model's entry"
+        )
+
+
+def verify(path: Path) -> Manifest:
+    """Check the whole file and its external weights, and return the manifest; CorruptError. Nothing is run."""
+    with open_file(path, "load") as stream:
+        return _verify(stream, str(path), beside(path))
+
+
+def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
+    manifest = _read_manifest(stream, name)
+    file = ElfFile(stream, name)
+    if not is_whole(file):
+        raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
+    embedded, external = info_in(manifest.json, name, "embedded"), info_in(manifest.json, name)
+    if embedded is not None:
+        check_embedded(stream, file.find(WEIGHTS_SECTION).offset, embedded, name)
+    if external is not None and weights is not None:
+        with _external(weights, name) as side:
+            check(side, external, str(weights))
+    return manifest
+
+
+def _external(weights: Path, name: str) -> BinaryIO:
+    """Open the weights file of library `name`; OSError."""
+    try:
+        return open_file(weights, "weights")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno, f"the weights of {name} are missing", str(weights)) from None
+
+
+def _end(library: Library, destroy: Callable[[int], None], address: int) -> None:
+    """Unload the library after its pool is destroyed, in whatever order a cycle of objects is collected."""
+    destroy(address)
+    del library
+
+
+def _unload(handle: int, descriptors: list[int]) -> None:
+    dlclose(handle)
+    _close(descriptors)
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _save(descriptors: list[int], path: Path) -> None:
+    """Write the files behind the descriptors, library and weights, to `path` and beside it; each atomically."""
+    for descriptor, target in reversed(list(zip(descriptors, (path, beside(path)), strict=False))):
+        with os.fdopen(os.dup(descriptor), "rb") as source, replacing(target) as new, new.open("wb") as stream:
+            source.seek(0)
+            copy(source, stream)
+
+
+def _read_manifest(stream: BinaryIO, name: str) -> Manifest:
+    file = ElfFile(stream, name)
+    if file.kind != SHARED_OBJECT:
+        raise CorruptError(f"load: {name}: must be a shared object, got ELF type {file.kind}")
+    manifest = parse(file.section(MANIFEST_SECTION), name)
+    if manifest.machine != file.machine:
+        raise CorruptError(f"load: {name}: the manifest says machine {manifest.machine}, the file says {file.machine}")
+    return manifest
+
+
+def _check_machine(manifest: Manifest, name: str) -> None:
+    names = {number: arch for arch, number in MACHINES.items()}
+    wanted, here = names.get(manifest.machine, f"ELF machine {manifest.machine}"), machine_name()
+    if wanted != here:
+        raise PlatformError(f"load: {name} is compiled for {wanted}, this machine is {here}; compile it for {here}")
+    missing = missing_features(manifest.features)
+    if missing:
+        raise PlatformError(
+            f"load: {name} needs processor features that this one lacks: {', '.join(missing)}; compile it without them"
+        )

@@ -1,0 +1,1 @@
+"""Times of a model's kernels against the limits of the machine."""

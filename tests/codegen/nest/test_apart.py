@@ -1,0 +1,88 @@
+"""Sums in steps with factors of their own: the same sums, exactly on integers, for any place of the factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Expr, Reduce, Var, cast, dense
+from codegen.ir.printer import kernel_text
+from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.nest.apart import shared_factors, values_kept
+from codegen.nest.nest import apply
+from runtime.abi import DType
+from tests.codegen.running import aligned, compiled
+
+M, G, R, H, N = 3, 4, 8, 2, 40
+i, j, g, r, h = Var("i", M), Var("j", N), Var("g", G), Var("r", R), Var("h", H)
+x, w, z, t = dense("x", M, G, R, H), dense("w", G, R, H, N), dense("z", G, N, dtype=DType.I8), dense("t", G, N)
+y = dense("y", M, N)
+NUMBER = w[g, r, h, j]
+PRODUCTS = {
+    "one factor": x[i, g, r, h] * NUMBER * t[g, j],
+    "the factor first": t[g, j] * (NUMBER * x[i, g, r, h]),
+    "two factors": x[i, g, r, h] * (NUMBER * (t[g, j] * cast(z[g, j], DType.F32))),
+    "a zero point": x[i, g, r, h] * (NUMBER - cast(z[g, j], DType.F32)) * t[g, j],
+    "a zero point that moves": x[i, g, r, h] * (NUMBER - (cast(z[g, j], DType.F32) + cast(h, DType.F32))),
+    "no factor": x[i, g, r, h] * NUMBER,
+}
+SCHEDULES = {
+    "vectors": Schedule(order=("i", "j", "g", "r", "h"), lanes=("j", 8), tile=(Tile("j", 16, Tail.CUT),), apart="g"),
+    "rows": Schedule(
+        order=("j", "i", "g", "r", "h"),
+        lanes=("j", 8),
+        tile=(Tile("i", 2), Tile("j", 16, Tail.CUT), Tile("h", 2)),
+        apart="g",
+        parallel="j",
+    ),
+    "scalars": Schedule(order=("i", "j", "g", "r", "h"), apart="g"),
+    "inside of another axis": Schedule(order=("j", "i", "r", "g", "h"), lanes=("j", 8), apart="g"),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_sums_in_steps_are_the_same_sums(product: str, schedule: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b, zeros, scales = (rng.integers(-4, 5, shape) for shape in ((M, G, R, H), (G, R, H, N), (G, N), (G, N)))
+    wide = {"x": a[..., None], "w": b[None], "z": zeros[None, :, None, None], "t": scales[None, :, None, None]}
+    terms = {
+        "one factor": wide["x"] * wide["w"] * wide["t"],
+        "the factor first": wide["x"] * wide["w"] * wide["t"],
+        "two factors": wide["x"] * wide["w"] * wide["t"] * wide["z"],
+        "a zero point": wide["x"] * (wide["w"] - wide["z"]) * wide["t"],
+        "a zero point that moves": wide["x"] * (wide["w"] - wide["z"] - np.arange(H).reshape(1, 1, 1, H, 1)),
+        "no factor": wide["x"] * wide["w"],
+    }
+    work = Definition(y, (i, j), Reduce("add", (g, r, h), PRODUCTS[product]) + 1.0)
+    kernel = apply("k", work, SCHEDULES[schedule], (x, w, z, t, y))
+    out = aligned(np.zeros((M, N), np.float32))
+    floats = [aligned(p.astype(np.float32)) for p in (a, b, scales)]
+    compiled(kernel)(floats[0], floats[1], aligned(zeros.astype(np.int8)), floats[2], out)
+    np.testing.assert_array_equal(out, terms[product].sum((1, 2, 3)) + 1)
+
+
+def test_a_value_that_is_equal_in_a_step_is_computed_before_its_loop() -> None:
+    work = Definition(y, (i, j), Reduce("add", (g, r, h), PRODUCTS["a zero point"]))
+    plan = Schedule(order=("i", "j", "g", "r", "h"), lanes=("j", 8), apart="g")
+    text = kernel_text(apply("k", work, plan, (x, w, z, t, y)))
+    before, inside = text.split("for r in 8:")
+    assert "kept0[j.t] = f32(z[g, j])" in before
+    assert "part[j.t] += x[i, g, r, h] * (w[g, r, h, j] - kept0[j.t])" in inside
+    assert "acc[j.t] += part[j.t] * t[g, j]" in inside
+
+
+@pytest.mark.parametrize(
+    ("product", "factors", "kept"),
+    [("one factor", 1, 0), ("two factors", 2, 0), ("a zero point", 1, 1), ("no factor", 0, 0)],
+)
+def test_factors_and_values_of_a_step(product: str, factors: int, kept: int) -> None:
+    found = Reduce("add", (g, r, h), PRODUCTS[product])
+    assert len(shared_factors(found, g)[0]) == factors
+    assert values_kept(found, g, (h,)) == kept
+
+
+def test_values_along_an_unrolled_axis_are_kept_for_each_of_its_points() -> None:
+    value: Expr = PRODUCTS["a zero point that moves"]
+    assert values_kept(Reduce("add", (g, r, h), value), g, (h,)) == H

@@ -1,0 +1,1 @@
+"""Tables of cases of operations, and what PyTorch gives for them."""
