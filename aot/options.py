@@ -48,8 +48,8 @@ class CompileOptions:
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others;
     `disable_layout_change`: Transposes stay where a NHWC network has them, for comparison; `precision`: the type in
     which layers compute, `f32`, `bf16` or `f16`, or by patterns of names, `bf16,stem=f32,head.*=f32`; `tune`: seconds
-    to measure schedules for on this machine;
-    `tune_file`: where the fastest ones are kept, and taken from; `print_after`: names of passes, or `all`, whose result
+    to measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from;
+    `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
     passes, only required passes run; `verify`: check the steps after each lowering pass;
     `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;

@@ -18,7 +18,7 @@ import cli
 from aot.compilation.cache import key_of
 from aot.compilation.driver import compile_model, stages
 from aot.extensions.folder import load_extensions
-from aot.frontends.onnx.registry import CONVERSIONS
+from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
 from aot.ir import op
 from aot.ir.scope import within
 from aot.options import CompileOptions
@@ -91,6 +91,7 @@ class Lose:
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
     """The built-in tables are what they were, whatever a test has loaded."""
+    load_conversions()  # they fill their table when it is asked for
     found: list[dict[Any, Any]] = [op.REGISTRY, op._BY_TYPE, CONVERSIONS]
     before = [dict(table) for table in found]
     yield
@@ -405,6 +406,29 @@ def test_an_input_cannot_be_connected_to_an_input(tmp_path: Path) -> None:
     body = "n = graph.get_op_nodes('Abs')[0]; n.in_port(0).connect(n.in_port(0))"
     with pytest.raises(UsageError, match="connect: an input reads an output"):
         _ = stages(two(tmp_path), options(folder(tmp_path, middle_x=CHANGES.format(more="pass", body=body)))).optimized
+
+
+UNCHANGED = """
+class Looks:
+    def find_and_replace_pattern(self, graph):
+        NAMES.update(node.name for node in graph.nodes.values())
+
+class Renames:
+    run_after = ["Looks"]
+    def find_and_replace_pattern(self, graph):
+        next(node for node in graph.nodes.values() if node.name == "mine").name = "other"
+
+NAMES = set()
+"""
+
+
+def test_passes_find_nodes_by_the_users_names_and_count_if_they_change_something(tmp_path: Path) -> None:
+    """After the front phase, the last node that was made of one of the file has its name."""
+    nodes = [helper.make_node("Celu", ["x"], ["t"], name="mine"), helper.make_node("Neg", ["t"], ["y"], name="last")]
+    made = stages(save(tmp_path, model(nodes, {"x": X}, ["y"])), options(folder(tmp_path, middle_x=UNCHANGED)))
+    _ = made.optimized
+    counts = {p.name: (p.changed, p.rewrites) for p in made.report.passes if p.name in ("Looks", "Renames")}
+    assert counts == {"Looks": (False, 0), "Renames": (True, 1)}
 
 
 def test_nodes_are_found_by_the_spelling_of_ir_files(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     prepared = options.mean or options.scale or options.reverse_channels
     behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
-    passes = pipeline((*front, *behind))
+    passes = pipeline((*front, *behind), named=options.extensions is not None)
     return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 
 

@@ -69,7 +69,7 @@ def framework_of(model: Path | str | Graph) -> str:
     """
     if isinstance(model, Graph):
         dialects = {node.op.dialect for node in model.nodes.values() if isinstance(node.op, Foreign)}
-        return next((d.name for d in DIALECTS if d.name in dialects), ONNX.name)
+        return next((d.name for d in (TENSORFLOW, TFLITE) if d.name in dialects), ONNX.name)
     path = Path(model)
     if path.is_dir():
         return TENSORFLOW.name if any((path / name).is_file() for name in SAVED_MODEL) else ONNX.name

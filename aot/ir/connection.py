@@ -13,6 +13,10 @@ class Output(Protocol):
     """The methods that a connection needs of the port at which it begins."""
 
     names: tuple[str, ...]
+    node: Any
+
+    @property
+    def destinations(self) -> Any: ...
 
     def add_tensor_names(self, names: Iterable[str]) -> None: ...
 
@@ -56,12 +60,16 @@ class Connection(Generic[Begin, End]):
         return list(self.destinations)
 
     def set_source(self, port: Begin) -> None:
-        """Let the destinations read `port`; the tensor names of the old source move along."""
-        if self.source is not None:
-            port.add_tensor_names(self.source.names)
+        """Let the destinations read `port`; tensor names move, unless the old source is an input or is read still."""
         for destination in self.destinations:
             destination.connect(port)
+        self._move_names(port)
         self.source = port
+
+    def _move_names(self, port: Begin) -> None:
+        old = self.source
+        if old is not None and old is not port and old.node.type != "Parameter" and not old.destinations:
+            port.names, old.names = tuple(dict.fromkeys((*old.names, *port.names))), ()
 
     def set_destination(self, port: End) -> None:
         if len(self.destinations) > 1:
@@ -78,12 +86,13 @@ class Connection(Generic[Begin, End]):
         self.destinations.append(port)
 
     def insert_node(self, node: Inserted) -> None:
-        """Put a node with one input and one output between source and destinations."""
+        """Put a node with one input and one output between source and destinations; names move as with `set_source`."""
         if self.source is None:
             raise InternalError("a connection without a source cannot take a node")
-        node.in_port(0).connect(self.source)
         for destination in self.destinations:
             destination.connect(node.out_port(0))
+        self._move_names(node.out_port(0))
+        node.in_port(0).connect(self.source)
 
     def remove(self) -> None:
         for destination in self.destinations:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from aot.ir.graph import Graph as IrGraph
-from aot.ir.graph import Node as IrNode
 from aot.ir.op import Foreign
 from aot.mo.bridge.from_mo import imported
 from aot.mo.bridge.to_mo import exported
@@ -79,7 +78,7 @@ class MoFront:
     run_not_recursively: bool = True
     changes_interface: bool = True
 
-    def __call__(self, graph: IrGraph) -> bool:
+    def __call__(self, graph: IrGraph) -> None:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
             made = exported(
@@ -90,7 +89,6 @@ class MoFront:
             extract(made, self.declared, self.switches)
             run_transforms(made, self.transforms, self.switches)
             imported(made, graph)
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +108,8 @@ class MoMiddle:
     run_not_recursively: bool = True
     changes_interface: bool = True
 
-    def __call__(self, graph: IrGraph) -> bool:
+    def __call__(self, graph: IrGraph) -> None:
         """Change the graph; errors name the class, the file and the line of the extension."""
-        _take_names(graph)
         with classes(dict(self.declared.operations)), entries(self.entries):
             made = exported(graph, "middle", framework=self.framework, cli=_options(self.framework))
             for cls in self.transforms:
@@ -121,7 +118,6 @@ class MoMiddle:
                 run_transform(made, cls, self.switches)
             imported(made, graph)
             scope_region_symbols(graph)  # bodies may be new, and nodes have other names
-        return True
 
 
 def _options(framework: str) -> Namespace:
@@ -162,16 +158,3 @@ def _set_stage(graph: Graph, stage: str) -> None:
         for name in graph.nodes[id].get("sub_graphs") or ():
             _set_stage(graph.nodes[id][name], stage)
     graph.stage = stage
-
-
-def _take_names(graph: IrGraph) -> None:
-    """Give the last node that was made of a node of the file the name of that one."""
-    last: dict[str, IrNode] = {}
-    names = {node.name for node in graph.nodes.values()}
-    for node in graph.order():
-        if len(node.origin.layers) == 1:
-            last[node.origin.layers[0]] = node
-    for name, node in last.items():
-        if name not in names and node.type not in ("Parameter", "Result"):
-            node.name = name
-            names.add(name)

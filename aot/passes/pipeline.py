@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from aot.ir.graph import Graph
 from aot.passes.front.scope_region_symbols import scope_region_symbols
+from aot.passes.front.take_names import take_names
 from aot.passes.middle.carry_variables import carry_variables
 from aot.passes.middle.change_layout import change_layout
 from aot.passes.middle.decompose import decompose
@@ -30,15 +31,16 @@ absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *conv.RU
 simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES))
 
 
-def pipeline(front: Iterable[Pass] = ()) -> tuple[Pass | str, ...]:
+def pipeline(front: Iterable[Pass] = (), *, named: bool = False) -> tuple[Pass | str, ...]:
     """Return all passes in order; strings are the anchors that extensions refer to.
 
-    `front`: passes with which a front end leaves its dialect.
+    `front`: passes with which a front end leaves its dialect; `named`: nodes get the names of the user's layers.
     """
     return (
         "FrontStart",
         *front,  # foreign operations become those of the opset; types cannot be inferred before
         scope_region_symbols,  # types inside of bodies get symbols of the body's scope
+        *((take_names,) if named else ()),  # extensions look for nodes by these names
         "FrontFinish",
         "MiddleStart",
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below

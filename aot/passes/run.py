@@ -185,7 +185,7 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
     """Run one pass on a graph and on the bodies in it."""
     changed = False
     if all(holds(graph) for holds in item.conditions):
-        changed = call_pass(item.target, graph, log, item.name)
+        changed = call_pass(item.target, graph, log, item.name, item.extension)
     if item.recursive:
         for node, body in [(n, b) for n in graph.nodes.values() for b in n.regions.values()]:
             if _apply(item, body, log):
@@ -194,15 +194,49 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
     return changed
 
 
-def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str) -> bool:
-    """Run a pass of any kind; one without rules counts as one rewrite if it changes the graph."""
+def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str, watches: bool = False) -> bool:
+    """Run a pass of any kind; one without rules counts as one rewrite if it changes the graph.
+
+    `watches`: the graph tells whether it has changed, if the pass returns None, as extensions do.
+    """
     if isinstance(target, RuleSet):
         return target.rewrite(graph, log)
+    before = _snapshot(graph) if watches else {}
     result = _function(target)(graph)
-    changed = result is not False  # extensions return None: they may have changed it
+    changed = result is not False
+    if result is None and watches:
+        changed = _snapshot(graph) != before
     if changed:
         log.add(name, graph.name)
     return changed
+
+
+def _snapshot(graph: Graph) -> dict[int, object]:
+    """Return what tells graphs apart: operations, data, names and sources of nodes, and bodies; new objects differ."""
+    return {
+        id: (
+            *(_Same(held) for held in (node.op, node.held, node.origin)),
+            *(_Same(source) for source in node.sources()),
+            node.name,
+            tuple(port.names for port in node.out_ports().values()),
+            {name: _snapshot(body) for name, body in node.regions.items()},
+            {name: dict(facts) for name, facts in node.rt_info.items()},
+        )
+        for id, node in graph.nodes.items()
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """An object that equals itself alone."""
+
+    held: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.held is other.held
+
+    def __hash__(self) -> int:
+        return id(self.held)
 
 
 def _function(target: Any) -> Callable[[Graph], object]:

@@ -37,9 +37,24 @@ def test_another_source(graph: Graph) -> None:
     assert x.get_connection().get_destination() is node(graph, "a").in_port(0)
     x.get_connection().set_source(y)
     assert node(graph, "a").in_port(0).get_source() is y and x.disconnected()
-    assert y.get_tensor_names() == ("image",)
+    assert y.get_tensor_names() == () and x.get_tensor_names() == ("image",)  # an input keeps its name
     assert node(graph, "r").in_port(0).data.get_shape() == (4, 3)
     verify(graph)
+
+
+def test_names_move_with_the_readers(graph: Graph) -> None:
+    """As in Model Optimizer: behind the old names come those of the new source; a tensor that is read keeps its own."""
+    a, c, r = node(graph, "a"), node(graph, "c"), node(graph, "r")
+    a.out_port(0).add_tensor_names(["sum"])
+    c.out_port(0).add_tensor_names(["held"])
+    one = graph.add(REGISTRY["Abs"](), None)
+    r.in_port(0).get_connection().insert_node(one)  # `s` reads the old tensor
+    assert (a.out_port(0).names, one.out_port(0).names) == (("sum",), ())
+    two = graph.add(REGISTRY["Relu"](), None)
+    a.out_port(0).get_connection().insert_node(two)
+    assert (a.out_port(0).names, two.out_port(0).names) == ((), ("sum",))
+    two.out_port(0).get_connection().set_source(c.out_port(0))
+    assert (two.out_port(0).names, c.out_port(0).names) == ((), ("sum", "held"))
 
 
 def test_another_destination(graph: Graph) -> None:

@@ -1,4 +1,4 @@
-"""Texts of a file for people: its description, and the files that are packed with it, labels as a rule.
+"""Texts of a file for people: its description, its tensors' normalisation, and the files packed with it, as labels.
 
 Packed files are a zip archive behind the tables.
 """
@@ -10,6 +10,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from aot.frontends.tflite.nets import Nets
+from aot.frontends.tflite.normalization import ENTRY, tensors_described
 
 MOST_FILES = 100  # of the archive that are named
 MOST_BYTES = 1 << 20  # of a file whose lines are counted
@@ -22,9 +23,14 @@ def described(nets: Nets) -> dict[str, str]:
     description = nets.model.text("Description")
     if description:
         found["description"] = description[:MAX_TEXT]
-    names = [entry.text("Name") for entry in nets.model.tables("Metadata")]
+    entries = nets.model.tables("Metadata")
+    names = [entry.text("Name") for entry in entries]
     if names:
         found["metadata"] = ", ".join(names[:MOST_FILES])[:MAX_TEXT]
+    for entry, name in zip(entries, names, strict=True):
+        number = int(entry.number("Buffer"))
+        if name == ENTRY and number < len(nets.buffers):
+            found |= tensors_described(nets.buffers[number].array("Data").tobytes())
     files = packed_files(nets.data)
     if files:
         found["files"] = ", ".join(files)[:MAX_TEXT]

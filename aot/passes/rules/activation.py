@@ -12,6 +12,7 @@ from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op
 from aot.opset.elementwise.activation import Approximation, Clamp, Gelu, HardSigmoid, HSigmoid, Sigmoid, SoftPlus
 from aot.opset.elementwise.binary import Add, Divide, Multiply, Power
+from aot.opset.elementwise.error_function import Erfc
 from aot.opset.elementwise.unary import Erf, Exp, Log, Negative, Tanh
 from aot.passes.match import factors, has_one_consumer, has_same_dims, is_close, source, uniform, with_constant
 from aot.passes.rewrite import rule
@@ -66,6 +67,21 @@ def gelu_with_erf(node: Node, op: Multiply, build: Builder) -> OutPort | None:
         erf, scale = _one_plus(other, Erf)
         argument = _times(erf.source(0)) if erf is not None and is_close(number * scale, 0.5) else None
         if argument is not None and argument[0] is x and is_close(argument[1], math.sqrt(0.5)):
+            return build(Gelu(Approximation.ERF), x)
+    return None
+
+
+@rule(Multiply)
+def gelu_with_erfc(node: Node, op: Multiply, build: Builder) -> OutPort | None:
+    """x erfc(-x / sqrt 2) / 2 -> Gelu(x)"""
+    pairs, number = _two_factors(node)
+    for x, other in pairs:
+        complement = source(other, Erfc)
+        ports, scale = factors(complement.source(0)) if complement is not None else ((), 0.0)
+        negated = source(ports[0], Negative) if len(ports) == 1 else None
+        if negated is not None:
+            ports, scale = (negated.source(0),), -scale
+        if is_close(number, 0.5) and list(ports) == [x] and is_close(scale, -math.sqrt(0.5)):
             return build(Gelu(Approximation.ERF), x)
     return None
 
@@ -200,6 +216,7 @@ def mish(node: Node, op: Multiply, build: Builder) -> OutPort | None:
 
 RULES = (
     gelu_with_erf,
+    gelu_with_erfc,
     gelu_with_tanh,
     swish,
     swish_as_quotient,

@@ -42,11 +42,27 @@ def _data(value: Value) -> Array | None:
 
 @rule("LookupTableFind", "LookupTableFindV2")
 def find(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    """A foreign lookup whose inputs are keys, values, what is looked up, and the default."""
+    """A foreign lookup whose inputs are keys, values, what is looked up, and the default; a constant where all are."""
     keys, values = _known(self, item, inputs)
+    wanted, default = (_data(v) for v in inputs[1:3]) if len(inputs) > 2 else (None, None)
+    if wanted is not None and default is not None:
+        return [self.constant(scope, _looked_up(keys, values, wanted, default), name)]
     ports = [self.constant(scope, a, f"{name}/{what}") for a, what in ((keys, "keys"), (values, "values"))]
     given = [self.given(v, scope, item.kind) for v in inputs[1:]]
     return [foreign(scope, "LookupTableFindV2", *ports, *given, name=name, file=self.file)]
+
+
+def _looked_up(keys: Array, values: Array, wanted: Array, default: Array) -> Array:
+    """Return the value of each key that is there, and the default elsewhere; texts, too."""
+    places: dict[object, int] = {}
+    for i, key in enumerate(keys.reshape(-1).tolist()):
+        places.setdefault(key, i)
+    if len(places) > len(values) or default.shape not in ((), values.shape[1:]):
+        rule = "a value for each key, and a default like one of them"
+        raise CorruptError(f"LookupTableFindV2: {rule}, got {values.shape}, {keys.shape} and {default.shape}")
+    at = np.array([places.get(key, -1) for key in wanted.reshape(-1).tolist()], np.int64)
+    rows = np.concatenate([values, np.broadcast_to(default, (1, *values.shape[1:])).astype(values.dtype)])
+    return rows[at].reshape(*wanted.shape, *values.shape[1:])
 
 
 @rule("LookupTableSize", "LookupTableSizeV2")

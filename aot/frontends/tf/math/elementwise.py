@@ -139,31 +139,9 @@ def expm1(node: Call, x: OutPort) -> OutPort:
     return build.Select(build.Less(build.Abs(x), SERIES_BOUND), near, build.Subtract(build.Exp(x), 1.0))
 
 
-# Press et al., Numerical Recipes: log(erfc(z) exp(z^2) / t) as a polynomial of t = 1 / (1 + z / 2); 1.2e-7 relative
-ERFC = (
-    -1.26551223,
-    1.00002368,
-    0.37409196,
-    0.09678418,
-    -0.18628806,
-    0.27886807,
-    -1.13520398,
-    1.48851587,
-    -0.82215223,
-    0.17087277,
-)
-
-
 @tf("Erfc")
 def erfc(node: Call, x: OutPort) -> OutPort:
-    """1 - erf(x), but without a difference where erf(x) is nearly 1."""
-    build, z = node.build, node.build.Abs(x)
-    t = build.Divide(node.like(1, x), build.Add(build.Multiply(z, 0.5), 1.0))
-    total = node.like(ERFC[-1], x)
-    for factor in reversed(ERFC[:-1]):
-        total = build.Add(build.Multiply(total, t), factor)
-    far = build.Multiply(t, build.Exp(build.Subtract(total, build.Multiply(z, z))))
-    return build.Select(build.Greater(x, SERIES_BOUND), far, build.Subtract(node.like(1, x), build.Erf(x)))
+    return node.build.Erfc(x)
 
 
 @tf("Ndtri")
