@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 from torch import nn
 from torch._higher_order_ops import scan, while_loop
 from torch._higher_order_ops.map import map as map_rows
@@ -67,6 +68,17 @@ def written(self: Of, x: torch.Tensor) -> torch.Tensor:
     return x.sum()
 
 
+def quantised(self: Of, x: torch.Tensor) -> torch.Tensor:
+    """What PT2E makes of a convolution: data of 8 bits per tensor, weights per channel."""
+    ops = torch.ops.quantized_decomposed
+    data = ops.quantize_per_tensor(x, 0.02, 3, -128, 127, torch.int8)
+    data = ops.dequantize_per_tensor(data, 0.02, 3, -128, 127, torch.int8)
+    w = ops.dequantize_per_channel(self.w, self.scales, self.zeros, 0, -127, 127, torch.int8)
+    y = torch.nn.functional.conv2d(data, w, self.bias, padding=1).relu()
+    y = ops.quantize_per_tensor(y, 0.05, -128, -128, 127, torch.int8)
+    return ops.dequantize_per_tensor(y, 0.05, -128, -128, 127, torch.int8)
+
+
 def branch(self: Of, x: torch.Tensor, y: torch.Tensor) -> Any:
     return torch.cond(y, lambda a: a.sin() + self.w, lambda a: a.cos(), (x,))
 
@@ -98,6 +110,12 @@ def grow(self: Of, x: torch.Tensor) -> Any:
 
 
 F = torch.randn
+WEIGHTS = {
+    "w": torch.randint(-127, 128, (6, 4, 3, 3), dtype=torch.int8),
+    "scales": torch.rand(6) * 0.01 + 0.001,
+    "zeros": torch.zeros(6, dtype=torch.int64),
+    "bias": F(6) * 0.1,
+}
 OPEN = ({0: Dim("n", min=2, max=64)},)
 # name, module, inputs of each inference, sizes
 PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
@@ -111,6 +129,7 @@ PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("map", Of(lambda _, x, y: map_rows(lambda a, b: a * 2 + b, x, y)), [(F(5, 3), F(3)), (F(5, 3), F(3))], None),
     ("item", Of(item), [(F(5, 3), torch.tensor(3)), (F(5, 3), torch.tensor(1))], None),
     ("grow", Of(grow), [(F(5, 4),), (F(9, 4),)], OPEN),
+    ("quantised", Of(quantised, **WEIGHTS), [(F(1, 4, 8, 8),), (F(1, 4, 8, 8),)], None),
     ("conv_bf16", nn.Conv2d(3, 4, 3).bfloat16(), [(F(1, 3, 8, 8).bfloat16(),)] * 2, None),
 ]
 
