@@ -146,7 +146,7 @@ def split_with_sizes(
 def tensor_split(
     node: Call, x: OutPort, sections: int = 0, indices: Sequence[int] = (), dim: int = 0
 ) -> tuple[OutPort, ...]:
-    """As many parts as sections, the first ones longer by 1; or parts that end at indices."""
+    """Cut into `sections` parts, the first ones longer by 1; or into parts that end at indices."""
     axis = node.axis(dim, x.type.rank)
     if indices:
         ends = [0, *indices, LAST]
@@ -198,7 +198,7 @@ def flip(node: Call, x: OutPort, dims: Sequence[int]) -> OutPort:
 
 @aten("roll.default")
 def roll(node: Call, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequence[int] = ()) -> OutPort:
-    """Without axes, the flattened tensor is shifted."""
+    """Shift along axes; the flattened tensor where there are none."""
     build = node.build
     moves = node.vector(shifts if isinstance(shifts, Sequence) else [shifts])
     if dims == ():
