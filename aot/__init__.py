@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aot.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
+    from aot.pytorch.exporting import export
 
 __all__ = [
     "AotError",
@@ -34,6 +35,7 @@ __all__ = [
     "compile_model",
     "conversion",
     "convert_model",
+    "export",
     "find_precision",
     "operation",
     "read_model",
@@ -51,6 +53,7 @@ _LATER = {
     "FoundPrecision": "aot.compilation.precision_search",
     "conversion": "aot.decorators",
     "convert_model": "aot.convert",
+    "export": "aot.pytorch.exporting",
     "find_precision": "aot.compilation.precision_search",
     "operation": "aot.decorators",
     "rewrite": "aot.decorators",

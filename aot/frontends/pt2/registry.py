@@ -244,7 +244,7 @@ class ByName:
         del inputs  # the arguments say where they go
         given = dict[str, Any]()
         for i, (name, value) in enumerate(node.arguments.items()):
-            name = self.first if not i and self.first else name
+            name = self.first if not i and self.first else name if name in self.annotations else name.lower()
             if name in self.annotations:
                 given[name] = _checked(node, name, _resolved(node, value), self.annotations[name])
             elif not _is_default(value):

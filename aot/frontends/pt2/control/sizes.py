@@ -114,3 +114,15 @@ def sym_sqrt(node: Call, a: Number) -> OutPort:
 def item(node: Call, x: OutPort) -> OutPort:
     """The one element of a tensor as a number."""
     return node.single(x)
+
+
+@aten("sym_stride.int")
+def sym_stride(node: Call, x: OutPort, dim: int) -> OutPort:
+    """The stride of a tensor without gaps, the last axis innermost."""
+    inner = range(node.axis(dim, x.type.rank) + 1, x.type.rank)
+    return node.build.ReduceProd(node.dims(x, inner), node.list([0])) if inner else node.scalar(1)
+
+
+@aten("sym_storage_offset.default", "sym_is_contiguous.default")
+def storage(node: Call, x: OutPort, memory_format: str | None = None) -> OutPort:
+    return node.port(0 if "offset" in node.kind else 1, node.dtype())

@@ -12,6 +12,7 @@ from aot.frontends.pt2.files.element_types import element_type
 from aot.frontends.pt2.files.schema import Table, real, union, whole
 from aot.frontends.pt2.files.weights import Weights
 from aot.frontends.pt2.graph.aliases import Tensor
+from aot.frontends.pt2.graph.checks import checked
 from aot.frontends.pt2.graph.importer import Walk, output_names
 from aot.frontends.pt2.graph.pytree import input_paths, output_paths
 from aot.ir.graph import OutPort
@@ -135,6 +136,8 @@ class Signature:
             self._result(self.walk.constant(number, path), path, path)
 
     def _result(self, port: OutPort, name: str, value: str) -> None:
+        if not self.walk.scope.graph.results:
+            port = checked(self.walk, port, name)
         made = self.walk.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.walk.file))
         made.out_port(0).names = tuple(dict.fromkeys((name, value)))
 

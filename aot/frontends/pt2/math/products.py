@@ -123,3 +123,11 @@ def cdist(node: Call, x: OutPort, x2: OutPort, p: float = 2.0, compute_mode: Siz
     if p == 0:
         return build.ReduceSum(node.cast(build.NotEqual(gap, node.like(0, gap)), gap.type.dtype), last)
     return build.Power(build.ReduceSum(build.Power(gap, node.like(p, gap)), last), node.like(1 / p, gap))
+
+
+@aten("_pdist_forward.default", "pdist.default")
+def pdist(node: Call, x: OutPort, p: float = 2.0) -> OutPort:
+    """Distances of all pairs of different rows, [n (n - 1) / 2]."""
+    build, count = node.build, node.extent(x, 0, "the number of rows")
+    places = [i * count + k for i in range(count) for k in range(i + 1, count)]
+    return build.Gather(build.Reshape(cdist(node, x, x, p), node.list([-1])), node.list(places), node.scalar(0))

@@ -139,3 +139,49 @@ def rms_norm(
     y = build.Divide(wide, build.Sqrt(build.Add(mean, node.same(least, wide))))
     y = y if weight is None else build.Multiply(y, node.cast(weight, y.type.dtype))
     return node.cast(y, dtype)
+
+
+@aten("native_group_norm.default")
+def native_group_norm(
+    node: Call,
+    x: OutPort,
+    weight: OutPort | None,
+    bias: OutPort | None,
+    n: Size,
+    c: Size,
+    hxw: Size,
+    group: int,
+    eps: float,
+) -> tuple[OutPort, ...]:
+    """The normalised tensor, and means and 1 / deviations [N, group]."""
+    y = group_norm(node, x, group, weight, bias, eps)
+    if not any(node.outputs[1:]):
+        return (y,)
+    rows = node.build.Reshape(x, node.build.Concat(node.dims(x, [0]), node.list([group, -1]), axis=0))
+    _, mean, scale = normalized(node, rows, [2], eps)
+    last = node.list([2])
+    return y, node.build.Squeeze(mean, last), node.build.Squeeze(scale, last)
+
+
+@aten("_native_batch_norm_legit.default", "_native_batch_norm_legit.no_stats", "native_batch_norm.default")
+def native_batch_norm(
+    node: Call,
+    x: OutPort,
+    weight: OutPort | None = None,
+    bias: OutPort | None = None,
+    running_mean: OutPort | None = None,
+    running_var: OutPort | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[OutPort, ...]:
+    """The normalised tensor; with statistics of the batch also their mean and 1 / deviation."""
+    y = batch_norm(node, x, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not any(node.outputs[1:]):
+        return (y,)
+    if not training:
+        empty = node.build.const([], node.dtype(1))
+        return y, empty, empty
+    axes = [0, *range(2, x.type.rank)]
+    _, mean, scale = normalized(node, x, axes, eps)
+    return y, node.build.Squeeze(mean, node.list(axes)), node.build.Squeeze(scale, node.list(axes))
