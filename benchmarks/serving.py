@@ -19,13 +19,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import aot
@@ -44,7 +45,7 @@ def perceptron(path: Path, widths: tuple[int, ...], seed: int = 0) -> None:
     """Write a multilayer perceptron with any number of rows."""
     generator = np.random.default_rng(seed)
     nodes, weights, name = [], [], "x"
-    for k, (a, b) in enumerate(zip(widths, widths[1:], strict=False)):
+    for k, (a, b) in enumerate(pairwise(widths)):
         array = (generator.standard_normal((a, b)) / np.sqrt(a)).astype(np.float32)
         weights.append(numpy_helper.from_array(array, f"w{k}"))
         nodes.append(helper.make_node("MatMul", [name, f"w{k}"], [f"m{k}"]))
@@ -72,6 +73,7 @@ class OnnxRuntime:
     """A session that the server takes for a compiled model; `like` describes its inputs and outputs."""
 
     def __init__(self, path: Path, like: CompiledModel, threads: int) -> None:
+        onnxruntime: Any = import_module("onnxruntime")  # takes memory that the server of ours must not show
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         self.session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
@@ -123,7 +125,7 @@ def resident(process: int) -> dict[str, int]:
 
 
 def script(folder: Path, model: str, rows: int, width: int) -> tuple[Path, int]:
-    """Write wrk's script: one request, with its tensor as raw bytes, again and again. Returns the length of its JSON."""
+    """Write wrk's script: one request, with its tensor as raw bytes, again and again; return its JSON's length too."""
     data = np.random.default_rng(0).standard_normal((rows, width)).astype(np.float32).tobytes()
     tensor = {"name": "x", "shape": [rows, width], "datatype": "FP32", "parameters": {"binary_data_size": len(data)}}
     head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
