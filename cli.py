@@ -22,7 +22,7 @@ import typer
 
 import aot
 from aot import arguments as arg
-from aot import signature
+from aot import classes, signature
 from aot.command import guarded, supervised
 from aot.compilation import trial
 from aot.options import Stage
@@ -37,7 +37,7 @@ JSON_VERSION = 1  # raised with every change that an older reader would misread
 
 P = ParamSpec("P")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(**arg.APPLICATION)
 
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
@@ -137,12 +137,16 @@ def compile(
 @command
 def run(
     model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz | x.png]...")] = None,
     output: arg.Results = None,
     shape: arg.Shapes = None,
     dim: arg.Dims = None,
     threads: arg.Threads = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
+    top: Annotated[int | None, typer.Option(min=1, help="Print the so many largest scores of each row")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Names of classes, a line each")
+    ] = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -154,6 +158,7 @@ def run(
     if output is not None:
         check_results_path(output, len(loaded.outputs))
     given = trial.inputs(model, loaded, inputs, shape, dim, made_up=bool(shape or dim))
+    names = classes.labels_of(labels)
     times, results = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()
@@ -168,6 +173,8 @@ def run(
     for name, array in results.items():
         facts = summary(array)
         typer.echo(f"{name}: {facts.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in facts.items()))
+        if top is not None:
+            typer.echo("\n".join(classes.likeliest(array, top, names)))
     spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {repeat} runs)" if repeat > 1 else ""
     typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
 
