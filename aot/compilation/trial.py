@@ -28,7 +28,10 @@ def ready(model: Path, threads: int | None, shape: Texts, dim: Texts, *, strict:
 def inputs(
     model: Path, loaded: CompiledModel, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True
 ) -> Arrays:
-    """Arrays of the files, pictures for the first input; without any, noise of the sizes that `shape` and `dim` say, if `made_up`."""
+    """Arrays of the files, where pictures are for the first input; without any, noise, if `made_up`.
+
+    `shape` and `dim` say the sizes of the noise.
+    """
     pictures = [file for file in files or [] if is_picture(file)]
     others = [file for file in files or [] if file not in pictures]
     given = read_inputs(others, [t.name for t in loaded.inputs][bool(pictures) :])

@@ -37,10 +37,12 @@ cluster.add_node(num_cpus=1)
 ray.init(address=cluster.address, log_to_driver=False)
 images = np.repeat(np.load("examples/digits/seven.npy").reshape(1, 64), 1000, 0)
 table = ray.data.from_items([{"id": k, "image": images[k]} for k in range(1000)], override_num_blocks=10)
-options = {"concurrency": 2, "batch_size": 50, "num_cpus": 0.1}
+options = {"compute": ray.data.ActorPoolStrategy(size=2), "batch_size": 50, "num_cpus": 0.1}
 found = table.map_batches(Fragile, fn_constructor_args=(sys.argv[1],), **options).take_all()
 print(len(ray.nodes()), Path(sys.argv[2]).exists(), sorted(r["id"] for r in found) == list(range(1000)),
-      {int(r["probabilities"].argmax()) for r in found})
+      {int(r["probabilities"].argmax()) for r in found}, flush=True)
+ray.shutdown()
+cluster.shutdown()
 """
 
 
