@@ -222,7 +222,8 @@ class _Guard:
         self._app, self._token = app, token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _OPEN:
+        path = str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")))  # it may be mounted
+        if scope["type"] == "http" and path not in _OPEN:
             given = Request(scope).headers.get("authorization", "").encode()
             if not hmac.compare_digest(given, b"Bearer " + self._token):
                 error = TokenError("request: must have the server's token, got none or another")

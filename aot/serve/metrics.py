@@ -91,6 +91,7 @@ class ModelMetrics:
         self._rows = to.rows.labels(name, version)
         self.waiting = to.waiting.labels(name, version)
         self._codes: set[str] = set()
+        self._is_removed = False
         self.successes, self.failures, self.executions, self.inferences = 0, 0, 0, 0
         self.success_seconds, self.fail_seconds, self.queue, self.compute = 0.0, 0.0, 0.0, 0.0
         self.last = 0  # milliseconds since the epoch
@@ -104,6 +105,8 @@ class ModelMetrics:
 
     def answered(self, code: int, seconds: float, times: Times | None) -> None:
         """Count one request, with the status that it got."""
+        if self._is_removed:  # the last requests of a version that is gone
+            return
         self._codes.add(str(code))
         self._requests.labels(*self._labels, str(code)).inc()
         self._seconds.observe(seconds)
@@ -120,6 +123,7 @@ class ModelMetrics:
 
     def remove(self, to: Metrics) -> None:
         """Take the series out of the registry."""
+        self._is_removed = True
         for code in self._codes:
             to.requests.remove(*self._labels, code)
         for series in (to.seconds, to.queue_seconds, to.infer_seconds, to.rows, to.waiting):

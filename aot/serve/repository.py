@@ -43,6 +43,7 @@ class Place:
     stamp: Stamp = ()
     served: Served | None = None
     reason: str = ""
+    error: Exception | None = None
 
 
 @dataclass(slots=True)
@@ -118,6 +119,10 @@ class Repository:
             self.metrics.loaded.set(len(self.loaded()))
             return problems
 
+    def errors(self) -> list[Exception]:
+        """Return why files are not loaded."""
+        return [p.error for places in self._places.values() for p in places.values() if p.error is not None]
+
     async def unload(self, name: str) -> None:
         """Unload all versions of a model, and answer the requests that it has accepted; UnknownModelError."""
         async with self._changing:
@@ -141,10 +146,10 @@ class Repository:
             place.stamp, place.path = stamp, path
             served = await asyncio.to_thread(self._open, name, version, path)
         except (AotError, OSError) as error:
-            place.reason = str(error)
+            place.reason, place.error = str(error), error
             _LOG.error("%s version %s: not loaded: %s", name, version, error)
             return f"{name} version {version}: {error}"
-        before, place.served, place.reason = place.served, served, ""
+        before, place.served, place.reason, place.error = place.served, served, "", None
         _LOG.info("%s version %s: loaded from %s", name, version, path)
         if before is not None:
             self._close(before)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aot.serve import batching
 from aot.serve.batching import Key, Named
-from aot.serve.faults import DeadlineError, QueueFullError, UnavailableError
+from aot.serve.faults import DeadlineError, QueueFullError
 from aot.serve.metrics import Metrics, Times
 from aot.serve.settings import Settings
 from runtime.arrays.tensors import fits, mismatch
@@ -51,7 +51,7 @@ class Served:
         self._settings, self._executor = settings, work
         self._waiting: deque[Job] = deque()
         self._arrived = threading.Condition()
-        self._closed = False
+        self._is_closed = False
         self._running = 0
         self._own = threading.local()
         self.inputs, self.outputs = model.inputs, model.outputs
@@ -71,18 +71,12 @@ class Served:
             return 1
         return most
 
-    @property
-    def is_ready(self) -> bool:
-        """True if it takes requests."""
-        return not self._closed
-
     async def infer(self, inputs: Named, timeout: float | None = None) -> tuple[Named, Times]:
         """Return the results of `inputs`, arrays by the names of the inputs; at most after `timeout` seconds.
 
-        Raises UsageError for inputs that do not fit, QueueFullError, UnavailableError after `close`, DeadlineError.
+        Raises UsageError for inputs that do not fit, QueueFullError, DeadlineError. A request that came before `close`
+        may still be on its way, so it is answered after it, too.
         """
-        if self._closed:
-            raise UnavailableError(f"{self.name}: version {self.version} must be loaded, got a request while it stops")
         if len(self._waiting) >= self._settings.queue:
             raise QueueFullError(f"{self.name}: at most {self._settings.queue} requests may wait, got one more")
         job = self._job(inputs)
@@ -98,8 +92,8 @@ class Served:
             raise DeadlineError(f"{self.name}: a request must be answered in {seconds:g} s, got none") from None
 
     async def close(self) -> None:
-        """Refuse new requests, and wait until those accepted are answered."""
-        self._closed = True
+        """Wait until the requests that were accepted are answered; none waits for others of a batch any more."""
+        self._is_closed = True
         while self._waiting or self._running:
             await asyncio.sleep(0.005)
 
@@ -152,7 +146,7 @@ class Served:
                         jobs.append(job)
                         rows += job.rows
                 left = end - time.monotonic()
-                if not jobs or self._waiting or rows >= self.max_batch or left <= 0 or self._closed:
+                if not jobs or self._waiting or rows >= self.max_batch or left <= 0 or self._is_closed:
                     return jobs
                 self._arrived.wait(left)
 

@@ -59,15 +59,19 @@ class Server:
 
     async def serve(self, on_ready: Callable[[], object] = lambda: None) -> None:
         """Serve in the running event loop until stopped."""
+        with self._socket:
+            await self._serve(on_ready)
+
+    async def _serve(self, on_ready: Callable[[], object]) -> None:
         self._stopping, self._loop = asyncio.Event(), asyncio.get_running_loop()
         stopping = self._stopping
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, stopping.set)
             self._loop.add_signal_handler(signal.SIGHUP, self._reload)
-        problems = await self.repository.change()
-        if problems and not self.repository.loaded():
-            raise UsageError(f"serve: one model must load, got none: {'; '.join(problems)}")
+        await self.repository.change()
+        if not self.repository.loaded():
+            raise next(iter(self.repository.errors()), UsageError("serve: there must be a compiled model, got none"))
         web = self._web()
         grpc = await self._grpc()
         tasks = [asyncio.create_task(web.serve(sockets=[self._socket])), asyncio.create_task(self._sweep(web))]

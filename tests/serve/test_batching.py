@@ -22,7 +22,8 @@ pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
 batching = pytest.importorskip("aot.serve.batching")
 
-CLIENT = httpx.Client(timeout=30)  # making one takes longer than most tests
+# Making a client takes longer than most tests.
+CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 def ask(port: int, model: str, **arrays: Any) -> Any:

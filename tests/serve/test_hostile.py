@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from tests.serve.conftest import listening
 pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
 
-CLIENT = httpx.Client(timeout=30)  # making one takes longer than most tests
+# Making a client takes longer than most tests.
+CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
 
 X: dict[str, Any] = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
 INFER = "/v2/models/softmax/infer"
@@ -206,3 +209,22 @@ def test_tls(models: Path, tmp_path: Path) -> None:
         address = f"localhost:{server.grpc_port}"
         client = grpc.InferenceServerClient(address, ssl=True, root_certificates=str(certificate))
         assert client.is_server_ready()
+
+
+def test_a_token_where_the_application_is_mounted(models: Path) -> None:
+    settings, repository = (import_module(f"aot.serve.{name}") for name in ("settings", "repository"))
+    one = repository.Repository([str(models)], settings.Settings(token="s3cret"))
+    mounted = import_module("aot.serve.http").Application(one).asgi()
+    app = import_module("starlette.applications").Starlette(
+        routes=[import_module("starlette.routing").Mount("/models", mounted)]
+    )
+
+    async def codes() -> list[int]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x/models") as client:
+            right = {"authorization": "Bearer s3cret"}
+            return [
+                (await client.get(path, headers=given)).status_code
+                for path, given in (("/v2/health/live", {}), ("/v2", {}), ("/v2", right))
+            ]
+
+    assert asyncio.run(codes()) == [200, 401, 200]

@@ -20,7 +20,8 @@ http = pytest.importorskip("tritonclient.http")
 pytest.importorskip("tritonclient.grpc")
 httpx = pytest.importorskip("httpx")
 
-CLIENT = httpx.Client(timeout=30)  # making one takes longer than most tests
+# Making a client takes longer than most tests.
+CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
 
 WAYS = ("http", "grpc")
 NUMBERS = {

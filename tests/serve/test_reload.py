@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from typer.testing import CliRunner
 
 import aot
+import cli
 from aot import signature
 from runtime.errors import UsageError
 from tests.serve.conftest import listening
@@ -25,7 +32,8 @@ pytest.importorskip("starlette")
 httpx = pytest.importorskip("httpx")
 scan = pytest.importorskip("aot.serve.repository").scan
 
-CLIENT = httpx.Client(timeout=30)  # making one takes longer than most tests
+# Making a client takes longer than most tests.
+CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
 
 ROOT = Path(__file__).parents[2]
 BODY = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}]}
@@ -85,6 +93,45 @@ def test_a_replaced_file_drops_no_request(factors: dict[int, Path], tmp_path: Pa
             client.join()
         assert failed == []
         assert seen == {2, 3}
+
+
+def test_a_request_on_its_way_is_answered_by_the_model_it_asked(factors: dict[int, Path], tmp_path: Path) -> None:
+    put(factors[2], tmp_path / "m.so")
+    body = json.dumps(BODY).encode()
+    head = f"POST /v2/models/m/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    with listening(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port), 10) as slow:
+        slow.sendall(head.encode() + body[:10])
+        served = server.repository.find("m")
+        until(lambda: sys.getrefcount(served) > 3)  # the handler has it
+        put(factors[3], tmp_path / "m.so")
+        CLIENT.post(f"http://127.0.0.1:{server.port}/v2/repository/models/m/load").raise_for_status()
+        assert value(server) == 3
+        slow.sendall(body[10:])
+        answer = b"".join(iter(lambda: slow.recv(1 << 16), b""))
+        assert b" 200 " in answer
+        assert b'"data":[2.0]' in answer
+
+
+def test_replaced_libraries_are_unloaded(factors: dict[int, Path], tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        put(factors[2], tmp_path / "m.so")
+        server = stack.enter_context(listening(tmp_path))
+        models = []
+        for n in (3, 2) * 3:
+            models.append(weakref.ref(server.repository.find("m").model))
+            put(factors[n], tmp_path / "m.so")
+            CLIENT.post(f"http://127.0.0.1:{server.port}/v2/repository/models/m/load").raise_for_status()
+            assert value(server) == n
+        gc.collect()
+        assert sum(ref() is not None for ref in models) <= 1
+
+
+@pytest.mark.parametrize(("data", "code"), [(b"", 4), (b"text", 4), (None, 2)])
+def test_a_server_without_a_model_says_why(data: bytes | None, code: int, tmp_path: Path) -> None:
+    if data is not None:
+        (tmp_path / "m.so").write_bytes(data)
+    done = CliRunner().invoke(cli.app, ["serve", str(tmp_path), "--port", "0"])
+    assert done.exit_code == code, done.output
 
 
 def test_folders_of_versions_are_polled(factors: dict[int, Path], tmp_path: Path) -> None:
