@@ -22,7 +22,7 @@ import typer
 
 import aot
 from aot import arguments as arg
-from aot import signature
+from aot import classes, signature
 from aot.command import guarded, supervised
 from aot.compilation import trial
 from aot.options import Stage
@@ -38,7 +38,7 @@ JSON_VERSION = 1  # raised with every change that an older reader would misread
 
 P = ParamSpec("P")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(**arg.APPLICATION)
 
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
@@ -150,12 +150,16 @@ def compile(
 @command
 def run(
     model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz | x.png]...")] = None,
     output: arg.Results = None,
     shape: arg.Shapes = None,
     dim: arg.Dims = None,
     threads: arg.Threads = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
+    top: Annotated[int | None, typer.Option(min=1, help="Print the so many largest scores of each row")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Names of classes, a line each")
+    ] = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -167,6 +171,7 @@ def run(
     if output is not None:
         check_results_path(output, len(loaded.outputs))
     given = trial.inputs(model, loaded, inputs, shape, dim, made_up=bool(shape or dim))
+    names = classes.labels_of(labels)
     times, results = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()
@@ -181,6 +186,8 @@ def run(
     for name, array in results.items():
         facts = summary(array)
         typer.echo(f"{name}: {facts.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in facts.items()))
+        if top is not None:
+            typer.echo("\n".join(classes.likeliest(array, top, names)))
     spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {repeat} runs)" if repeat > 1 else ""
     typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
 
@@ -408,6 +415,41 @@ def check(
         typer.echo("\n".join(map(str, found)) or f"{model}: all layers can be compiled")
     if found:
         raise typer.Exit(UnsupportedError.exit_code)
+
+
+@command
+def serve(
+    models: Annotated[list[str], typer.Argument(metavar="m.so | NAME=m.so | FOLDER...", help="Compiled models")],
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: all")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="For HTTP; 0: a free one")] = 8000,
+    grpc_port: Annotated[int | None, typer.Option(min=0, max=65535, help="For gRPC; default: none")] = None,
+    threads: arg.Threads = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Inferences at once; default: as many as threads")] = None,
+    max_batch: Annotated[int, typer.Option(min=1, help="Infer requests together, up to so many rows")] = 1,
+    batch_wait: Annotated[float, typer.Option(min=0, metavar="MS", help="Wait so long for more rows")] = 0,
+    queue: Annotated[int, typer.Option(min=1, help="Requests of a model that may wait")] = 256,
+    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Of a request")] = 30,
+    receive_timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="To send a request")] = 30,
+    stop_timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="To end what was accepted")] = 30,
+    max_body: Annotated[str, typer.Option(metavar="64MB", help="Most bytes of a request")] = "64MB",
+    max_connections: Annotated[int, typer.Option(min=1, help="Most connections")] = 1024,
+    poll: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Look for replaced files")] = None,
+    token_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Clients must send it")] = None,
+    tls_certificate: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PEM, with chain")] = None,
+    tls_key: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PEM")] = None,
+    verify_key: Annotated[Path | None, typer.Option(exists=True, help="Serve only what it has signed")] = None,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Logs as lines of JSON")] = False,
+    log_requests: Annotated[bool, typer.Option("--log-requests", help="A line for each inference")] = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Serve compiled models by the Open Inference Protocol (KServe v2). SIGHUP: load what was replaced; SIGTERM: stop.
+
+    A folder holds NAME.so, or NAME/VERSION/any.so.
+    """
+    given = locals()
+    from aot.serve.command import run as run_server
+
+    run_server(given, typer.echo)
 
 
 @command

@@ -36,6 +36,13 @@ class Weights(StrEnum):
     EMBEDDED, EXTERNAL = "embedded", "external"
 
 
+APPLICATION: dict[str, Any] = {
+    "no_args_is_help": True,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
 Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, ONNX, TensorFlow (Lite)")]
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]

@@ -194,8 +194,8 @@ def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     return tuple(found)
 
 
-def bytes_of(given: str | None) -> int | None:
-    """`500MB`, `2GB`, `1.5GiB` or a number of bytes. UsageError for other texts."""
+def bytes_of(given: str | None, option: str = "max-memory") -> int | None:
+    """`500MB`, `2GB`, `1.5GiB` or a number of bytes. UsageError, beginning with `option`, for other texts."""
     if given is None:
         return None
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kKMGT]?)(i?)B?", given.strip())
@@ -204,7 +204,7 @@ def bytes_of(given: str | None) -> int | None:
         power = " KMGT".index(match[2].upper() or " ")
         size = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
     if size <= 0:
-        raise UsageError(f"max-memory: a size, for example 500MB or 2GiB, got {given}")
+        raise UsageError(f"{option}: a size, for example 500MB or 2GiB, got {given}")
     return size
 
 

@@ -7,6 +7,7 @@ from runtime.inference.variables import VariableState
 from runtime.loading.manifest import Dim, TensorInfo
 from runtime.loading.weights import update_weights
 from runtime.model import CompiledModel, import_model, load
+from runtime.pipeline import Pipeline
 from runtime.queue import AsyncInferQueue
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Executor",
     "InferRequest",
     "Outputs",
+    "Pipeline",
     "TensorInfo",
     "VariableState",
     "import_model",

@@ -60,5 +60,7 @@ _GET: dict[str, Callable[[Described], object]] = {
     "COMPILE_OPTIONS": lambda model: dict(model.manifest.options),
     "TOOLCHAIN": lambda model: model.manifest.json.get("toolchain"),
     "TARGET_FEATURES": lambda model: list(model.manifest.features),
+    "SUPPORTED_METRICS": lambda model: [name for name in _GET if name != THREADS],  # OpenVINO's names until 2022
+    "SUPPORTED_CONFIG_KEYS": lambda model: [THREADS],
 }
 SUPPORTED = tuple(_GET)

@@ -23,6 +23,7 @@ from aot.compilation.cache import check_files, key_of, load_or_make
 from aot.compilation.graph_passes import optimize, run_front
 from aot.compilation.jit import in_memory
 from aot.compilation.shared import Shared
+from aot.compilation.sources import Source, as_file
 from aot.compilation.specialise import SizesByName, combinations, text_of
 from aot.compilation.timing import timed
 from aot.compilation.told import told
@@ -57,7 +58,7 @@ from codegen.target import Target
 from codegen.versions import join_versions
 from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.machine import refused_tiles
-from runtime.model import CompiledModel
+from runtime.model import CompiledModel, load
 
 DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
 
@@ -369,35 +370,42 @@ def stages(
 
 
 def compile_model(
-    model: str | Path | Graph,
+    model: Source,
     options: CompileOptions | None = None,
     *,
+    output: str | Path | None = None,
     threads: int | None = None,
     cache_dir: str | Path | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> CompiledModel:
-    """Compile in memory, without a linker.
+    """Compile in memory, without a linker; or into the file `output`, from which the model is loaded.
 
-    `model`: a file (.xml, .onnx) or a graph. `threads`: threads of an inference, as for `runtime.load`; None: as many
-    as this process may use. `cache_dir`: a folder in which the code is kept; it is taken from there if files, options
-    and compiler are the same. `keywords`: options by name (`aot.CompileKeywords`), which win over those in `options`:
+    `model`: a file (.xml, .onnx), its bytes, a ModelProto of ONNX, or a graph. `threads`: threads of an inference, as
+    for `runtime.load`; None: as many as this process may use. `cache_dir`: a folder in which the code is kept; it is
+    taken from there if files, options and compiler are the same. `keywords`: options by name (`aot.CompileKeywords`),
+    which win over those in `options`:
 
         compile_model("m.xml", shapes={"x": ("batch", 3, 224, 224)}, dims={"batch": (1, 64)}, target="x86-64-v3")
 
     Raises UsageError for wrong arguments, ModelError for a wrong file, UnsupportedError for a network that cannot be
     compiled, BudgetError beyond `max_memory` or `max_seconds`: each says what is wrong and in which layer.
     """
-    made = stages(model, options, **keywords)
-    if cache_dir is None:
-        return in_memory(made.built, threads)
+    if output is not None and cache_dir is not None:
+        raise UsageError("compile: output and cache_dir exclude each other, got both")
+    with as_file(model) as given:
+        made = stages(given, options, **keywords)
+        if output is not None:
+            made.built.write_shared(Path(output))
+            return load(output, threads)
+        if cache_dir is None:
+            return in_memory(made.built, threads)
+        file = check_files(given)
 
-    file = check_files(model)
+        def make(path: Path, key: str) -> None:
+            made.shared.key = key
+            made.built.write_shared(path)
 
-    def make(path: Path, key: str) -> None:
-        made.shared.key = key
-        made.built.write_shared(path)
-
-    return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.shared.extensions), make, threads)
+        return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.shared.extensions), make, threads)
 
 
 def _with_same_sums(target: Target, *, native: bool) -> Target:

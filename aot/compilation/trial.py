@@ -7,6 +7,7 @@ from pathlib import Path
 import aot
 import runtime
 from aot.options import CompileOptions, dims_of, shapes_of
+from aot.pictures import is_picture, read_pictures
 from runtime.arrays.files import Arrays, is_compiled, read_inputs
 from runtime.measuring.examples import example_inputs
 from runtime.model import CompiledModel
@@ -27,8 +28,15 @@ def ready(model: Path, threads: int | None, shape: Texts, dim: Texts, *, strict:
 def inputs(
     model: Path, loaded: CompiledModel, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True
 ) -> Arrays:
-    """Return the arrays of the files; without any, noise of the sizes in `shape` and `dim`, if `made_up`."""
-    given = read_inputs(files or [], [t.name for t in loaded.inputs])
+    """Return the arrays of the files, pictures for the first input; without any, noise, if `made_up`.
+
+    `shape` and `dim`: sizes of the noise.
+    """
+    pictures = [file for file in files or [] if is_picture(file)]
+    others = [file for file in files or [] if file not in pictures]
+    given = read_inputs(others, [t.name for t in loaded.inputs][bool(pictures) :])
+    if pictures:
+        given[loaded.inputs[0].name] = read_pictures([Path(file) for file in pictures], loaded.inputs[0])
     if given or not made_up:
         return given
     # a model compiled in memory has checked the names, and has no dimension where one size was given

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from importlib import import_module
 from math import prod
 from typing import Any, cast
 
@@ -141,6 +142,22 @@ class InferRequest:
             if started is self._started:  # unless the callback has started another one
                 break
         return True
+
+    def __await__(self) -> Generator[Any, None, Outputs]:
+        """Wait in a coroutine for the started inference, and return its results; raises what `wait` raises."""
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> Outputs:
+        asyncio = import_module("asyncio")  # slow to import, and loaded already where anybody awaits
+        loop = asyncio.get_running_loop()
+        while (started := self._started) is not None:
+            done = loop.create_future()
+            started.then(lambda done=done: loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None)))
+            await done
+            if started is self._started:  # unless the callback has started another one
+                break
+        self.wait()
+        return self.results
 
     def wait_for(self, milliseconds: float) -> bool:
         """Wait, as `wait` does, for a number of milliseconds, OpenVINO's unit."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from runtime.errors import CancelledError, UsageError
 from runtime.inference.waiting import Waiters
@@ -18,6 +20,7 @@ class Started:
         self._begun = threading.Lock()  # acquired once, and never released
         self._thread: int | None = None  # the thread that runs it
         self._waiters = Waiters()
+        self._followers: deque[Callable[[], object]] = deque()
         self._cancelled = False
         self.done = False
         self.error: BaseException | None = None
@@ -30,15 +33,29 @@ class Started:
         failed = self._caught(lambda: self._after(self))
         self.error = self.error or failed
         self._thread = None
+        self._end()
+
+    def then(self, call: Callable[[], object]) -> None:
+        """Call `call` once when it is done, in the thread that ran it; at once if it is done already."""
+        self._followers.append(call)
+        if self.done:
+            self._follow()
+
+    def _end(self) -> None:
         self.done = True
         self._waiters.notify()
+        self._follow()
+
+    def _follow(self) -> None:
+        with suppress(IndexError):  # none is left: each is taken out by one thread
+            while True:
+                self._followers.popleft()()
 
     def give_up(self) -> bool:
         """Prevent it from running and release its waiters; return False if it has begun already."""
         given_up = self._begun.acquire(blocking=False)
         if given_up:
-            self.done = True
-            self._waiters.notify()
+            self._end()
         return given_up
 
     def _once(self) -> None:

@@ -45,6 +45,16 @@ class TensorInfo(NamedTuple):
         """True if its shape is data-dependent: known only after an inference."""
         return any(isinstance(d, Dim) and d.late for d in self.shape)
 
+    @property
+    def any_name(self) -> str:
+        """Name of the tensor, as OpenVINO calls it."""
+        return self.name
+
+    @property
+    def element_type(self) -> DType:
+        """Type of the elements, as OpenVINO calls it."""
+        return self.dtype
+
     def __str__(self) -> str:
         return f"{self.dtype.value}[{','.join(map(str, self.shape))}]"
 

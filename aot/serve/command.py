@@ -1,0 +1,56 @@
+"""The command `aot serve`: its options as settings, and a server that runs until a signal comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from aot.options import bytes_of
+from aot.serve.settings import Settings
+from runtime.errors import MissingError, UsageError
+from runtime.regular import read_file
+
+_MAX_TOKEN = 4096
+_READ = {"batch_wait", "max_body"}  # written in other units than the settings
+
+
+def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
+    """Serve as the parameters of the command say; `say` gets what is listened at. MissingError without the packages."""
+    settings = settings_of(given)
+    try:
+        module = import_module("aot.serve.server")
+    except ModuleNotFoundError as error:
+        raise MissingError(f"serve: needs the package {error.name}: pip install 'aot[serve]'") from None
+    import_module("aot.serve.logs").configure(given["log_json"], given["log_requests"])
+    server = module.Server(given["models"], settings)
+
+    def listening() -> None:
+        kind = "http" if settings.tls_key is None else "https"
+        say(f"{kind}://{settings.host}:{server.port}/v2")
+        if server.grpc_port is not None:
+            say(f"grpc://{settings.host}:{server.grpc_port}")
+        for entry in server.repository.index():
+            say(f"  {entry['name']} version {entry['version']}: {entry['reason'] or entry['state'].lower()}")
+
+    server.run(listening)
+
+
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """Return the settings for the parameters of the command; UsageError for a text that cannot be read."""
+    plain: dict[str, Any] = {f.name: given[f.name] for f in fields(Settings) if given.keys() & {f.name} - _READ}
+    token = None if given["token_file"] is None else _token(given["token_file"])
+    more: dict[str, Any] = {
+        "batch_wait": given["batch_wait"] / 1e3,
+        "max_body": bytes_of(given["max_body"], "max-body"),
+    }
+    return Settings(token=token, **plain, **more)
+
+
+def _token(path: Path) -> str:
+    text = read_file(path, "serve").decode("ascii", "replace").strip()
+    if not text or len(text) > _MAX_TOKEN or not text.isprintable():
+        raise UsageError(f"serve: {path}: must hold a token of printable characters, got another")
+    return text

@@ -1,0 +1,232 @@
+"""The Open Inference Protocol over HTTP, as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import zlib
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, cast
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from aot.serve import protocol
+from aot.serve.faults import SlowError, TokenError, TooLargeError, UnavailableError, http_status
+from aot.serve.json_requests import LENGTH_HEADER, parse, render
+from aot.serve.metrics import CONTENT_TYPE
+from aot.serve.repository import Repository
+from aot.serve.served import Served
+from aot.serve.settings import Settings
+from runtime.errors import AotError, InternalError, ModelError, UsageError
+
+_LOG = logging.getLogger(__name__)
+_OPEN = ("/v2/health/live", "/v2/health/ready")  # probes of an orchestrator carry no token
+_PARSED_HERE = 1 << 16  # bytes of a request that may be parsed in the event loop
+_CHUNK = 1 << 16
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Application:
+    """Answers of a server to HTTP requests."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._settings = repository.settings
+
+    def asgi(self) -> ASGIApp:
+        """Return the application, which also mounts in another one."""
+        infer = [f"/v2/models/{{model}}{version}/infer" for version in ("", "/versions/{version}")]
+        routes = [
+            *(Route(path, self._infer, methods=["POST"]) for path in infer),
+            *(Route(path, self._get(facts)) for path, facts in self._facts().items()),
+            Route("/v2/repository/index", self._index, methods=["POST"]),
+            Route("/v2/repository/models/{model}/load", self._load, methods=["POST"]),
+            Route("/v2/repository/models/{model}/unload", self._unload, methods=["POST"]),
+            Route("/metrics", self._metrics),
+        ]
+        handlers: dict[Any, Any] = {AotError: _failed, OSError: _failed, HTTPException: _refused}
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        return app if self._settings.token is None else _Guard(app, self._settings.token)
+
+    def _facts(self) -> dict[str, Callable[[Request], object]]:
+        """Return what is asked for by GET, by path."""
+        repository = self._repository
+        found: dict[str, Callable[[Request], object]] = {
+            "/v2": lambda r: protocol.server_metadata(),
+            "/v2/health/live": lambda r: {"live": True},
+            "/v2/health/ready": self._ready,
+            "/v2/models/stats": lambda r: {"model_stats": [s.metrics.statistics() for s in repository.loaded()]},
+        }
+        for version in ("", "/versions/{version}"):
+            path = "/v2/models/{model}" + version
+            found |= {
+                f"{path}/ready": lambda r: {"name": self._find(r).name, "ready": True},
+                f"{path}/stats": lambda r: {"model_stats": [self._find(r).metrics.statistics()]},
+                f"{path}/config": lambda r: protocol.model_config(self._find(r)),
+                path: lambda r: protocol.model_metadata(repository, self._find(r)),
+            }
+        return found
+
+    def _get(self, facts: Callable[[Request], object]) -> Handler:
+        async def answer(request: Request) -> Response:
+            return _Json(facts(request))
+
+        return answer
+
+    def _find(self, request: Request) -> Served:
+        return self._repository.find(request.path_params["model"], request.path_params.get("version", ""))
+
+    def _ready(self, request: Request) -> object:
+        del request
+        if self._repository.is_closed:
+            raise UnavailableError("server: must not be stopping, got a request")
+        return {"ready": True}
+
+    async def _infer(self, request: Request) -> Response:
+        served = self._find(request)
+
+        async def read() -> protocol.Call:
+            body = await received(request, self._settings)
+            header = request.headers.get(LENGTH_HEADER)
+            if len(body) <= _PARSED_HERE or header is not None:
+                return parse(served, body, header)
+            return await asyncio.to_thread(parse, served, body, header)
+
+        call, answer = await protocol.answer(served, read)
+        body, length = render(call, answer)
+        headers = {} if length is None else {LENGTH_HEADER: str(length)}
+        if _LOG.isEnabledFor(logging.INFO):
+            _LOG.info("inferred", extra={"facts": protocol.facts(call, answer, "http")})
+        kind = "application/json" if length is None else "application/octet-stream"
+        return Response(body, media_type=kind, headers=headers)
+
+    async def _index(self, request: Request) -> Response:
+        body = await received(request, self._settings)
+        ready = bool(body.strip()) and (tree := _json(body)) and tree.get("ready") is True
+        return _Json([e for e in self._repository.index() if not ready or e["state"] == "READY"])
+
+    async def _load(self, request: Request) -> Response:
+        body = await received(request, self._settings)
+        if body.strip() and _json(body).get("parameters"):
+            raise UsageError("load: must have no parameters, as models are what their files are, got some")
+        problems = await self._repository.change(request.path_params["model"])
+        if problems:
+            raise ModelError("; ".join(problems))
+        return _Json({})
+
+    async def _unload(self, request: Request) -> Response:
+        await received(request, self._settings)
+        await self._repository.unload(request.path_params["model"])
+        return _Json({})
+
+    async def _metrics(self, request: Request) -> Response:
+        del request
+        for served in self._repository.loaded():
+            served.metrics.waiting.set(served.waiting)
+        return Response(self._repository.metrics.text(), media_type=CONTENT_TYPE)
+
+
+async def received(request: Request, settings: Settings) -> bytes:
+    """Return the body, decompressed; TooLargeError for too many bytes, SlowError if it takes too long."""
+    said = request.headers.get("content-length", "0")
+    if said.isascii() and said.isdecimal() and int(said[:20]) > settings.max_body:
+        raise _too_large(settings)
+    parts, size = list[bytes](), 0
+    try:
+        async with asyncio.timeout(settings.receive_timeout), aclosing(request.stream()) as stream:
+            async for part in stream:
+                size += len(part)
+                if size > settings.max_body:
+                    raise _too_large(settings)
+                parts.append(part)
+    except TimeoutError:
+        rule = f"must arrive in {settings.receive_timeout:g} s"
+        raise SlowError(f"request: {rule}, got {size} bytes") from None
+    except ClientDisconnect:
+        raise SlowError(f"request: must arrive whole, got {size} bytes") from None
+    body = parts[0] if len(parts) == 1 else b"".join(parts)
+    coding = request.headers.get("content-encoding", "identity")
+    return body if coding == "identity" else _decompressed(body, coding, settings)
+
+
+def _decompressed(body: bytes, coding: str, settings: Settings) -> bytes:
+    if coding not in ("gzip", "deflate"):
+        raise UsageError(f"request: content-encoding must be gzip or deflate, got {coding[:20]}")
+    stream = zlib.decompressobj(zlib.MAX_WBITS | 32 if coding == "gzip" else zlib.MAX_WBITS)
+    try:
+        data = stream.decompress(body, settings.max_body + 1)
+    except zlib.error as error:
+        raise UsageError(f"request: must be {coding} data, got {error}") from None
+    if len(data) > settings.max_body:
+        raise _too_large(settings)
+    if not stream.eof:
+        raise UsageError(f"request: must be whole {coding} data, got a part")
+    return data
+
+
+def _too_large(settings: Settings) -> TooLargeError:
+    return TooLargeError(f"request: must have at most {settings.max_body} bytes, got more")
+
+
+def _json(body: bytes) -> dict[str, object]:
+    try:
+        tree: object = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"request: must be JSON, got {str(error)[:200]}") from None
+    if not isinstance(tree, dict):
+        raise UsageError(f"request: must be an object, got {type(tree).__name__}")
+    return cast(dict[str, object], tree)
+
+
+class _Json(Response):
+    """An object as JSON in ASCII, which also holds the unpaired surrogates that a client may have sent."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        """Return the body."""
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Answer a request that failed, by what went wrong."""
+    status = http_status(error)
+    if isinstance(error, ModelError | OSError):  # a file on the server, which a client has asked to load
+        status = 400
+    facts = {"path": request.url.path[:200], "status": status, "error": str(error)[:500]}
+    _LOG.log(logging.ERROR if isinstance(error, InternalError) else logging.INFO, "refused", extra={"facts": facts})
+    headers = {"retry-after": "1"} if status in (429, 503) else {}
+    if status in (408, 413):
+        headers["connection"] = "close"
+    return _Json({"error": str(error)}, status, headers)
+
+
+async def _refused(request: Request, error: HTTPException) -> Response:
+    del request
+    return _Json({"error": error.detail}, error.status_code, error.headers)
+
+
+class _Guard:
+    """Lets requests with the token pass, and those for health."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = str(scope.get("path", "")).removeprefix(str(scope.get("root_path", "")))  # it may be mounted
+        if scope["type"] == "http" and path not in _OPEN:
+            given = Request(scope).headers.get("authorization", "").encode()
+            if not hmac.compare_digest(given, b"Bearer " + self._token):
+                error = TokenError("request: must have the server's token, got none or another")
+                answer = _Json({"error": str(error)}, 401, {"www-authenticate": "Bearer"})
+                return await answer(scope, receive, send)
+        return await self._app(scope, receive, send)

@@ -1,0 +1,140 @@
+"""The Open Inference Protocol (KServe v2), apart from how it travels: a request, an answer, what a server says."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from aot.serve.batching import Named
+from aot.serve.datatypes import metadata_of
+from aot.serve.faults import http_status
+from aot.serve.metrics import Times
+from aot.serve.repository import Repository
+from aot.serve.served import Served
+from runtime.errors import UsageError
+from runtime.loading.manifest import TensorInfo
+from runtime.version import VERSION
+
+PLATFORM = "aot_so"
+EXTENSIONS = ("binary_tensor_data", "model_repository", "statistics", "model_configuration")
+_MAX_ID = 256
+
+
+@dataclass(slots=True)
+class Call:
+    """A request: arrays by input, and the outputs that are asked for; none: all."""
+
+    inputs: Named
+    outputs: list[TensorInfo]
+    id: str = ""
+    timeout: float | None = None
+    binary: set[str] = field(default_factory=set[str])  # outputs to be sent as raw bytes
+
+
+@dataclass(slots=True)
+class Answer:
+    """Results of a call, in the order of its outputs."""
+
+    served: Served
+    results: Named
+    times: Times
+
+
+async def answer(served: Served, read: Callable[[], Awaitable[Call]]) -> tuple[Call, Answer]:
+    """Read a request and infer it; count it, whatever comes of it."""
+    begin, times, status = time.monotonic(), None, 500
+    try:
+        call = await read()
+        results, times = await served.infer(call.inputs, call.timeout)
+        status = 200
+        return call, Answer(served, results, times)
+    except Exception as error:
+        status = http_status(error)
+        raise
+    finally:
+        served.metrics.answered(status, time.monotonic() - begin, times)
+
+
+def facts(call: Call, answer: Answer, way: str) -> dict[str, object]:
+    """Return what a log says about a request; times are in seconds."""
+    spent = {"queued": round(answer.times.queued, 6), "computed": round(answer.times.computed, 6)}
+    return {"model": answer.served.name, "version": answer.served.version, "id": call.id, "protocol": way, **spent}
+
+
+def checked_id(text: object) -> str:
+    """Return the id of a request; UsageError unless it is a short text."""
+    if not isinstance(text, str) or len(text) > _MAX_ID:
+        raise UsageError(f"request: id must be a text of at most {_MAX_ID} characters, got another")
+    return text
+
+
+def timeout_of(parameters: Mapping[str, object]) -> float | None:
+    """Return the seconds that a request allows, Triton's parameter `timeout` in microseconds; None without one."""
+    value = parameters.get("timeout")
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
+        raise UsageError(f"request: timeout must be a number of microseconds, got {str(value)[:20]}")
+    return value * 1e-6 or None
+
+
+def check_stateless(parameters: Mapping[str, object]) -> None:
+    """Raise UsageError for a request of a sequence: each request begins with the initial state."""
+    if parameters.get("sequence_id"):
+        raise UsageError("request: sequences must not be asked for, as each request has its own state, got sequence_id")
+
+
+def outputs_of(served: Served, names: list[str]) -> list[TensorInfo]:
+    """Return the outputs of these names, all for none; UsageError for a name that is not one."""
+    known = {info.name: info for info in served.outputs}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"output: must be one of {', '.join(known)}, got '{name[:80]}'")
+    return [known[name] for name in names] if names else list(served.outputs)
+
+
+def input_of(served: Served, name: str) -> TensorInfo:
+    """Return the input of this name; UsageError if there is none."""
+    for info in served.inputs:
+        if info.name == name:
+            return info
+    names = ", ".join(info.name for info in served.inputs)
+    raise UsageError(f"input: must be one of {names}, got '{name[:80]}'")
+
+
+def server_metadata() -> dict[str, object]:
+    """Return name, version and extensions of the server."""
+    return {"name": "aot", "version": VERSION, "extensions": list(EXTENSIONS)}
+
+
+def model_metadata(repository: Repository, served: Served) -> dict[str, object]:
+    """Return name, versions, inputs and outputs of a model."""
+    return {
+        "name": served.name,
+        "versions": repository.versions(served.name),
+        "platform": PLATFORM,
+        "inputs": [metadata_of(info) for info in served.inputs],
+        "outputs": [metadata_of(info) for info in served.outputs],
+    }
+
+
+def model_config(served: Served) -> dict[str, object]:
+    """Return a model's configuration as Triton's extension describes it: sizes without the batch, if there is one."""
+    skipped = 1 if served.max_batch > 1 else 0
+
+    def tensor(info: TensorInfo) -> dict[str, object]:
+        facts = metadata_of(info)
+        kind = str(facts["datatype"]).replace("BYTES", "STRING")
+        dims = [dim if isinstance(dim, int) else -1 for dim in info.shape[skipped:]]
+        return {"name": info.name, "data_type": f"TYPE_{kind}", "dims": dims}
+
+    return {
+        "name": served.name,
+        "platform": PLATFORM,
+        "backend": "aot",
+        "max_batch_size": served.max_batch if skipped else 0,
+        "input": [tensor(info) for info in served.inputs],
+        "output": [tensor(info) for info in served.outputs],
+    }

@@ -1,0 +1,221 @@
+"""The models of a server: found in files and folders, loaded, replaced without dropping a request, unloaded.
+
+m.so                       model `m`, version 1
+name=m.so                  model `name`, version 1
+folder/m.so                as m.so
+folder/name/2/any.so       model `name`, version 2: the layout of Triton and OpenVINO Model Server
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import runtime
+from aot import signature
+from aot.serve.faults import UnknownModelError
+from aot.serve.metrics import Metrics
+from aot.serve.served import Served
+from aot.serve.settings import Settings
+from runtime.errors import AotError, UsageError
+from runtime.inference.executor import Executor
+from runtime.loading.library import Pool
+from runtime.loading.weights import beside
+from runtime.machine import default_threads
+
+_LOG = logging.getLogger(__name__)
+_NAMED = re.compile(r"([^=/]+)=(.+)")
+
+Files = dict[str, dict[str, Path]]  # by model and version
+Stamp = tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(slots=True)
+class Place:
+    """The file of a version of a model, and what was loaded from it or why nothing was."""
+
+    path: Path
+    stamp: Stamp = ()
+    served: Served | None = None
+    reason: str = ""
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Repository:
+    """Models by name and version. `change` is called in the event loop, `find` anywhere."""
+
+    sources: Sequence[str]
+    settings: Settings
+    metrics: Metrics = field(default_factory=Metrics)
+    is_closed: bool = False
+    _places: dict[str, dict[str, Place]] = field(default_factory=dict[str, dict[str, Place]])
+    _unloaded: set[str] = field(default_factory=set[str])  # by request: not loaded again by polling
+    _pool: Pool | None = None
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _executor: Executor = field(init=False)
+    _closing: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    def __post_init__(self) -> None:
+        threads = self.settings.threads or default_threads()
+        self._executor = Executor(self.settings.jobs or threads, "aot-serve")
+
+    def find(self, name: str, version: str = "") -> Served:
+        """Return a loaded version, the latest by default; UnknownModelError if there is none."""
+        versions = self.versions(name)
+        place = self._places.get(name, {}).get(version or (versions[-1] if versions else ""))
+        if place is None or place.served is None:
+            what = f"model '{name[:80]}'" + (f", version '{version[:20]}'" if version else "")
+            raise UnknownModelError(f"{what}: must be one that is loaded, got none")
+        return place.served
+
+    def versions(self, name: str) -> list[str]:
+        """Return the loaded versions of a model, the latest last."""
+        return sorted((v for v, p in self._places.get(name, {}).items() if p.served is not None), key=int)
+
+    def loaded(self) -> list[Served]:
+        """Return all loaded versions of all models."""
+        return [p.served for places in self._places.values() for p in places.values() if p.served is not None]
+
+    def index(self) -> list[dict[str, str]]:
+        """Return name, version, state and reason of each version that there is or was."""
+        return [
+            {
+                "name": name,
+                "version": version,
+                "state": "READY" if place.served is not None else "UNAVAILABLE",
+                "reason": place.reason,
+            }
+            for name, places in sorted(self._places.items())
+            for version, place in sorted(places.items(), key=lambda item: int(item[0]))
+        ]
+
+    async def change(self, name: str | None = None) -> list[str]:
+        """Load what is new or was replaced, and unload what is gone: of the model `name`, or of all.
+
+        Returns a sentence for each file that cannot be loaded; what was loaded of it before is still served. Raises
+        UnknownModelError if there is no file for `name`.
+        """
+        async with self._changing:
+            files = await asyncio.to_thread(scan, self.sources)
+            if name is not None:
+                if name not in files:
+                    raise UnknownModelError(f"model '{name[:80]}': must have a file in the repository, got none")
+                self._unloaded.discard(name)
+            wanted = {n: v for n, v in files.items() if n not in self._unloaded and name in (None, n)}
+            problems: list[str] = []
+            for model, versions in wanted.items():
+                for version, path in versions.items():
+                    problem = await self._load(model, version, path)
+                    problems += [problem] if problem else []
+            for model in [n for n in self._places if name in (None, n)]:
+                for version in self._places[model].keys() - wanted.get(model, {}).keys():
+                    self._retire(model, version, "there is no file any more")
+            self.metrics.loaded.set(len(self.loaded()))
+            return problems
+
+    def errors(self) -> list[Exception]:
+        """Return why files are not loaded."""
+        return [p.error for places in self._places.values() for p in places.values() if p.error is not None]
+
+    async def unload(self, name: str) -> None:
+        """Unload all versions of a model, and answer the requests that it has accepted; UnknownModelError."""
+        async with self._changing:
+            if not self.versions(name):
+                raise UnknownModelError(f"model '{name[:80]}': must be one that is loaded, got none")
+            self._unloaded.add(name)
+            for version in self.versions(name):
+                self._retire(name, version, "unloaded")
+            self.metrics.loaded.set(len(self.loaded()))
+
+    async def close(self) -> None:
+        """Answer the requests that were accepted, and take no others."""
+        await asyncio.gather(*(served.close() for served in self.loaded()), *self._closing)
+
+    async def _load(self, name: str, version: str, path: Path) -> str:
+        place = self._places.setdefault(name, {}).setdefault(version, Place(path))
+        try:
+            stamp = _stamp(path)
+            if place.served is not None and (stamp, path) == (place.stamp, place.path):
+                return ""
+            place.stamp, place.path = stamp, path
+            served = await asyncio.to_thread(self._open, name, version, path)
+        except (AotError, OSError) as error:
+            place.reason, place.error = str(error), error
+            _LOG.error("%s version %s: not loaded: %s", name, version, error)
+            return f"{name} version {version}: {error}"
+        before, place.served, place.reason, place.error = place.served, served, "", None
+        _LOG.info("%s version %s: loaded from %s", name, version, path)
+        if before is not None:
+            self._close(before)
+        return ""
+
+    def _open(self, name: str, version: str, path: Path) -> Served:
+        if self.settings.verify_key is not None:
+            signature.verify(path, self.settings.verify_key)
+        if self._pool is None:
+            model = runtime.load(path, self.settings.threads)
+            self._pool = model.pool
+        else:
+            model = runtime.load(path, pool=self._pool)
+        return Served(model, name, version, path, self.settings, self._executor, self.metrics)
+
+    def _retire(self, name: str, version: str, reason: str) -> None:
+        place = self._places[name][version]
+        if place.served is not None:
+            self._close(place.served)
+            self.metrics.forget(name, version)
+            _LOG.info("%s version %s: unloaded: %s", name, version, reason)
+        place.served, place.stamp, place.reason = None, (), reason
+
+    def _close(self, served: Served) -> None:
+        task = asyncio.get_running_loop().create_task(served.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def scan(sources: Iterable[str]) -> Files:
+    """Return the libraries that `sources` name: files, NAME=FILE, folders. UsageError for two files of one version."""
+    found: Files = {}
+    for source in sources:
+        named = None if Path(source).exists() else _NAMED.fullmatch(source)
+        path = Path(named[2] if named else source)
+        if path.is_dir() and not named:
+            for child in sorted(path.iterdir()):
+                _add_child(found, child)
+        elif path.is_file():
+            _add(found, named[1] if named else path.stem, "1", path)
+        else:
+            raise UsageError(f"serve: {source}: must be a compiled model or a folder of them, got neither")
+    return found
+
+
+def _add_child(found: Files, child: Path) -> None:
+    if child.suffix == ".so" and child.is_file() and not child.name.startswith("."):
+        _add(found, child.stem, "1", child)
+    elif child.is_dir():
+        for version in sorted(child.iterdir()):
+            libraries = sorted(p for p in version.glob("*.so") if not p.name.startswith("."))
+            if version.name.isascii() and version.name.isdecimal() and libraries:
+                if len(libraries) > 1:
+                    raise UsageError(f"serve: {version}: must hold one compiled model, got {len(libraries)}")
+                _add(found, child.name, str(int(version.name)), libraries[0])
+
+
+def _add(found: Files, name: str, version: str, path: Path) -> None:
+    if quote(name, safe=" +@~") != name:
+        raise UsageError(f"serve: {path}: a model's name must be plain text, got {name!r}; name it: NAME={path}")
+    other = found.setdefault(name, {}).setdefault(version, path)
+    if other != path:
+        raise UsageError(f"serve: {name} version {version}: must be one file, got {other} and {path}")
+
+
+def _stamp(path: Path) -> Stamp:
+    """Return facts that change when a library, or its weights beside it, is replaced; OSError without a file."""
+    facts = [path.stat(), *(p.stat() for p in [beside(path)] if p.exists())]
+    return tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in facts)

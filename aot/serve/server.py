@@ -1,0 +1,149 @@
+"""A server: sockets, signals, files that change, and a stop that drops no request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import uvicorn
+
+from aot.serve import rpc
+from aot.serve.http import Application
+from aot.serve.repository import Repository
+from aot.serve.settings import Settings
+from runtime.errors import AotError, UsageError
+
+_LOG = logging.getLogger(__name__)
+_SWEEP_SECONDS = 1.0
+
+
+class _Web(uvicorn.Server):
+    """uvicorn's server, which leaves signals to ours."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return nullcontext()
+
+
+class Server:
+    """Serves compiled models until `stop` is called or a signal comes.
+
+    `sources`: compiled models, NAME=FILE, or folders. Ports are bound by the constructor: `port` and `grpc_port` are
+    those that were chosen. Raises UsageError for a source that is none, OSError for an address that is in use.
+    """
+
+    def __init__(self, sources: Sequence[str], settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.repository = Repository(sources, self.settings)
+        self._socket = socket.create_server((self.settings.host, self.settings.port), backlog=2048)
+        self.port: int = self._socket.getsockname()[1]
+        self.grpc_port: int | None = None
+        self.ready = threading.Event()
+        self._stopping: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, on_ready: Callable[[], object] = lambda: None) -> None:
+        """Serve until stopped; `on_ready` is called when requests are answered."""
+        asyncio.run(self.serve(on_ready))
+
+    def stop(self) -> None:
+        """Answer the requests that were accepted, and stop; from any thread."""
+        if self._loop is not None and self._stopping is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def serve(self, on_ready: Callable[[], object] = lambda: None) -> None:
+        """Serve in the running event loop until stopped."""
+        with self._socket:
+            await self._serve(on_ready)
+
+    async def _serve(self, on_ready: Callable[[], object]) -> None:
+        self._stopping, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        stopping = self._stopping
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._loop.add_signal_handler(number, stopping.set)
+            self._loop.add_signal_handler(signal.SIGHUP, self._reload)
+        await self.repository.change()
+        if not self.repository.loaded():
+            raise next(iter(self.repository.errors()), UsageError("serve: there must be a compiled model, got none"))
+        web = self._web()
+        grpc = await self._grpc()
+        tasks = [asyncio.create_task(web.serve(sockets=[self._socket])), asyncio.create_task(self._sweep(web))]
+        if self.settings.poll is not None:
+            tasks.append(asyncio.create_task(self._poll(self.settings.poll)))
+        while not web.started and not tasks[0].done():
+            await asyncio.sleep(0.005)
+        self.ready.set()
+        on_ready()
+        await stopping.wait()
+        self.repository.is_closed = True  # not ready: a load balancer sends no more
+        _LOG.info("stopping: %d requests wait", sum(served.waiting for served in self.repository.loaded()))
+        if grpc is not None:
+            await grpc.stop(self.settings.stop_timeout)
+        web.should_exit = True
+        await tasks[0]
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.wait_for(self.repository.close(), self.settings.stop_timeout)
+
+    def _web(self) -> uvicorn.Server:
+        settings = self.settings
+        app = Application(self.repository).asgi()
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            ws="none",
+            lifespan="off",
+            limit_concurrency=settings.max_connections,
+            timeout_keep_alive=int(max(1, settings.receive_timeout)),
+            timeout_graceful_shutdown=int(max(1, settings.stop_timeout)),
+            ssl_certfile=settings.tls_certificate,
+            ssl_keyfile=settings.tls_key,
+        )
+        return _Web(config)
+
+    async def _grpc(self) -> Any:
+        if self.settings.grpc_port is None:
+            return None
+        server, self.grpc_port = await rpc.start(self.repository)
+        return server
+
+    def _reload(self) -> None:
+        self._reloading = asyncio.ensure_future(self._changed())
+
+    async def _changed(self) -> None:
+        try:
+            await self.repository.change()
+        except (AotError, OSError) as error:
+            _LOG.error("not reloaded: %s", error)
+
+    async def _poll(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await self._changed()
+
+    async def _sweep(self, web: uvicorn.Server) -> None:
+        """Close connections that send no whole header, or do not read their answer: uvicorn waits forever."""
+        since: dict[int, tuple[tuple[object, bool], float]] = {}  # by connection: its state, and when it was first seen
+        receive = self.settings.receive_timeout
+        while True:
+            await asyncio.sleep(min(_SWEEP_SECONDS, receive / 2))
+            now, before = time.monotonic(), since
+            since = {}
+            for connection in list(web.server_state.connections):
+                cycle = getattr(connection, "cycle", None)
+                answering = cycle is not None and not cycle.response_complete
+                last, begun = before.get(id(connection), (None, now))
+                state = (cycle, answering)
+                since[id(connection)] = (state, begun if last == state else now)
+                longest = 2 * receive + self.settings.timeout if answering else receive
+                if last == state and now - begun > longest:
+                    connection.transport.abort()

@@ -1,0 +1,48 @@
+"""Limits and addresses of a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a server; times are in seconds, sizes in bytes."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000  # 0: any free one
+    grpc_port: int | None = None  # 0: any free one; None: no gRPC
+    threads: int | None = None  # of one inference; None: as many as this process may use
+    jobs: int | None = None  # inferences at once, of all models together; None: as many as threads
+    max_batch: int = 1  # rows of requests that may be inferred as one batch
+    batch_wait: float = 0.0  # for which the first request of a batch waits for others
+    queue: int = 256  # requests of a model that may wait
+    timeout: float = 30.0  # of a request, from its last byte to its answer
+    max_body: int = 64 << 20  # of a request, also after decompression
+    receive_timeout: float = 30.0  # in which a request must arrive
+    max_connections: int = 1024
+    stop_timeout: float = 30.0  # in which accepted requests must be answered when the server stops
+    poll: float | None = None  # how often files are looked at; None: only when asked
+    token: str | None = None  # that clients must send as `Authorization: Bearer TOKEN`; health needs none
+    tls_certificate: Path | None = None  # PEM, with the chain
+    tls_key: Path | None = None
+    verify_key: Path | None = None  # public key with which all libraries must be signed
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch", "queue", "max_body", "max_connections"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"serve: {name} must be 1 or more, got {getattr(self, name)}")
+        for name in ("timeout", "receive_timeout", "stop_timeout"):
+            if getattr(self, name) <= 0:
+                raise UsageError(f"serve: {name} must be above 0 seconds, got {getattr(self, name)}")
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"serve: jobs must be 1 or more, got {self.jobs}")
+        if self.poll is not None and self.poll <= 0:
+            raise UsageError(f"serve: poll must be above 0 seconds, got {self.poll}")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise UsageError("serve: a TLS certificate and its key must be given together, got one of them")
+        if self.token is not None and not self.token.isascii():
+            raise UsageError("serve: a token must be ASCII, got other characters")

@@ -1,0 +1,81 @@
+"""Programs for OpenVINO run with `aot.compat.openvino`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aot
+from aot.compat import openvino as ours
+from runtime.errors import UsageError
+
+theirs = pytest.importorskip("openvino")
+
+FOLDER = Path(__file__).parents[2] / "examples" / "digits"
+SEVEN = np.load(FOLDER / "seven.npy")
+
+
+def program(ov: Any, path: Path) -> Any:
+    """The same lines for both."""
+    core = ov.Core()
+    model = core.read_model(str(path))
+    model.reshape({"image": [-1, 1, 8, 8]})
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    request.start_async({0: np.concatenate([SEVEN, SEVEN])})
+    request.wait()
+    queue = ov.AsyncInferQueue(compiled, 2)
+    found: list[Any] = []
+    queue.set_callback(lambda request, userdata: found.append((userdata, request.get_output_tensor(0))))
+    for k in range(3):
+        queue.start_async({"image": SEVEN}, k)
+    queue.wait_all()
+    output = compiled.output(0)
+    facts = compiled.input(0).any_name, output.any_name, sorted(k for k, _ in found)
+    return facts, compiled(SEVEN)[output], request.get_output_tensor(0)
+
+
+def test_one_program_for_both() -> None:
+    found, expected = (program(ov, FOLDER / "model.xml") for ov in (ours, theirs))
+    assert found[0] == expected[0]
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-6)
+    np.testing.assert_allclose(found[2], expected[2].data, atol=1e-6)
+
+
+def test_a_model_is_compiled_again_after_reshape() -> None:
+    core = ours.Core()
+    model = core.read_model(FOLDER / "model.xml")
+    for size, rows in ((1, 1), (3, 3), ((1, 8), 8)):
+        model.reshape([size, 1, 8, 8])
+        assert core.compile_model(model)(np.repeat(SEVEN, rows, 0))[0].shape == (rows, 10)
+    with pytest.raises(UsageError, match="must be 1 to 8, got 9"):
+        core.compile_model(model)(np.repeat(SEVEN, 9, 0))
+
+
+def test_properties(tmp_path: Path) -> None:
+    core = ours.Core()
+    core.set_property({"CACHE_DIR": str(tmp_path)})
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": "1", "PERFORMANCE_HINT": "LATENCY"})
+    assert core.get_property("CPU", "INFERENCE_NUM_THREADS") == 1
+    assert core.compile_model(str(FOLDER / "model.xml")).threads == 1
+    [library] = tmp_path.glob("*.so")
+    assert core.compile_model(library, "AUTO:CPU")(SEVEN)[0].argmax() == 7
+    assert core.import_model(library.read_bytes())(SEVEN)[0].argmax() == 7
+    for wrong in ({"NUM_STREAMS": 2}, {"INFERENCE_PRECISION_HINT": "f16"}, {"PERFORMANCE_HINT": "x"}):
+        with pytest.raises(UsageError, match=f"property: must be one of .* got {next(iter(wrong))}"):
+            core.compile_model(library, "CPU", wrong)
+    with pytest.raises(UsageError, match=r"device: must be CPU or AUTO, got GPU\.0"):
+        ours.compile_model(library, "GPU.0")
+    with pytest.raises(UsageError, match="must be one of"):
+        core.get_property("CPU", "NONE")
+
+
+def test_old_names_of_properties() -> None:
+    model = aot.compile_model(FOLDER / "model.xml")
+    metrics, keys = model.get_property("SUPPORTED_METRICS"), model.get_property("SUPPORTED_CONFIG_KEYS")
+    assert keys == ["INFERENCE_NUM_THREADS"]
+    assert "OPTIMAL_NUMBER_OF_INFER_REQUESTS" in metrics
+    assert model.input().element_type == model.output().element_type == "f32"

@@ -1,0 +1,1 @@
+"""Tests of `aot.serve`, against servers that listen."""

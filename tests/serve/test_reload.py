@@ -1,0 +1,242 @@
+"""Models are replaced, added and removed while clients ask: no request is dropped."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+import aot
+import cli
+from aot import signature
+from runtime.errors import UsageError
+from tests.serve.conftest import listening
+
+pytest.importorskip("starlette")
+httpx = pytest.importorskip("httpx")
+scan = pytest.importorskip("aot.serve.repository").scan
+
+# Making a client takes longer than most tests.
+CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
+
+ROOT = Path(__file__).parents[2]
+BODY = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}]}
+
+
+@pytest.fixture(scope="module")
+def factors(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Libraries that multiply by 2 and by 3."""
+    folder = tmp_path_factory.mktemp("factors")
+    for n in (2, 3):
+        text = f"m (float[1] x) => (float[1] y) <float c = {{{n}}}> {{ y = Mul(x, c) }}"
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}'), folder / f"{n}.onnx")
+        aot.compile_model(folder / f"{n}.onnx").export_model(folder / f"{n}.so")
+    return {n: folder / f"{n}.so" for n in (2, 3)}
+
+
+def put(source: Path, target: Path) -> None:
+    """Replace a library in one step."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target.with_name(".new"))
+    target.with_name(".new").rename(target)
+
+
+def value(server: Any, path: str = "m") -> float:
+    found = CLIENT.post(f"http://127.0.0.1:{server.port}/v2/models/{path}/infer", json=BODY).raise_for_status()
+    return found.json()["outputs"][0]["data"][0]
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_replaced_file_drops_no_request(factors: dict[int, Path], tmp_path: Path) -> None:
+    put(factors[2], tmp_path / "m.so")
+    with listening(tmp_path / "m.so") as server:
+        seen, stop, failed = set[float](), threading.Event(), list[Exception]()
+
+        def ask() -> None:
+            try:
+                while not stop.is_set():
+                    seen.add(value(server))
+            except Exception as error:
+                failed.append(error)
+
+        clients = [threading.Thread(target=ask) for _ in range(4)]
+        for client in clients:
+            client.start()
+        for n in (3, 2) * 10:
+            put(factors[n], tmp_path / "m.so")
+            CLIENT.post(f"http://127.0.0.1:{server.port}/v2/repository/models/m/load").raise_for_status()
+            assert value(server) == n
+        stop.set()
+        for client in clients:
+            client.join()
+        assert failed == []
+        assert seen == {2, 3}
+
+
+def test_a_request_on_its_way_is_answered_by_the_model_it_asked(factors: dict[int, Path], tmp_path: Path) -> None:
+    put(factors[2], tmp_path / "m.so")
+    body = json.dumps(BODY).encode()
+    head = f"POST /v2/models/m/infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    with listening(tmp_path) as server, socket.create_connection(("127.0.0.1", server.port), 10) as slow:
+        slow.sendall(head.encode() + body[:10])
+        served = server.repository.find("m")
+        until(lambda: sys.getrefcount(served) > 3)  # the handler has it
+        put(factors[3], tmp_path / "m.so")
+        CLIENT.post(f"http://127.0.0.1:{server.port}/v2/repository/models/m/load").raise_for_status()
+        assert value(server) == 3
+        slow.sendall(body[10:])
+        answer = b"".join(iter(lambda: slow.recv(1 << 16), b""))
+        assert b" 200 " in answer
+        assert b'"data":[2.0]' in answer
+
+
+def test_replaced_libraries_are_unloaded(factors: dict[int, Path], tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        put(factors[2], tmp_path / "m.so")
+        server = stack.enter_context(listening(tmp_path))
+        models = []
+        for n in (3, 2) * 3:
+            models.append(weakref.ref(server.repository.find("m").model))
+            put(factors[n], tmp_path / "m.so")
+            CLIENT.post(f"http://127.0.0.1:{server.port}/v2/repository/models/m/load").raise_for_status()
+            assert value(server) == n
+        gc.collect()
+        assert sum(ref() is not None for ref in models) <= 1
+
+
+@pytest.mark.parametrize(("data", "code"), [(b"", 4), (b"text", 4), (None, 2)])
+def test_a_server_without_a_model_says_why(data: bytes | None, code: int, tmp_path: Path) -> None:
+    if data is not None:
+        (tmp_path / "m.so").write_bytes(data)
+    done = CliRunner().invoke(cli.app, ["serve", str(tmp_path), "--port", "0"])
+    assert done.exit_code == code, done.output
+
+
+def test_folders_of_versions_are_polled(factors: dict[int, Path], tmp_path: Path) -> None:
+    put(factors[2], tmp_path / "m" / "1" / "any.so")
+    with listening(tmp_path, poll=0.05) as server:
+        assert value(server) == 2
+        put(factors[3], tmp_path / "m" / "10" / "any.so")
+        put(factors[2], tmp_path / "m" / "9" / "any.so")
+        until(lambda: server.repository.versions("m") == ["1", "9", "10"])
+        assert (value(server), value(server, "m/versions/1"), value(server, "m/versions/10")) == (3, 2, 3)
+        put(factors[2], tmp_path / "other.so")
+        until(lambda: server.repository.versions("other") == ["1"])
+        shutil.rmtree(tmp_path / "m" / "10")
+        until(lambda: server.repository.versions("m") == ["1", "9"])
+        assert value(server) == 2
+        text = CLIENT.get(f"http://127.0.0.1:{server.port}/metrics").text
+        assert 'version="10"' not in text
+        assert 'aot_requests_total{code="200",model="m",version="9"} 1.0' in text
+
+
+def test_a_damaged_file_leaves_the_old_one_in_service(factors: dict[int, Path], tmp_path: Path) -> None:
+    put(factors[2], tmp_path / "m.so")
+    with listening(tmp_path) as server:
+        damaged = tmp_path.parent / "damaged.so"
+        damaged.write_bytes(factors[3].read_bytes()[:5000])
+        put(damaged, tmp_path / "m.so")
+        answer = CLIENT.post(f"http://127.0.0.1:{server.port}/v2/repository/models/m/load")
+        assert (answer.status_code, value(server)) == (400, 2)
+        [entry] = CLIENT.post(f"http://127.0.0.1:{server.port}/v2/repository/index").json()
+        assert entry["state"] == "READY"
+        assert "m.so" in entry["reason"]
+
+
+@pytest.mark.parametrize(
+    ("files", "sources", "found"),
+    [
+        (["a.so"], ["a.so"], {"a": ["1"]}),
+        (["a.so"], ["b=a.so"], {"b": ["1"]}),
+        (["f/a.so", "f/b.so", "f/.c.so", "f/notes.txt"], ["f"], {"a": ["1"], "b": ["1"]}),
+        (["f/a/2/x.so", "f/a/03/x.so", "f/a/new/x.so", "f/b/1/x.txt"], ["f"], {"a": ["2", "3"]}),
+        (["a.so", "f/b.so"], ["a.so", "f"], {"a": ["1"], "b": ["1"]}),
+        ([], ["none.so"], "must be a compiled model or a folder"),
+        (["a.so", "f/a.so"], ["a.so", "f"], "must be one file"),
+        (["f/a/1/x.so", "f/a/1/y.so"], ["f"], "must hold one compiled model, got 2"),
+        (["a b/c?.so"], ["a b/c?.so"], "must be plain text"),
+    ],
+)
+def test_what_sources_name(
+    files: list[str], sources: list[str], found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in files:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    if isinstance(found, str):
+        with pytest.raises(UsageError, match=found):
+            scan(sources)
+    else:
+        assert {name: sorted(versions) for name, versions in scan(sources).items()} == found
+
+
+def test_only_signed_libraries_are_served(factors: dict[int, Path], tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    for command in ("genpkey -algorithm ed25519 -out key.pem", "pkey -in key.pem -pubout -out key.pub"):
+        subprocess.run(["openssl", *command.split()], check=True, cwd=tmp_path)
+    for n in (2, 3):
+        put(factors[n], tmp_path / "models" / f"m{n}.so")
+    signature.sign(tmp_path / "models" / "m2.so", tmp_path / "key.pem")
+    with listening(tmp_path / "models", verify_key=tmp_path / "key.pub") as server:
+        assert value(server, "m2") == 2
+        assert server.repository.versions("m3") == []
+        [entry] = [e for e in server.repository.index() if e["name"] == "m3"]
+        assert "must have a signature" in entry["reason"]
+
+
+def test_the_command_stops_when_all_is_answered(factors: dict[int, Path], tmp_path: Path) -> None:
+    """Requests that were accepted before SIGTERM are answered; SIGHUP loads what was replaced."""
+    put(factors[2], tmp_path / "m.so")
+    command = [sys.executable, "-m", "cli", "serve", str(tmp_path / "m.so"), "--port", "0", "--log-json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [*command, "--log-requests"],
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None and process.stderr is not None
+        server = type("Found", (), {"port": int(process.stdout.readline().split(":")[2].split("/")[0])})
+        assert value(server) == 2
+        put(factors[3], tmp_path / "m.so")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: value(server) == 3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        lines = process.stderr.read()
+    assert '"message": "inferred", "model": "m", "version": "1"' in lines
+    assert '"message": "stopping: 0 requests wait"' in lines
+
+
+def test_a_missing_package_is_named(factors: dict[int, Path]) -> None:
+    code = "import sys; sys.modules['uvicorn'] = None; import cli; cli.app(['serve', sys.argv[1]])"
+    command = [sys.executable, "-c", code, str(factors[2])]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 5
+    assert "needs the package uvicorn: pip install 'aot[serve]'" in done.stderr
