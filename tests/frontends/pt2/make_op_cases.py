@@ -42,7 +42,7 @@ def resolved(value: Any, feed: Any) -> Any:
 def tensor(value: Any) -> torch.Tensor:
     if isinstance(value, Short):
         return torch.from_numpy(value.value).to(getattr(torch, value.type))
-    return torch.from_numpy(np.ascontiguousarray(value.value if isinstance(value, Known) else value))
+    return torch.from_numpy(np.array(value.value if isinstance(value, Known) else value, order="C"))
 
 
 def arrays(value: Any) -> list[Any]:
