@@ -31,6 +31,8 @@ import numpy as np
 from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import load_families
+from aot.frontends.onnx.registry import Call as OnnxCall
+from aot.frontends.onnx.registry import conversion_of as onnx_conversion
 from aot.frontends.pt2.promotion import Kind, promoted_type
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
@@ -61,6 +63,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 DOMAIN = "aten"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural")  # folders of conversions
+ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
 CONVERSIONS: dict[str, Conversion] = {}
 
 
@@ -193,6 +196,14 @@ class Call(AnyCall):
             raise UnsupportedError(f"{self.kind}: there is no conversion for it")
         made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
         return function(TfCall(*made, self.node, self.inputs), *inputs)
+
+    def onnx(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
+        """Convert as an operation of ONNX, with attributes by ONNX's names."""
+        function = onnx_conversion("", kind)
+        if function is None:
+            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
+        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
+        return function(OnnxCall(*made, self.node, self.inputs, ONNX_OPSET), *inputs)
 
     def axes(self, dims: int | Sequence[int] | None, rank: int) -> list[int]:
         """Axes counted from the front; all of them for none."""

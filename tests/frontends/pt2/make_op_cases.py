@@ -2,6 +2,7 @@
 
     python -m tests.frontends.pt2.make_op_cases [FAMILY ..]      needs torch 2.13; not run by the tests
 
+Family `boxes` needs torchvision besides.
 A family is one zip: `cases.json`, for each case its program, that with sizes left open where it is another one, types
 and places of inputs and outputs; `data.bin`, their elements. The tables of cases are the Python files in `op_cases`,
 beside the zips that they become.
@@ -156,6 +157,8 @@ def outputs(found: Any) -> list[torch.Tensor]:
 
 
 def make(family: str) -> None:
+    if family == "boxes":
+        import_module("torchvision")
     store, cases = Store(), []
     counts: dict[str, int] = {}
     for case in import_module(f"tests.frontends.pt2.op_cases.{family}").CASES:

@@ -207,17 +207,23 @@ def roll(node: Call, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequ
     return build.Roll(x, moves, node.list(axes))
 
 
+def windows(node: Call, x: OutPort, axis: int, size: int, step: int, gap: int = 1) -> OutPort:
+    """Windows of `size` elements, `gap` apart, along an axis, every `step`; elements of a window are the last axis."""
+    build, rank = node.build, x.type.rank
+    room = build.Subtract(node.size(x, axis), node.scalar(gap * (size - 1) + 1))
+    count = build.Add(build.Divide(room, node.scalar(step)), node.scalar(1))
+    starts = build.Multiply(build.Range(node.scalar(0), count, node.scalar(1)), node.scalar(step))
+    places = build.Add(build.Unsqueeze(starts, node.list([1])), node.list([k * gap for k in range(size)]))
+    found = build.Gather(x, places, node.scalar(axis))
+    return transposed(node, found, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
+
+
 @aten("unfold.default", "unfold_copy.default")
 def unfold(node: Call, x: OutPort, dimension: int, size: int, step: int) -> OutPort:
-    """Windows of `size` elements along an axis, `step` apart; the elements of a window are the last axis."""
-    build, rank = node.build, x.type.rank
-    axis = node.axis(dimension, rank)
-    length = node.size(x, axis)
-    count = build.Add(build.Divide(build.Subtract(length, node.scalar(size)), node.scalar(step)), node.scalar(1))
-    starts = build.Multiply(build.Range(node.scalar(0), count, node.scalar(1)), node.scalar(step))
-    places = build.Add(build.Unsqueeze(starts, node.list([1])), node.list(range(size)))
-    windows = build.Gather(x, places, node.scalar(axis))
-    return transposed(node, windows, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
+    if not x.type.rank:
+        x = node.build.Reshape(x, node.list([1]))
+        return x if size else node.build.Slice(x, node.list([0]), node.list([0]), node.list([1]))
+    return windows(node, x, node.axis(dimension, x.type.rank), size, step)
 
 
 SUM = Combination.SUM
