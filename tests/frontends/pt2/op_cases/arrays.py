@@ -89,7 +89,7 @@ CASES = [
         for kind in ("sum", "prod", "amax", "amin", "mean")
         for own in (True, False)
     ),
-    case("index.Tensor", X, [AT]),
+    case("index.Tensor", f(3, 4), [AT]),
     case("index.Tensor", X, [None, AT]),
     case("index.Tensor", X, [np.array([0, 1]), np.array([2, -1])]),
     case("index.Tensor", X, [np.array([0, 1]), None, np.array([3, 0])]),
