@@ -34,6 +34,7 @@ from aot.frontends.conversion.families import load_families
 from aot.frontends.onnx.registry import Call as OnnxCall
 from aot.frontends.onnx.registry import conversion_of as onnx_conversion
 from aot.frontends.pt2.promotion import Kind, promoted_type
+from aot.frontends.tf.math.complex_numbers import Complex
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.ir.graph import OutPort
@@ -47,6 +48,7 @@ __all__ = [
     "SHORT",
     "Argument",
     "Call",
+    "Complex",
     "Conversion",
     "Number",
     "Outputs",
@@ -54,6 +56,7 @@ __all__ = [
     "Symbol",
     "Value",
     "aten",
+    "aten_complex",
     "aten_node",
     "conversion_of",
     "load_conversions",
@@ -65,6 +68,9 @@ DOMAIN = "aten"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural")  # folders of conversions
 ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
 CONVERSIONS: dict[str, Conversion] = {}
+
+
+OF_COMPLEX: dict[str, Callable[..., Any]] = {}  # functions for nodes with complex inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,16 @@ def aten_node(*kinds: str) -> Callable[[C], C]:
 
     def register(function: C) -> C:
         _register(kinds, function, function.__module__)
+        return function
+
+    return register
+
+
+def aten_complex(*kinds: str) -> Callable[[C], C]:
+    """Register the function for nodes with complex inputs; it gets all arguments by name, the first one by place."""
+
+    def register(function: C) -> C:
+        OF_COMPLEX.update(dict.fromkeys(kinds, function))
         return function
 
     return register
@@ -252,7 +268,8 @@ class ByName:
         self.first = parameters[0].name if parameters else ""
 
     def __call__(self, node: Call, *inputs: Value) -> Any:
-        del inputs  # the arguments say where they go
+        if any(isinstance(x, Complex) for x in inputs):
+            return _of_complex(node)
         given = dict[str, Any]()
         for i, (name, value) in enumerate(node.arguments.items()):
             name = self.first if not i and self.first else name
@@ -261,6 +278,15 @@ class ByName:
             elif not _is_default(value):
                 raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
         return _typed(node, self.function(node, **given))
+
+
+def _of_complex(node: Call) -> Any:
+    """The outputs of a node with complex inputs."""
+    function = OF_COMPLEX.get(node.kind)
+    if function is None:
+        raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
+    first, *rest = node.arguments.items()
+    return _typed(node, function(node, _resolved(node, first[1]), **{k: _resolved(node, v) for k, v in rest}))
 
 
 def _is_default(value: Any) -> bool:
