@@ -264,6 +264,7 @@ class ByName:
     def __init__(self, function: Callable[..., Any]) -> None:
         parameters = list(inspect.signature(function).parameters.values())[1:]
         self.function, self.__module__ = function, function.__module__
+        self.names = {p.name.removesuffix("_"): p.name for p in parameters}  # a word of Python has `_` behind it
         self.annotations = {p.name: str(p.annotation) for p in parameters}
         self.first = parameters[0].name if parameters else ""
 
@@ -272,7 +273,7 @@ class ByName:
             return _of_complex(node)
         given = dict[str, Any]()
         for i, (name, value) in enumerate(node.arguments.items()):
-            name = self.first if not i and self.first else name
+            name = self.first if not i and self.first else self.names.get(name.lower(), name)
             if name in self.annotations:
                 given[name] = _checked(node, name, _resolved(node, value), self.annotations[name])
             elif not _is_default(value):

@@ -117,9 +117,9 @@ def arange(
     """start, start + step, ... before end; with one number that is the end."""
     if end is None:
         start, end = 0, start
-    wide = DType.F32 if any(isinstance(v, float) for v in (start, end, step)) else DType.I64
+    wide = DType.F64 if any(isinstance(v, float) for v in (start, end, step)) else DType.I64
     given = [node.port(v, wide) for v in (start, end, step)]
-    return node.build.Range(*given, output_type=node.dtype())
+    return node.build.Range(*given, output_type=wide)
 
 
 @aten("linspace.default")

@@ -40,6 +40,9 @@ def gather(node: Call, x: OutPort, dim: int, index: OutPort, sparse_grad: bool =
     if not x.type.rank:
         return x if not index.type.rank else node.build.Broadcast(x, node.dims(index, range(index.type.rank)))
     axis = node.axis(dim, x.type.rank)
+    if not index.type.rank:
+        index = node.build.Reshape(index, node.list([1]))
+        return node.build.Squeeze(gather(node, x, dim, index), node.list([0]))
     return node.build.GatherElements(cut(node, x, index, axis), index, axis=axis)
 
 

@@ -186,7 +186,7 @@ def along_first(node: Call, tensors: Sequence[OutPort]) -> OutPort:
         parts = [build.Unsqueeze(t, node.list([0])) if rank == 1 else t for t in tensors]
         return cat(node, parts, 0)
     if node.kind.startswith("column"):
-        tensors = [build.Unsqueeze(t, node.list([1])) if t.type.rank == 1 else t for t in tensors]
+        tensors = [build.Reshape(t, node.list([-1, 1])) if t.type.rank < 2 else t for t in tensors]
     return cat(node, tensors, min(1, tensors[0].type.rank - 1))
 
 
@@ -241,6 +241,9 @@ def index_select(node: Call, x: OutPort, dim: int, index: OutPort) -> OutPort:
 def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, alpha: float | int = 1) -> OutPort:
     """Slices at indices replaced by those of `source`, or added to."""
     build = node.build
+    if not x.type.rank:
+        parts = [build.Reshape(p, node.list([1])) for p in (x, index, source)]
+        return build.Squeeze(index_update(node, parts[0], 0, parts[1], parts[2], alpha), node.list([0]))
     axis = node.axis(dim, x.type.rank)
     source, index = node.cast(source, x.type.dtype), build.Reshape(index, node.list([-1]))
     if node.kind.startswith("index_copy"):
@@ -253,6 +256,8 @@ def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPo
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
 def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort | Size | float) -> OutPort:
+    if not x.type.rank:
+        return node.same(value, x)
     build, axis = node.build, node.axis(dim, x.type.rank)
     index = build.Reshape(index, node.list([-1]))
     rest = [node.dims(x, range(axis)), node.dims(index, [0]), node.dims(x, range(axis + 1, x.type.rank))]

@@ -115,9 +115,9 @@ def bernoulli(node: Call, x: OutPort, p: OutPort | float | None = None) -> OutPo
 
 
 @aten("uniform.default")
-def uniform(node: Call, x: OutPort, start: float = 0.0, to: float = 1.0) -> OutPort:
+def uniform(node: Call, x: OutPort, from_: float = 0.0, to: float = 1.0) -> OutPort:
     unit = _of_type(node, shape_of(node, x), False, node_type(node, x))
-    return node.build.Add(node.build.Multiply(unit, node.like(to - start, unit)), node.like(start, unit))
+    return node.build.Add(node.build.Multiply(unit, node.like(to - from_, unit)), node.like(from_, unit))
 
 
 @aten("normal.default", "normal_functional.default")

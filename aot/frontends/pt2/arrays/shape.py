@@ -95,7 +95,7 @@ def broadcast_tensors(node: Call, tensors: Sequence[OutPort], indexing: str = "i
         order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
         shapes = [[-1 if order[k] == i else 1 for k in range(count)] for i in range(count)]
         tensors = [build.Reshape(t, node.list(s)) for t, s in zip(tensors, shapes, strict=True)]
-    zeros = [build.Broadcast(node.like(0, tensors[0]), node.dims(t, range(t.type.rank))) for t in tensors]
+    zeros = [build.Broadcast(node.scalar(0), node.dims(t, range(t.type.rank))) for t in tensors]
     total = node.chain("Add", zeros)
     return tuple(build.Broadcast(t, node.dims(total, range(total.type.rank))) for t in tensors)
 

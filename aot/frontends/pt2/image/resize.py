@@ -1,6 +1,6 @@
 """Images resized: `upsample_*` by sizes or scales.
 
-Element i is at (i + 1/2) / scale - 1/2, at i / scale in `upsample_nearest*`, at i (n - 1) / (m - 1) with `align_corners`.
+Element i is at (i + 1/2) / scale - 1/2, at i / scale in `upsample_nearest*`; with `align_corners` at i (n - 1) / (m - 1).
 """
 
 from __future__ import annotations

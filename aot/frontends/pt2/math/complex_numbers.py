@@ -19,12 +19,16 @@ from runtime.errors import UnsupportedError
 
 PART_TYPES: dict[Any, DType] = {COMPLEX[code]: PARTS[code] for code in COMPLEX}
 ALIASES = "alias clone contiguous detach lift_fresh_copy alias_copy resolve_conj resolve_neg"
-SHAPES = "view _unsafe_view reshape view_as reshape_as flatten.using_ints ravel unflatten.int unsqueeze squeeze squeeze.dim"
-SHAPES += " squeeze.dims expand expand_as repeat tile repeat_interleave.self_int repeat_interleave.self_Tensor as_strided"
-MOVES = "permute transpose.int swapaxes swapdims t numpy_T mT movedim.int movedim.intlist moveaxis.int select.int"
-MOVES += " slice.Tensor narrow chunk split.Tensor split.sizes split_with_sizes tensor_split.sections unbind.int flip roll"
-MOVES += " unfold index_select gather take index.Tensor diagonal diag_embed tril triu constant_pad_nd fft_fftshift"
-MOVES += " fft_ifftshift slice_scatter select_scatter"
+SHAPES = (
+    "view _unsafe_view reshape view_as reshape_as flatten.using_ints ravel unflatten.int unsqueeze squeeze squeeze.dim "
+    "squeeze.dims expand expand_as repeat tile repeat_interleave.self_int repeat_interleave.self_Tensor as_strided"
+)
+MOVES = (
+    "permute transpose.int swapaxes swapdims t numpy_T mT movedim.int movedim.intlist moveaxis.int select.int "
+    "slice.Tensor narrow chunk split.Tensor split.sizes split_with_sizes tensor_split.sections unbind.int flip roll "
+    "unfold index_select gather take index.Tensor diagonal diag_embed tril triu constant_pad_nd fft_fftshift "
+    "fft_ifftshift slice_scatter select_scatter"
+)
 SUMS = "neg sum sum.dim_IntList mean mean.dim cumsum cat stack hstack vstack add.Tensor sub.Tensor trace where.self"
 BY_PARTS = f"{ALIASES} {SHAPES} {MOVES} {SUMS}".split()
 MIXED = ("cat", "stack", "hstack", "vstack", "add", "sub", "where")  # whose real operands have imaginary parts of 0
@@ -252,5 +256,3 @@ def sym_size(node: Call, x: Complex, dim: int) -> OutPort:
 @aten("is_complex.default")
 def is_complex(node: Call, x: OutPort) -> OutPort:
     return node.build.const(False, DType.BOOL)
-
-

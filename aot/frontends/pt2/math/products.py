@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.math.arithmetic import times
+from aot.frontends.pt2.math.arithmetic import combined, times
 from aot.frontends.pt2.registry import Call, Number, Size, aten
 from aot.ir.graph import OutPort
 
@@ -56,12 +56,18 @@ def addmm(
 @aten("outer.default", "ger.default")
 def outer(node: Call, x: OutPort, vec2: OutPort) -> OutPort:
     a, b = node.promoted(x, vec2)
-    return node.build.Multiply(node.build.Unsqueeze(a, node.list([1])), b)
+    return combined(node, "Multiply", node.build.Unsqueeze(a, node.list([1])), b)
 
 
 @aten("einsum.default")
 def einsum(node: Call, equation: str, tensors: Sequence[OutPort], path: Sequence[int] | None = None) -> OutPort:
-    return node.build.Einsum(*node.promoted(*tensors), equation=equation.replace(" ", ""))
+    """Axes of `...` that the result does not have are summed up."""
+    build, equation = node.build, equation.replace(" ", "")
+    front, arrow, result = equation.partition("->")
+    if not arrow or "..." in result or "..." not in front:
+        return build.Einsum(*node.promoted(*tensors), equation=equation)
+    found = build.Einsum(*node.promoted(*tensors), equation=f"{front}->...{result}")
+    return build.ReduceSum(found, node.list(range(found.type.rank - len(result))))
 
 
 @aten("bilinear.default")

@@ -45,14 +45,38 @@ def batch_norm(
     return scaled(node, y, vectors[0], vectors[1])
 
 
+@aten("_native_batch_norm_legit.default", "native_batch_norm.default", "_batch_norm_with_update.default")
+@aten("_native_batch_norm_legit.no_stats", "_batch_norm_no_update.default")
+def native_batch_norm(
+    node: Call,
+    x: OutPort,
+    weight: OutPort | None = None,
+    bias: OutPort | None = None,
+    running_mean: OutPort | None = None,
+    running_var: OutPort | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[OutPort, ...]:
+    """The saved statistics are those of the batch, empty ones if running statistics are used."""
+    update = running_mean is not None and (training or "with_update" in node.kind)
+    node.refuse(update, "running statistics that the inference changes are not supported: export model.eval()")
+    if not training and running_mean is not None:
+        return batch_norm_no_training(node, x, weight, bias, running_mean, running_var, momentum, eps)
+    y, mean, scale = normalized(node, x, [0, *range(2, x.type.rank)], eps)
+    vectors = [None if v is None else along(node, node.cast(v, x.type.dtype), x) for v in (weight, bias)]
+    saved = (node.build.Reshape(p, node.list([-1])) for p in (mean, scale))
+    return (scaled(node, y, vectors[0], vectors[1]), *saved)
+
+
 @aten("_native_batch_norm_legit_no_training.default")
 def batch_norm_no_training(
     node: Call,
     x: OutPort,
     weight: OutPort | None,
     bias: OutPort | None,
-    running_mean: OutPort,
-    running_var: OutPort,
+    running_mean: OutPort | None,
+    running_var: OutPort | None,
     momentum: float,
     eps: float,
 ) -> tuple[OutPort, ...]:
@@ -104,6 +128,28 @@ def group_norm(
 ) -> OutPort:
     vectors = [node.cast(filled(node, v, x, n), x.type.dtype) for v, n in ((weight, 1), (bias, 0))]
     return node.build.GroupNormalization(x, *vectors, num_groups=num_groups, epsilon=eps)
+
+
+@aten("native_group_norm.default")
+def native_group_norm(
+    node: Call,
+    x: OutPort,
+    weight: OutPort | None,
+    bias: OutPort | None,
+    n: Size,
+    c: Size,
+    hxw: Size,
+    group: int,
+    eps: float,
+) -> tuple[OutPort, ...]:
+    """The result; mean and 1 / deviation of each group [N, group]."""
+    y = group_norm(node, x, group, weight, bias, eps)
+    if not any(node.outputs[1:]):
+        return y, y, y
+    build = node.build
+    parts = build.Reshape(x, build.Concat(node.dims(x, [0]), node.list([group, -1]), axis=0))
+    _, mean, scale = normalized(node, parts, [2], eps)
+    return y, build.Squeeze(mean, node.list([2])), build.Squeeze(scale, node.list([2]))
 
 
 @aten("instance_norm.default")

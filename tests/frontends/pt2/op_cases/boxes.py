@@ -10,9 +10,30 @@ X = f(2, 8, 6, 7)
 
 CASES = [
     *(case("torchvision::nms", BOXES, f(12), limit, fixed=True) for limit in (0.3, 0.6)),
-    *(case("torchvision::roi_align", X, ROIS, 0.7, 2, 3, ratio, aligned, tolerance=1e-5) for ratio in (-1, 2) for aligned in (False, True)),
     *(
-        case("torchvision::deform_conv2d", X, f(4, 4, 3, 2), f(2, 24, 6, 6), p(2, 12, 6, 6), f(4), 1, 1, 1, 0, 1, 1, 2, 2, masked, tolerance=1e-5)
+        case("torchvision::roi_align", X, ROIS, 0.7, 2, 3, ratio, aligned, tolerance=1e-5)
+        for ratio in (-1, 2)
+        for aligned in (False, True)
+    ),
+    *(
+        case(
+            "torchvision::deform_conv2d",
+            X,
+            f(4, 4, 3, 2),
+            f(2, 24, 6, 6),
+            p(2, 12, 6, 6),
+            f(4),
+            1,
+            1,
+            1,
+            0,
+            1,
+            1,
+            2,
+            2,
+            masked,
+            tolerance=1e-5,
+        )
         for masked in (False, True)
     ),
 ]

@@ -42,9 +42,19 @@ CASES = [
         case("grid_sampler_3d.default", IMAGES[3], f(1, 2, 3, 2, 3), mode, 1, True, tolerance=1e-4, fixed=True)
         for mode in (0, 1)
     ),
-    *(case("affine_grid_generator.default", f(2, 2, 3), [2, 3, 4, 5], aligned, fixed=True) for aligned in (False, True)),
+    *(
+        case("affine_grid_generator.default", f(2, 2, 3), [2, 3, 4, 5], aligned, fixed=True)
+        for aligned in (False, True)
+    ),
     case("max_unpool2d.default", p(1, 2, 2, 2), np.array([[[[0, 6], [9, 11]]] * 2]), [4, 4]),
-    case("max_unpool3d.default", p(2, 1, 2, 2), i(2, 1, 1, 1, low=3, high=4) + 5 * np.arange(4).reshape(1, 1, 2, 2), [2, 4, 4], [2, 2, 2], [0, 0, 0]),
+    case(
+        "max_unpool3d.default",
+        p(2, 1, 2, 2),
+        i(2, 1, 1, 1, low=3, high=4) + 5 * np.arange(4).reshape(1, 1, 2, 2),
+        [2, 4, 4],
+        [2, 2, 2],
+        [0, 0, 0],
+    ),
     # patches
     case("im2col.default", f(2, 3, 7, 8), *KERNEL),
     case("im2col.default", f(3, 7, 8), [2, 2], [1, 1], [0, 0], [1, 1]),
