@@ -157,6 +157,8 @@ def outputs(found: Any) -> list[torch.Tensor]:
 
 
 def make(family: str) -> None:
+    if family == "quantised":
+        import_module("torch.ao.quantization.fx._decomposed")
     if family == "boxes":
         import_module("torchvision")
     store, cases = Store(), []

@@ -8,8 +8,21 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from aot.frontends.pt2.arrays.movement import cat, chunk, flip, split, split_with_sizes, tensor_split, transposed
+from aot.frontends.pt2.arrays.generators import diag_embed, diagonal
+from aot.frontends.pt2.arrays.indexing import nonzero
+from aot.frontends.pt2.arrays.movement import (
+    LAST,
+    cat,
+    chunk,
+    flip,
+    sliced,
+    split,
+    split_with_sizes,
+    tensor_split,
+    transposed,
+)
 from aot.frontends.pt2.arrays.shape import broadcast_tensors, view
+from aot.frontends.pt2.arrays.sorting import sort
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
@@ -157,3 +170,65 @@ def unique(
     if dim is None:
         inverse = node.build.Reshape(inverse, node.dims(x, range(x.type.rank)))
     return (values, inverse, counts)[: len(node.outputs)]
+
+
+@aten("unique_consecutive.default")
+def unique_consecutive(
+    node: Call, x: OutPort, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[OutPort, ...]:
+    """Elements that differ from the one before them, the number of their run for all, and the lengths of runs."""
+    build = node.build
+    shape = node.dims(x, range(x.type.rank))
+    rows = build.Reshape(x, node.list([-1])) if dim is None else x
+    axis = 0 if dim is None else node.axis(dim, x.type.rank)
+    others = node.list([k for k in range(rows.type.rank) if k != axis])
+    pairs = build.NotEqual(sliced(node, rows, axis, 1, LAST), sliced(node, rows, axis, 0, -1))
+    new = build.ReduceLogicalOr(pairs, others) if rows.type.rank > 1 else pairs
+    first = build.Slice(build.const([True], DType.BOOL), node.list([0]), node.dims(rows, [axis]), node.list([1]))
+    begins = build.Concat(first, new, axis=0)
+    places = build.Reshape(build.NonZero(begins, output_type=DType.I64), node.list([-1]))
+    inverse = build.Subtract(build.CumSum(node.cast(begins, DType.I64), node.scalar(0)), node.scalar(1))
+    ends = build.Concat(sliced(node, places, 0, 1, LAST), node.dims(rows, [axis]), axis=0)
+    counts = build.Subtract(ends, places)
+    inverse = build.Reshape(inverse, shape) if dim is None else inverse
+    return (build.Gather(rows, places, node.scalar(axis)), inverse, counts)[: len(node.outputs)]
+
+
+@aten("argwhere.default")
+def argwhere(node: Call, x: OutPort) -> OutPort:
+    return nonzero(node, x)
+
+
+@aten("diagflat.default")
+def diagflat(node: Call, x: OutPort, offset: int = 0) -> OutPort:
+    return diag_embed(node, node.build.Reshape(x, node.list([-1])), offset)
+
+
+@aten("linalg_diagonal.default")
+def linalg_diagonal(node: Call, x: OutPort, offset: int = 0, dim1: int = -2, dim2: int = -1) -> OutPort:
+    return diagonal(node, x, offset, dim1, dim2)
+
+
+@aten("msort.default")
+def msort(node: Call, x: OutPort) -> OutPort:
+    return sort(node, x, 0)[0]
+
+
+@aten("one_hot.default")
+def one_hot(node: Call, x: OutPort, num_classes: int = -1) -> OutPort:
+    """As many classes as the largest number says, unless they are counted."""
+    build = node.build
+    count = node.scalar(num_classes)
+    if num_classes < 0:
+        flat = build.Reshape(x, node.list([-1]))
+        count = build.Add(build.ReduceMax(flat, node.list([0])), node.scalar(1))
+    return build.OneHot(x, count, node.scalar(1), node.scalar(0), axis=-1)
+
+
+@aten("nonzero_static.default")
+def nonzero_static(node: Call, x: OutPort, size: Size, fill_value: int = -1) -> OutPort:
+    """The first rows of places, filled up."""
+    build = node.build
+    found = nonzero(node, x)
+    more = build.Broadcast(node.scalar(fill_value), build.Concat(node.vector([size]), node.dims(found, [1]), axis=0))
+    return sliced(node, build.Concat(found, more, axis=0), 0, 0, size)

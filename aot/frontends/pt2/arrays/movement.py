@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import Call, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.types import simplify
 from aot.opset.movement.movement import VariadicSplit
@@ -34,7 +34,9 @@ def transpose(
     return transposed(node, x, order)
 
 
-@aten("t.default", "numpy_T.default", "mT.default", "adjoint.default", "t_copy.default", "matrix_H.default")
+@aten(
+    "t.default", "numpy_T.default", "mT.default", "adjoint.default", "t_copy.default", "matrix_H.default", "mH.default"
+)
 def t(node: Call, x: OutPort) -> OutPort:
     """All axes in reverse order for `numpy_T`, else the last two swapped."""
     order = list(range(x.type.rank))
@@ -178,13 +180,16 @@ def stack(node: Call, tensors: Sequence[OutPort], dim: int = 0) -> OutPort:
     return parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=axis)
 
 
-@aten("hstack.default", "vstack.default", "column_stack.default")
+@aten("hstack.default", "vstack.default", "column_stack.default", "dstack.default")
 def along_first(node: Call, tensors: Sequence[OutPort]) -> OutPort:
     """Side by side: vectors along axis 0 for `hstack`, as rows for `vstack`, as columns for `column_stack`."""
     build, rank = node.build, tensors[0].type.rank
     if node.kind.startswith("vstack"):
         parts = [build.Unsqueeze(t, node.list([0])) if rank == 1 else t for t in tensors]
         return cat(node, parts, 0)
+    if node.kind.startswith("dstack"):
+        parts = [build.Reshape(t, node.list([1, -1, 1])) if t.type.rank < 2 else t for t in tensors]
+        return cat(node, [build.Unsqueeze(t, node.list([2])) if t.type.rank == 2 else t for t in parts], 2)
     if node.kind.startswith("column"):
         tensors = [build.Reshape(t, node.list([-1, 1])) if t.type.rank < 2 else t for t in tensors]
     return cat(node, tensors, min(1, tensors[0].type.rank - 1))
@@ -238,7 +243,7 @@ def index_select(node: Call, x: OutPort, dim: int, index: OutPort) -> OutPort:
 
 
 @aten("index_copy.default", "index_add.default")
-def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, alpha: float | int = 1) -> OutPort:
+def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, alpha: Number = 1) -> OutPort:
     """Slices at indices replaced by those of `source`, or added to."""
     build = node.build
     if not x.type.rank:
@@ -248,14 +253,14 @@ def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPo
     source, index = node.cast(source, x.type.dtype), build.Reshape(index, node.list([-1]))
     if node.kind.startswith("index_copy"):
         return build.ScatterUpdate(x, index, source, node.scalar(axis))
-    source = source if alpha == 1 else build.Multiply(source, node.like(alpha, source))
+    source = source if alpha == 1 else build.Multiply(source, node.same(alpha, source))
     places = build.Reshape(index, node.list([-1, *[1] * (x.type.rank - 1 - axis)]))
     places = build.Broadcast(places, node.dims(source, range(source.type.rank)))
     return build.ScatterElementsUpdate(x, places, source, node.scalar(axis), reduction=SUM)
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort | Size | float) -> OutPort:
+def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort | Number) -> OutPort:
     if not x.type.rank:
         return node.same(value, x)
     build, axis = node.build, node.axis(dim, x.type.rank)

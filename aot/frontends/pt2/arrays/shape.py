@@ -51,12 +51,13 @@ def unflatten(node: Call, x: OutPort, dim: int, sizes: Sequence[Size]) -> OutPor
     return node.build.Reshape(x, sized(node, *parts))
 
 
-@aten("unsqueeze.default")
+@aten("unsqueeze.default", "unsqueeze_copy.default")
 def unsqueeze(node: Call, x: OutPort, dim: int) -> OutPort:
     return node.build.Unsqueeze(x, node.list([node.axis(dim, x.type.rank + 1)]))
 
 
 @aten("squeeze.default", "squeeze.dim", "squeeze.dims")
+@aten("squeeze_copy.default", "squeeze_copy.dim", "squeeze_copy.dims")
 def squeeze(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
     """Axes of size 1 are dropped; a size that varies counts as another one."""
     axes = [a for a in node.axes(dim, x.type.rank) if x.shape[a] == 1]

@@ -114,3 +114,20 @@ def sym_sqrt(node: Call, a: Number) -> OutPort:
 def item(node: Call, x: OutPort) -> OutPort:
     """The one element of a tensor as a number."""
     return node.single(x)
+
+
+@aten("sym_stride.int")
+def sym_stride(node: Call, x: OutPort, dim: int) -> OutPort:
+    """How many elements lie between neighbours along an axis of a tensor without gaps."""
+    behind = range(node.axis(dim, x.type.rank) + 1, x.type.rank)
+    return node.build.ReduceProd(node.dims(x, behind), node.list([0])) if behind else node.scalar(1)
+
+
+@aten("sym_storage_offset.default")
+def sym_storage_offset(node: Call, x: OutPort) -> OutPort:
+    return node.scalar(0)
+
+
+@aten("sym_is_contiguous.default", "is_contiguous.default")
+def sym_is_contiguous(node: Call, x: OutPort) -> OutPort:
+    return node.build.const(True, DType.BOOL)

@@ -20,6 +20,8 @@ STRIDED = 7
 MOST_AXES = 64  # as many as PyTorch has
 FOLDERS = ("weights", "constants")
 
+COMPLEX_TYPES = {10: np.dtype(np.complex64), 11: np.dtype(np.complex128)}  # by the numbers of element types
+
 
 @dataclass(slots=True)
 class Weights:
@@ -74,7 +76,8 @@ def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
 
 def strided(meta: Table, storage: memoryview) -> Array:
     """Return the tensor that lies in a storage; a view where it can be one."""
-    dtype = numpy_dtype(element_type(meta.whole("dtype")))
+    code = meta.whole("dtype")
+    dtype = COMPLEX_TYPES[code] if code in COMPLEX_TYPES else numpy_dtype(element_type(code))
     if meta.whole("layout") != STRIDED:
         raise UnsupportedError(f"{meta.where}: tensors are strided, got layout {meta.whole('layout')}")
     sizes, strides = sizes_of(meta, "sizes"), sizes_of(meta, "strides")

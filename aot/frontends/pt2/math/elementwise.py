@@ -134,7 +134,7 @@ def signbit(node: Call, x: OutPort) -> OutPort:
 def logit(node: Call, x: OutPort, eps: float | None = None) -> OutPort:
     build, x = node.build, node.real(x)
     if eps is not None:
-        x = build.Clamp(x, min=float(eps), max=1.0 - float(eps))
+        x = build.Minimum(build.Maximum(x, node.like(eps, x)), node.like(1.0 - eps, x))
     return build.Log(build.Divide(x, build.Subtract(node.like(1, x), x)))
 
 

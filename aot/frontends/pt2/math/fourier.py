@@ -48,7 +48,7 @@ def _lengths(node: Call, x: OutPort, axes: Sequence[int], sizes: Sequence[Size] 
 
 
 def c2c(
-    node: Call, x: Signal, axes: Sequence[int], sizes: Sequence[Size] | None, inverse: bool, exponent: float
+    node: Call, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, inverse: bool, exponent: float
 ) -> Complex:
     whole = parts_of(node, x)
     lengths = _lengths(node, whole.real, axes, sizes)
@@ -57,7 +57,9 @@ def c2c(
     return view_as_complex(node, _scaled(node, found, lengths, exponent - inverse))
 
 
-def r2c(node: Call, x: Signal, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float) -> Complex:
+def r2c(
+    node: Call, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
+) -> Complex:
     if isinstance(x, Complex):
         raise ModelError(f"{node.kind}: a real signal, got a complex one")
     x = node.real(x)
@@ -66,7 +68,9 @@ def r2c(node: Call, x: Signal, axes: Sequence[int], sizes: Sequence[Size] | None
     return view_as_complex(node, _scaled(node, found, lengths, exponent))
 
 
-def c2r(node: Call, x: Signal, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float) -> OutPort:
+def c2r(
+    node: Call, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
+) -> OutPort:
     """The inverse of r2c; without sizes, the last one is even."""
     whole = parts_of(node, x)
     build = node.build
@@ -109,7 +113,7 @@ def run(
 
 
 @both(*(f"fft_{k}.default" for k in KINDS))
-def fft(node: Call, x: Signal, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Signal:
+def fft(node: Call, x: OutPort | Complex, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Signal:
     kind = node.kind.removeprefix("fft_").removesuffix(".default")
     return run(node, kind, x, [node.axis(dim, rank_of(x))], None if n is None else [n], norm)
 
@@ -134,7 +138,7 @@ def fftn(
 
 
 @both("_fft_c2c.default")
-def fft_c2c(node: Call, x: Signal, dim: Sequence[int], normalization: int, forward: bool) -> Complex:
+def fft_c2c(node: Call, x: OutPort | Complex, dim: Sequence[int], normalization: int, forward: bool) -> Complex:
     return c2c(node, x, node.axes(dim, rank_of(x)), None, not forward, _numbered(node, normalization))
 
 
@@ -145,7 +149,7 @@ def fft_r2c(node: Call, x: OutPort, dim: Sequence[int], normalization: int, ones
 
 
 @both("_fft_c2r.default")
-def fft_c2r(node: Call, x: Signal, dim: Sequence[int], normalization: int, last_dim_size: Size) -> OutPort:
+def fft_c2r(node: Call, x: OutPort | Complex, dim: Sequence[int], normalization: int, last_dim_size: Size) -> OutPort:
     axes = node.axes(dim, rank_of(x))
     return c2r(node, x, axes, [*[-1] * (len(axes) - 1), last_dim_size], _numbered(node, normalization))
 

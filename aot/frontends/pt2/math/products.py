@@ -20,6 +20,8 @@ def matmul(
     tensor: OutPort | None = None,
 ) -> OutPort:
     second = next(p for p in (mat2, other, vec, tensor) if p is not None)
+    if node.kind.startswith("inner") and not (x.type.rank and second.type.rank):
+        return node.build.Multiply(x, second)
     if node.kind.startswith("inner") and second.type.rank > 1:
         return node.build.MatMul(x, second, transpose_b=True)
     return node.build.MatMul(x, second)
