@@ -140,7 +140,8 @@ def load_conversions() -> None:
 def conversion_of(kind: str) -> Conversion | None:
     """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
-    return current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+    found = current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+    return of_complex_only if found is None and kind in OF_COMPLEX else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +289,13 @@ def _of_complex(node: Call) -> Any:
         raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
     first, *rest = node.arguments.items()
     return _typed(node, function(node, _resolved(node, first[1]), **{k: _resolved(node, v) for k, v in rest}))
+
+
+def of_complex_only(node: Call, *inputs: Value) -> Any:
+    """The outputs of an operation that real numbers do not have."""
+    if not any(isinstance(x, Complex) for x in inputs):
+        raise ModelError(f"{node.kind}: the input is complex, got real numbers")
+    return _of_complex(node)
 
 
 def _is_default(value: Any) -> bool:

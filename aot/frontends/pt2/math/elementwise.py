@@ -134,7 +134,7 @@ def signbit(node: Call, x: OutPort) -> OutPort:
 def logit(node: Call, x: OutPort, eps: float | None = None) -> OutPort:
     build, x = node.build, node.real(x)
     if eps is not None:
-        x = build.Minimum(build.Maximum(x, node.like(eps, x)), node.like(1.0 - eps, x))
+        x = build.Maximum(build.Minimum(x, node.like(1.0 - eps, x)), node.like(eps, x))
     return build.Log(build.Divide(x, build.Subtract(node.like(1, x), x)))
 
 

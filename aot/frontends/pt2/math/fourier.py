@@ -93,7 +93,7 @@ def both(*kinds: str) -> Any:
 
 
 def run(
-    node: Call, kind: str, x: Signal, axes: Sequence[int], sizes: Sequence[Size] | None, norm: str | None
+    node: Call, kind: str, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, norm: str | None
 ) -> Signal:
     node.refuse(norm not in EXPONENTS, f"norm is backward, ortho or forward, got {norm!r}")
     power = EXPONENTS[norm]
@@ -121,7 +121,7 @@ def fft(node: Call, x: OutPort | Complex, n: Size | None = None, dim: int = -1, 
 @both(*(f"fft_{k}{n}.default" for k in KINDS for n in ("2", "n")))
 def fftn(
     node: Call,
-    x: Signal,
+    x: OutPort | Complex,
     s: Size | Sequence[Size] | None = None,
     dim: int | Sequence[int] | None = None,
     norm: str | None = None,

@@ -56,7 +56,7 @@ def extreme(node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keep
 
 @aten("aminmax.default")
 def aminmax(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, OutPort]:
-    axes = axes_of(node, x, dim)
+    axes, x = axes_of(node, x, dim), node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     return node.build.ReduceMin(x, axes, keep_dims=keepdim), node.build.ReduceMax(x, axes, keep_dims=keepdim)
 
 

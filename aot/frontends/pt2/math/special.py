@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from aot.frontends.pt2.arrays.indexing import scatter
-from aot.frontends.pt2.math.arithmetic import pow_, times
+from aot.frontends.pt2.math.arithmetic import combined, pow_, times
 from aot.frontends.pt2.math.products import outer
 from aot.frontends.pt2.math.reduction import INFINITY, norm
 from aot.frontends.pt2.registry import Call, Number, aten
@@ -142,11 +142,12 @@ def kron(node: Call, x: OutPort, other: OutPort) -> OutPort:
     a, b = node.promoted(x, other)
     rank = max(a.type.rank, b.type.rank)
     if not rank:
-        return build.Multiply(a, b)
+        return combined(node, "Multiply", a, b)
     a, b = (build.Unsqueeze(p, node.list(range(rank - p.type.rank))) if p.type.rank < rank else p for p in (a, b))
     sizes = build.Multiply(node.dims(a, range(rank)), node.dims(b, range(rank)))
     wide = build.Unsqueeze(a, node.list(range(1, 2 * rank, 2)))
-    return build.Reshape(build.Multiply(wide, build.Unsqueeze(b, node.list(range(0, 2 * rank, 2)))), sizes)
+    product = combined(node, "Multiply", wide, build.Unsqueeze(b, node.list(range(0, 2 * rank, 2))))
+    return build.Reshape(product, sizes)
 
 
 @aten("linalg_matrix_power.default", "matrix_power.default")
