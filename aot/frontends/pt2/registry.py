@@ -33,6 +33,7 @@ from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import load_families
 from aot.frontends.onnx.registry import Call as OnnxCall
 from aot.frontends.onnx.registry import conversion_of as onnx_conversion
+from aot.frontends.pt2.files.element_types import COMPLEX
 from aot.frontends.pt2.promotion import Kind, promoted_type
 from aot.frontends.tf.math.complex_numbers import Complex
 from aot.frontends.tf.registry import Call as TfCall
@@ -344,6 +345,8 @@ def _checked(node: Call, name: str, value: Any, annotation: str) -> Any:
         return value
     if any(isinstance(v, Symbol) for v in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))):
         raise UnsupportedError(f"{node.kind}: {name} must be known at compile time")
+    if name == "dtype" and value in COMPLEX.values():
+        raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
     if value is None:
         raise ModelError(f"{node.kind}: argument {name} must be given, got none")
     text = type(cast(object, value)).__name__

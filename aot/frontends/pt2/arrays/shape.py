@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.files.element_types import COMPLEX
+from aot.frontends.pt2.registry import Call, Complex, Size, aten
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 from runtime.errors import ModelError
@@ -139,16 +140,20 @@ def _repeated_places(node: Call, repeats: OutPort) -> OutPort:
 def to(
     node: Call,
     x: OutPort,
-    other: OutPort | DType | None = None,
-    dtype: DType | None = None,
+    other: OutPort | DType | str | None = None,
+    dtype: DType | str | None = None,
     layout: str | None = None,
     device: Any = None,
     pin_memory: bool | None = None,
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: str | None = None,
-) -> OutPort:
+) -> OutPort | Complex:
     """The element type of the output is what changes."""
+    wanted = node.attrs.get("given", (None,))[0]
+    if wanted in COMPLEX.values():
+        whole = node.cast(x, DType.F64 if wanted == COMPLEX[11] else DType.F32)
+        return Complex(whole, node.build.Broadcast(node.like(0, whole), node.dims(x, range(x.type.rank))))
     return x
 
 

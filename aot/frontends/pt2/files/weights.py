@@ -33,8 +33,8 @@ class Weights:
     def __contains__(self, name: str) -> bool:
         return name in self.stored
 
-    def read(self, name: str) -> Array:
-        """Return a tensor. CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones."""
+    def read(self, name: str) -> tuple[Array, bool]:
+        """Return a tensor, and True if it is one of complex numbers, as pairs [.., 2]. CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones."""
         if name not in self.stored:
             raise CorruptError(f"{self.archive.file}: the archive has a tensor {name!r}, got none")
         folder, entry = self.stored[name]
@@ -45,7 +45,10 @@ class Weights:
         path = entry.text("path_name")
         if "/" in path:
             raise CorruptError(f"{entry.where}: path_name is the name of an entry, got {path!r}")
-        return strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
+        found = strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
+        if not np.iscomplexobj(found):
+            return found, False
+        return np.stack([np.real(found), np.imag(found)], -1), True
 
 
 def open_weights(archive: Archive, model: str) -> Weights:

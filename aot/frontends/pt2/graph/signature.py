@@ -65,12 +65,9 @@ class Signature:
 
     def _stored(self, value: str, name: str, kind: str) -> None:
         try:
-            data = self.weights.read(name)
-            if np.iscomplexobj(data):
-                pairs = self.walk.constant(np.stack([data.real, data.imag], -1), name)
-                port = self._paired("view_as_complex.default", pairs, name)
-            else:
-                port = self.walk.constant(data, name)
+            data, is_complex = self.weights.read(name)
+            port = self.walk.constant(data, name)
+            port = self._paired("view_as_complex.default", port, name) if is_complex else port
         except UnsupportedError as error:
             port = self.walk.refused(kind.capitalize(), name, str(error))
         self.walk.values[value] = Tensor(port)

@@ -1,6 +1,7 @@
 """Images resized: `upsample_*` by sizes or scales.
 
-Element i is at (i + 1/2) / scale - 1/2, at i / scale in `upsample_nearest*`; with `align_corners` at i (n - 1) / (m - 1).
+Element i is at (i + 1/2) / scale - 1/2, in `upsample_nearest*` at i / scale, with aligned corners at
+i (n - 1) / (m - 1).
 """
 
 from __future__ import annotations

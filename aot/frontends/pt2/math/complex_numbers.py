@@ -5,8 +5,9 @@ Operations that only move elements, or add them, are converted twice: for the re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from aot.frontends.pt2.files.element_types import COMPLEX, PARTS
@@ -61,7 +62,8 @@ def _part(node: Call, name: str) -> Sequence[Any]:
     if function is None:
         raise UnsupportedError(f"{node.kind}: there is no conversion for it")
     inputs = [of(x) for x in node.inputs]
-    made = replace(node, attrs={**node.attrs, "given": _given(node)}, inputs=inputs)
+    arguments = tuple((n, PART_TYPES.get(v, v) if isinstance(v, str) else v) for n, v in node.arguments.items())
+    made = replace(node, attrs={**node.attrs, "given": _given(node), "arguments": arguments}, inputs=inputs)
     found = function(made, *inputs)
     return cast("Sequence[Any]", found.values if isinstance(found, Outputs) else (found,))
 
@@ -213,7 +215,7 @@ def complex_matmul(
 ) -> Complex:
     second = next(p for p in (mat2, other, vec) if p is not None)
     a, b = parts_of(node, x), parts_of(node, second)
-    return _bilinear(node, a, b, lambda p, q: matmul(node, p, q))
+    return _bilinear(node, a, b, partial(matmul, node))
 
 
 @aten_complex("einsum.default")
@@ -222,10 +224,14 @@ def complex_einsum(
 ) -> Complex:
     node.refuse(len(tensors) != 2, "sums of products of two complex tensors are supported")
     a, b = (parts_of(node, t) for t in tensors)
-    return _bilinear(node, a, b, lambda p, q: einsum(node, equation, (p, q)))
+
+    def times(p: OutPort, q: OutPort) -> OutPort:
+        return einsum(node, equation, (p, q))
+
+    return _bilinear(node, a, b, times)
 
 
-def _bilinear(node: Call, a: Complex, b: Complex, times: Any) -> Complex:
+def _bilinear(node: Call, a: Complex, b: Complex, times: Callable[[OutPort, OutPort], OutPort]) -> Complex:
     """A product that is linear in both operands, by those of their parts."""
     build = node.build
     real = build.Subtract(times(a.real, b.real), times(a.imag, b.imag))

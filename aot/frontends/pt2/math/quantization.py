@@ -193,7 +193,7 @@ def choose_qparams_per_token(node: Call, x: OutPort, dtype: DType) -> tuple[OutP
 def fake_quantize(
     node: Call, x: OutPort, scale: OutPort | float, zero_point: OutPort | int, quant_min: int, quant_max: int
 ) -> OutPort:
-    return _faked(node, x, *(node.port(v, DType.F32) for v in (scale, zero_point)), (quant_min, quant_max))
+    return _faked(node, x, node.port(scale, DType.F32), node.port(zero_point, DType.F32), (quant_min, quant_max))
 
 
 @aten("fake_quantize_per_channel_affine.default")

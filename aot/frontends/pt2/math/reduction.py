@@ -175,6 +175,8 @@ def norm(
     """(sum |x|^p)^(1/p): 2 unless `ord` or `p` says otherwise."""
     power = ord if ord is not None else p if p is not None else 2
     build, x = node.build, node.cast(node.real(x), dtype) if dtype is not None else node.real(x)
+    if not x.type.rank:
+        return build.Squeeze(norm(node, build.Reshape(x, node.list([1])), ord, p), node.list([0]))
     axes = axes_of(node, x, dim)
     if power == 2:
         return build.ReduceL2(x, axes, keep_dims=keepdim)
