@@ -103,7 +103,7 @@ class Store:
     def entry(self, value: torch.Tensor) -> list[Any]:
         value = value.detach().contiguous()
         if value.is_complex():
-            value = torch.view_as_real(value)
+            value = torch.view_as_real(value.resolve_conj())
         place, _ = self.bytes(value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
         return [str(value.dtype).removeprefix("torch."), list(value.shape), place]
 

@@ -34,7 +34,10 @@ class Weights:
         return name in self.stored
 
     def read(self, name: str) -> tuple[Array, bool]:
-        """Return a tensor, and True if it is one of complex numbers, as pairs [.., 2]. CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones."""
+        """Return a tensor, and True if it is one of complex numbers, as pairs [.., 2].
+
+        CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones.
+        """
         if name not in self.stored:
             raise CorruptError(f"{self.archive.file}: the archive has a tensor {name!r}, got none")
         folder, entry = self.stored[name]

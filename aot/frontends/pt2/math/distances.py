@@ -32,8 +32,8 @@ def dist(node: Call, x: OutPort, other: OutPort, p: Number = 2) -> OutPort:
 def pairwise_distance(
     node: Call, x: OutPort, x2: OutPort, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> OutPort:
-    a, b = node.promoted(x, x2, floats=True)
-    gap = node.build.Add(node.build.Subtract(a, b), node.like(eps, a))
+    gap = node.real(node.build.Subtract(*node.promoted(x, x2)))
+    gap = node.build.Add(gap, node.like(eps, gap))
     return norm(node, gap, p, None, -1, keepdim)
 
 

@@ -65,7 +65,14 @@ def best(node: Call, x: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPo
     mode = Mode.MAX if above else Mode.MIN
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     made = node.build.TopK(
-        numbers, node.scalar(1), axis=axis, mode=mode, sort=Order.VALUE, index_element_type=DType.I64, outputs=2
+        numbers,
+        node.scalar(1),
+        axis=axis,
+        mode=mode,
+        sort=Order.VALUE,
+        index_element_type=DType.I64,
+        stable=True,
+        outputs=2,
     )
     return made, made.node.out_port(1)
 
@@ -176,7 +183,7 @@ def norm(
     power = ord if ord is not None else p if p is not None else 2
     build, x = node.build, node.cast(node.real(x), dtype) if dtype is not None else node.real(x)
     if not x.type.rank:
-        return build.Squeeze(norm(node, build.Reshape(x, node.list([1])), ord, p), node.list([0]))
+        return build.Squeeze(norm(node, build.Reshape(x, node.list([1])), ord, p, 0, True), node.list([0]))
     axes = axes_of(node, x, dim)
     if power == 2:
         return build.ReduceL2(x, axes, keep_dims=keepdim)
