@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aot.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
+    from aot.pytorch.exporting import export
 
 __all__ = [
     "AotError",
@@ -32,6 +33,7 @@ __all__ = [
     "compile_model",
     "conversion",
     "convert_model",
+    "export",
     "operation",
     "read_model",
     "rewrite",
@@ -47,6 +49,7 @@ _LATER = {
     "compile_model": "aot.compilation.driver",
     "conversion": "aot.decorators",
     "convert_model": "aot.convert",
+    "export": "aot.pytorch.exporting",
     "operation": "aot.decorators",
     "rewrite": "aot.decorators",
     "read_model": "aot.frontends",

@@ -40,7 +40,7 @@ def view_copy(node: Call, x: OutPort, size: Sequence[Size]) -> OutPort:
 
 @aten("resize.default")
 def resize(node: Call, x: OutPort, size: Sequence[Size], memory_format: str | None = None) -> OutPort:
-    """As many of the elements as the new shape has."""
+    """The first elements, as many as the new shape has."""
     build = node.build
     sizes = node.vector(size)
     count = build.ReduceProd(sizes, node.list([0]), keep_dims=True)
@@ -216,7 +216,7 @@ def msort(node: Call, x: OutPort) -> OutPort:
 
 @aten("one_hot.default")
 def one_hot(node: Call, x: OutPort, num_classes: int = -1) -> OutPort:
-    """As many classes as the largest number says, unless they are counted."""
+    """1 at the place of each number; the largest number is that of the last class unless classes are counted."""
     build = node.build
     count = node.scalar(num_classes)
     if num_classes < 0:

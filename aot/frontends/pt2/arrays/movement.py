@@ -147,7 +147,7 @@ def split_with_sizes(
 def tensor_split(
     node: Call, x: OutPort, sections: int = 0, indices: Sequence[int] = (), dim: int = 0
 ) -> tuple[OutPort, ...]:
-    """As many parts as sections, the first ones longer by 1; or parts that end at indices."""
+    """Equal parts, the first ones longer by 1 where they must be; or parts that end at indices."""
     axis = node.axis(dim, x.type.rank)
     if indices:
         ends = [0, *indices, LAST]
@@ -202,7 +202,7 @@ def flip(node: Call, x: OutPort, dims: Sequence[int]) -> OutPort:
 
 @aten("roll.default")
 def roll(node: Call, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequence[int] = ()) -> OutPort:
-    """Without axes, the flattened tensor is shifted."""
+    """Elements shifted along axes, or in the flattened tensor."""
     build = node.build
     moves = node.vector(shifts if isinstance(shifts, Sequence) else [shifts])
     if dims == ():

@@ -73,7 +73,7 @@ def randint(
     device: Any = None,
     pin_memory: bool | None = None,
 ) -> OutPort:
-    """With one number, that is the end."""
+    """Integers from `low` to below `high`; one number alone is the end."""
     ends = (0, low) if high is None else (low, high)
     return whole(node, node.vector(size), *ends)
 

@@ -11,6 +11,7 @@ from aot.frontends.pt2.registry import Call, Outputs, aten_node
 from aot.frontends.tf.control.loops import while_
 from aot.ir.graph import OutPort
 from runtime.abi import DType
+from runtime.errors import ModelError
 
 
 @aten_node("cond")
@@ -31,3 +32,15 @@ def scan(node: Call, *inputs: OutPort) -> Any:
     }
     made = (node.kind, attrs, node.build, node.outputs, node.regions, node.captures, node.bodies, node.seed)
     return onnx_scan(OnnxCall(*made, node.node, node.inputs, opset=21), *inputs)
+
+
+@aten_node("assert")
+def checked(node: Call, x: OutPort, *conditions: OutPort) -> OutPort:
+    """`x` where all conditions hold, which is checked in each inference that could break one."""
+    for condition, rule in zip(conditions, node.texts("rules"), strict=True):
+        value = condition.value
+        if value is None or value.dtype == object:
+            x = node.demand(condition, rule, x)
+        elif not value.all():
+            raise ModelError(f"{node.kind}: {rule}, which these sizes break")
+    return x

@@ -118,16 +118,11 @@ def item(node: Call, x: OutPort) -> OutPort:
 
 @aten("sym_stride.int")
 def sym_stride(node: Call, x: OutPort, dim: int) -> OutPort:
-    """How many elements lie between neighbours along an axis of a tensor without gaps."""
-    behind = range(node.axis(dim, x.type.rank) + 1, x.type.rank)
-    return node.build.ReduceProd(node.dims(x, behind), node.list([0])) if behind else node.scalar(1)
+    """The stride of a tensor without gaps, the last axis innermost."""
+    inner = range(node.axis(dim, x.type.rank) + 1, x.type.rank)
+    return node.build.ReduceProd(node.dims(x, inner), node.list([0])) if inner else node.scalar(1)
 
 
-@aten("sym_storage_offset.default")
-def sym_storage_offset(node: Call, x: OutPort) -> OutPort:
-    return node.scalar(0)
-
-
-@aten("sym_is_contiguous.default", "is_contiguous.default")
-def sym_is_contiguous(node: Call, x: OutPort) -> OutPort:
-    return node.build.const(True, DType.BOOL)
+@aten("sym_storage_offset.default", "sym_is_contiguous.default")
+def storage(node: Call, x: OutPort, memory_format: str | None = None) -> OutPort:
+    return node.port(0 if "offset" in node.kind else 1, node.dtype())

@@ -65,6 +65,14 @@ class Item:
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition that holds in every inference, and the rule in words."""
+
+    port: OutPort
+    rule: str
+
+
 @dataclass(slots=True)
 class Counter:
     """Nodes that were walked in a file."""
@@ -83,6 +91,7 @@ class Walk:
     depth: int = 0
     counter: Counter = field(default_factory=Counter)
     values: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    checks: list[Check] = field(default_factory=list[Check])
 
     @property
     def file(self) -> str:

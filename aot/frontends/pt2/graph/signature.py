@@ -12,6 +12,7 @@ from aot.frontends.pt2.files.element_types import COMPLEX, PARTS, element_type
 from aot.frontends.pt2.files.schema import Table, real, union, whole
 from aot.frontends.pt2.files.weights import Weights
 from aot.frontends.pt2.graph.aliases import Tensor
+from aot.frontends.pt2.graph.checks import checked
 from aot.frontends.pt2.graph.importer import Walk, output_names
 from aot.frontends.pt2.graph.pytree import input_paths, output_paths
 from aot.frontends.pt2.registry import Argument
@@ -151,6 +152,8 @@ class Signature:
     def _result(self, port: OutPort, name: str, value: str) -> None:
         if self.walk.type_of(value) in COMPLEX.values():
             port = self._paired("view_as_real.default", port, name)
+        if not self.walk.scope.graph.results:
+            port = checked(self.walk, port, name)
         made = self.walk.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.walk.file))
         made.out_port(0).names = tuple(dict.fromkeys((name, value)))
 

@@ -1,108 +1,68 @@
-"""Quantised tensors, as PT2E's exports have them: numbers, scales and zero points.
+"""Quantisation as PT2E writes it: integers with scales and zero points beside the operations.
 
-q = clamp(round(x / scale) + zero point)         x = (q - zero point) scale
+dequantize_per_tensor(q, s, z)     ->     (q - z) s, the difference in i32
 """
 
 from __future__ import annotations
 
-from aot.frontends.onnx.math.quantization import limits
-from aot.frontends.pt2.registry import Call, aten
+from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
 SPACE = "quantized_decomposed::"
+PER_TENSOR = ("default", "tensor", "tensor2")
 
 
-def scales_of(
-    node: Call, scale: OutPort | float, zero_point: OutPort | int | None, dtype: DType
-) -> tuple[OutPort, OutPort | None]:
-    """The scale in f32, and the zero point in the type of the quantised numbers."""
-    return node.port(scale, DType.F32), None if zero_point is None else node.port(zero_point, dtype)
+def along(node: Call, p: OutPort | Number, x: OutPort, axis: int | None, dtype: DType) -> OutPort:
+    """A scale or zero point that broadcasts to `x`: a number, or one for each slice of an axis."""
+    port = node.port(p, dtype)
+    if axis is None:
+        return node.single(port)
+    return node.build.Reshape(port, node.list([-1, *[1] * (x.type.rank - 1 - node.axis(axis, x.type.rank))]))
 
 
-def quantized(
+@aten(*(f"{SPACE}quantize_per_tensor.{o}" for o in PER_TENSOR), f"{SPACE}quantize_per_channel.default")
+def quantize(
     node: Call,
     x: OutPort,
-    parameters: tuple[OutPort | float, OutPort | int | None],
-    axis: int,
-    ends: tuple[int, int],
-    dtype: DType,
+    scale: OutPort | Number = 1.0,
+    zero_point: OutPort | Number = 0,
+    scales: OutPort | None = None,
+    zero_points: OutPort | None = None,
+    axis: int | None = None,
+    quant_min: int | OutPort = 0,
+    quant_max: int | OutPort = 0,
+    dtype: DType | None = None,
 ) -> OutPort:
-    scale, zero = scales_of(node, *parameters, dtype)
-    zero = zero if zero is not None else node.build.Broadcast(node.build.const(0, dtype), node.build.ShapeOf(scale))
-    found = node.onnx("QuantizeLinear", node.cast(x, DType.F32), scale, zero, axis=axis)
-    if ends == limits(dtype):
-        return found
-    low, high = (node.build.const(v, dtype) for v in ends)
-    return node.build.Minimum(node.build.Maximum(found, low), high)
+    """clamp(round(x / scale) + zero), halves to even."""
+    build, x = node.build, node.cast(x, DType.F32)
+    low, high = (
+        v if isinstance(v, int) else node.ints(v, "quant_min and quant_max")[0] for v in (quant_min, quant_max)
+    )
+    factor = along(node, scale if scales is None else scales, x, axis, DType.F32)
+    zero = along(node, zero_point if zero_points is None else zero_points, x, axis, DType.F32)
+    whole = build.Add(build.Round(build.Divide(x, factor)), zero)
+    return node.cast(build.Clamp(whole, min=float(low), max=float(high)), node.dtype())
 
 
-def dequantized(node: Call, x: OutPort, parameters: tuple[OutPort | float, OutPort | int | None], axis: int) -> OutPort:
-    scale, zero = scales_of(node, *parameters, x.type.dtype)
-    return node.onnx("DequantizeLinear", x, scale, *([] if zero is None else [zero]), axis=axis)
-
-
-@aten(SPACE + "quantize_per_tensor.default", SPACE + "quantize_per_tensor.tensor")
-def quantize_per_tensor(
+@aten(*(f"{SPACE}dequantize_per_tensor.{o}" for o in PER_TENSOR), f"{SPACE}dequantize_per_channel.default")
+def dequantize(
     node: Call,
     x: OutPort,
-    scale: OutPort | float,
-    zero_point: OutPort | int,
-    quant_min: int,
-    quant_max: int,
-    dtype: DType,
-) -> OutPort:
-    return quantized(node, x, _single(node, scale, zero_point), 0, (quant_min, quant_max), dtype)
-
-
-def _single(node: Call, scale: OutPort | float, zero_point: OutPort | int) -> tuple[OutPort | float, OutPort | int]:
-    """Parameters of a tensor without axes."""
-    a = node.build.Reshape(scale, node.list([])) if isinstance(scale, OutPort) else scale
-    b = node.build.Reshape(zero_point, node.list([])) if isinstance(zero_point, OutPort) else zero_point
-    return a, b
-
-
-@aten(SPACE + "dequantize_per_tensor.default", SPACE + "dequantize_per_tensor.tensor")
-def dequantize_per_tensor(
-    node: Call,
-    x: OutPort,
-    scale: OutPort | float,
-    zero_point: OutPort | int,
-    quant_min: int,
-    quant_max: int,
-    dtype: DType,
+    scale: OutPort | Number = 1.0,
+    zero_point: OutPort | Number = 0,
+    scales: OutPort | None = None,
+    zero_points: OutPort | None = None,
+    axis: int | None = None,
+    quant_min: int | OutPort | None = None,
+    quant_max: int | OutPort | None = None,
+    dtype: DType | None = None,
     out_dtype: DType | None = None,
 ) -> OutPort:
-    return dequantized(node, x, _single(node, scale, zero_point), 0)
-
-
-@aten(SPACE + "quantize_per_channel.default")
-def quantize_per_channel(
-    node: Call,
-    x: OutPort,
-    scales: OutPort,
-    zero_points: OutPort | None,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: DType,
-) -> OutPort:
-    return quantized(node, x, (scales, zero_points), node.axis(axis, x.type.rank), (quant_min, quant_max), dtype)
-
-
-@aten(SPACE + "dequantize_per_channel.default")
-def dequantize_per_channel(
-    node: Call,
-    x: OutPort,
-    scales: OutPort,
-    zero_points: OutPort | None,
-    axis: int,
-    quant_min: int,
-    quant_max: int,
-    dtype: DType,
-    out_dtype: DType | None = None,
-) -> OutPort:
-    return dequantized(node, x, (scales, zero_points), node.axis(axis, x.type.rank))
+    zero = along(node, zero_point if zero_points is None else zero_points, x, axis, DType.I32)
+    factor = along(node, scale if scales is None else scales, x, axis, DType.F32)
+    whole = node.build.Subtract(node.cast(x, DType.I32), zero)
+    return node.build.Multiply(node.cast(whole, DType.F32), factor)
 
 
 # ---- by tokens: a scale for each row of the last axis
@@ -171,7 +131,7 @@ def choose_qparams(
 
 @aten(SPACE + "choose_qparams_per_token_asymmetric.default")
 def choose_qparams_per_token(node: Call, x: OutPort, dtype: DType) -> tuple[OutPort, OutPort]:
-    """Of i8; the zero point is the one with the smaller error at the ends."""
+    """Parameters of i8; the zero point is the one with the smaller error at the ends."""
     build, first, last = node.build, -128.0, 127.0
     low, high = _ranges(node, x, [-1], True)
     scale = build.Divide(build.Subtract(high, low), last - first)

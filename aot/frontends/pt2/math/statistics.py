@@ -208,7 +208,7 @@ def histc(node: Call, x: OutPort, bins: int = 100, min: Number = 0, max: Number 
 
 @aten("bincount.default")
 def bincount(node: Call, x: OutPort, weights: OutPort | None = None, minlength: int = 0) -> OutPort:
-    """How often each number occurs, or the sums of its weights."""
+    """The number of times that each number occurs, or the sums of its weights."""
     build = node.build
     numbers = node.cast(x, DType.I64)
     top = build.ReduceMax(build.Concat(numbers, node.list([minlength - 1]), axis=0), node.list([0]))

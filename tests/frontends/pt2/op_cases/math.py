@@ -101,6 +101,7 @@ CASES = [
     case("linalg_det.default", f(2, 3, 3), tolerance=1e-5, fixed=True),
     case("linalg_inv.default", f(3, 3) + 3 * np.eye(3, dtype=np.float32), tolerance=1e-5, fixed=True),
     *(case("_cdist_forward.default", f(2, 3, 4), f(2, 5, 4), float(n), None) for n in (2, 1, 3, np.inf)),
+    case("_pdist_forward.default", f(4, 3), 2.0, fixed=True),
     # reductions
     case("sum.default", i(2, 3, dtype=I32)),
     case("sum.dim_IntList", i(2, 3, dtype=I32), [1], True),

@@ -100,6 +100,8 @@ CASES = [
     case("native_layer_norm.default", f(2, 3, 4), [4], f(4), f(4), 1e-5),
     case("group_norm.default", f(2, 4, 5), 2, f(4), f(4)),
     case("group_norm.default", f(2, 4, 3, 5), 4),
+    case("native_group_norm.default", f(2, 4, 5), f(4), f(4), 2, 4, 5, 2, 1e-5, fixed=True),
+    case("_native_batch_norm_legit.no_stats", f(2, 3, 4), f(3), f(3), True, 0.1, 1e-5, fixed=True),
     case("instance_norm.default", f(2, 3, 4), f(3), f(3), None, None, True, 0.1, 1e-5, True),
     case("rms_norm.default", f(2, 3, 4), [4], f(4), 1e-6),
     case("rms_norm.default", f(2, 3, 4), [4]),

@@ -1,0 +1,66 @@
+"""Exported modules give what PyTorch gives, one inference after the other: `make_programs.py` wrote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import aot
+from runtime.errors import UsageError
+from tests.frontends.onnx.models import run
+from tests.frontends.pt2.test_operations import array, assert_close, contents, saved
+
+FILE = Path(__file__).parent / "programs.zip"
+CASES = {case["name"]: case for case in contents(FILE)[1]}
+LOOSE = {"bfloat16": 1.6e-2}
+
+
+def compiled(name: str, folder: Path) -> Any:
+    return aot.compile_model(saved(CASES[name]["program"], contents(FILE)[0], folder))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.endswith("_core")])
+def test_decomposed_program_gives_what_pytorch_gives(name: str, tmp_path: Path) -> None:
+    """The first inference, by the references of the opset."""
+    data, ran = contents(FILE)[0], CASES[name]["runs"][0]
+    found = run(saved(CASES[name]["program"], data, tmp_path), *(array(e, data) for e in ran["inputs"]))
+    for value, entry in zip(found, ran["outputs"], strict=True):
+        assert_close(np.asarray(value), array(entry, data), entry[0], LOOSE.get(entry[0], 1e-5))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if not n.endswith("_core")])
+def test_program_gives_what_pytorch_gives(name: str, tmp_path: Path) -> None:
+    """Operations in place, caches, branches, loops, sizes that vary."""
+    model, data = compiled(name, tmp_path), contents(FILE)[0]
+    for ran in CASES[name]["runs"]:
+        found = model(*(array(e, data) for e in ran["inputs"]))
+        assert len(model.outputs) == len(ran["outputs"])
+        for k, entry in enumerate(ran["outputs"]):
+            wanted = array(entry, data)
+            value = np.asarray(found[k])
+            value = value.view(wanted.dtype) if entry[0] == "bfloat16" else value
+            assert_close(value, wanted, entry[0], LOOSE.get(entry[0], 1e-5))
+
+
+def test_names_are_those_of_forward(tmp_path: Path) -> None:
+    model = compiled("nested", tmp_path)
+    assert [t.name for t in model.inputs] == ["image", "extra.p", "extra.q.0"]
+    assert [t.name for t in model.outputs] == ["probs", "list.0", "list.1", "n"]
+
+
+def test_input_that_is_written_to_is_an_output_too(tmp_path: Path) -> None:
+    assert [t.name for t in compiled("written", tmp_path).outputs] == ["output", "x.written"]
+
+
+def test_broken_assertion_names_the_condition(tmp_path: Path) -> None:
+    model = compiled("item", tmp_path)
+    with pytest.raises(UsageError, match="u0 <= 4"):
+        model(np.zeros((5, 3), np.float32), np.array(5))
+
+
+def test_size_beyond_its_range_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        compiled("grow", tmp_path)(np.zeros((65, 4), np.float32))
