@@ -82,7 +82,8 @@ class Single(torch.nn.Module):
 
         args = resolved(self.case.args, feed)
         kwargs = {k: resolved(v, feed) for k, v in self.case.kwargs.items()}
-        return operator(self.case.op)(*args, **kwargs)
+        found = operator(self.case.op)(*args, **kwargs)
+        return found[0] if self.case.first else found
 
 
 def plain(value: Any) -> Any:

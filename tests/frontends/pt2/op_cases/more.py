@@ -10,6 +10,7 @@ CLASSES = np.array([1, 3, 0])
 RUNS = np.array([1, 1, 2, 2, 2, 1, 3])
 SQUARE = f(2, 3, 3) + 3 * np.eye(3, dtype=np.float32)
 NEAR = 1e-5
+AT, STARTS = np.array([1, 5, 0, 2, 2]), np.array([0, 2, 5])
 
 CASES = [
     # statistics
@@ -55,6 +56,25 @@ CASES = [
     # normalisation
     case("native_group_norm.default", f(2, 6, 4), p(6), f(6), 2, 6, 4, 3, 1e-5, tolerance=NEAR),
     case("_native_batch_norm_legit.no_stats", f(3, 2, 4), p(2), f(2), True, 0.1, 1e-5, tolerance=NEAR),
+    # bags: the outputs behind the first one are not read
+    *(
+        case(
+            "embedding_bag.padding_idx",
+            f(6, 3),
+            AT,
+            STARTS,
+            False,
+            mode,
+            False,
+            share,
+            last,
+            None,
+            first=True,
+            fixed=True,
+        )
+        for mode, share, last in ((0, None, False), (1, None, True), (0, p(5), False))
+    ),
+    case("_embedding_bag.default", f(6, 3), AT, STARTS, False, 0, first=True, fixed=True),
     # writes
     *(
         case("index_reduce.default", X, 0, np.array([2, 0]), f(2, 4), how, fixed=True)
