@@ -51,7 +51,7 @@ def _compile(torch: Any, graph: Any, inputs: Sequence[Any], fixed: dict[int, Any
         """The graph with parameters and numbers in their places."""
 
         def __init__(self) -> None:
-            super().__init__()
+            torch.nn.Module.__init__(self)
             self.graph = graph
             for i in fixed:
                 self.register_buffer(f"fixed{i}", inputs[i].detach())

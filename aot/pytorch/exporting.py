@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -91,7 +92,7 @@ def _difference(torch: Any, module: Any, model: CompiledModel, args: Sequence[An
     """The largest difference of all outputs, each relative to its largest number."""
     leaves = torch.utils._pytree.tree_leaves
     given = [as_array(t) for t in leaves((tuple(args), dict(kwargs))) if isinstance(t, torch.Tensor)]
-    held = torch.utils._pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, kwargs))
+    held = deepcopy((tuple(args), dict(kwargs)))  # the module may write to them
     wanted = [t for t in leaves(module(*held[0], **held[1])) if isinstance(t, torch.Tensor)]
     found = model(*given)
     worst = 0.0

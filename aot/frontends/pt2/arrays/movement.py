@@ -10,6 +10,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import simplify
 from aot.opset.movement.movement import VariadicSplit
 from aot.opset.movement.scatter import Combination
+from runtime.abi import DType
 
 
 def transposed(node: Call, x: OutPort, order: Sequence[int]) -> OutPort:
@@ -147,7 +148,7 @@ def split_with_sizes(
 def tensor_split(
     node: Call, x: OutPort, sections: int = 0, indices: Sequence[int] = (), dim: int = 0
 ) -> tuple[OutPort, ...]:
-    """Equal parts, the first ones longer by 1 where they must be; or parts that end at indices."""
+    """Cut into `sections` parts, the first ones longer by 1; or into parts that end at indices."""
     axis = node.axis(dim, x.type.rank)
     if indices:
         ends = [0, *indices, LAST]
@@ -202,7 +203,7 @@ def flip(node: Call, x: OutPort, dims: Sequence[int]) -> OutPort:
 
 @aten("roll.default")
 def roll(node: Call, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequence[int] = ()) -> OutPort:
-    """Elements shifted along axes, or in the flattened tensor."""
+    """Shift along axes; the flattened tensor where there are none."""
     build = node.build
     moves = node.vector(shifts if isinstance(shifts, Sequence) else [shifts])
     if dims == ():
@@ -268,3 +269,17 @@ def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort 
     rest = [node.dims(x, range(axis)), node.dims(index, [0]), node.dims(x, range(axis + 1, x.type.rank))]
     part = build.Broadcast(node.same(value, x), build.Concat(*rest, axis=0))
     return build.ScatterUpdate(x, index, part, node.scalar(axis))
+
+
+@aten("diff.default")
+def diff(
+    node: Call, x: OutPort, n: int = 1, dim: int = -1, prepend: OutPort | None = None, append: OutPort | None = None
+) -> OutPort:
+    """Differences of neighbours along an axis, `n` times; of booleans, whether they differ."""
+    build, axis = node.build, node.axis(dim, x.type.rank)
+    around = [p for p in (prepend, x, append) if p is not None]
+    x = around[0] if len(around) == 1 else build.Concat(*around, axis=axis)
+    name = "LogicalXor" if x.type.dtype is DType.BOOL else "Subtract"
+    for _ in range(n):
+        x = getattr(build, name)(sliced(node, x, axis, 1, LAST), sliced(node, x, axis, 0, -1))
+    return x

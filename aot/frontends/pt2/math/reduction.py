@@ -91,7 +91,7 @@ def extreme_along(node: Call, x: OutPort, dim: int, keepdim: bool = False) -> tu
 
 @aten("argmax.default", "argmin.default")
 def arg_extreme(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> OutPort:
-    """The place along an axis, or in the flattened tensor."""
+    """The place of an extreme; in the flattened tensor where there is no axis."""
     build, rank = node.build, x.type.rank
     if not rank:
         return node.scalar(0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.frontends.pt2.case import case, dtype, f, h, i
+from tests.frontends.pt2.case import b, case, dtype, f, h, i
 
 X = f(2, 3, 4)
 MASK = np.array([[True, False, True], [False, False, True]])
@@ -73,6 +73,9 @@ CASES = [
     case("flip.default", X, [0, -1]),
     case("roll.default", X, [1, -1], [0, 2]),
     case("roll.default", f(2, 3), [2]),
+    case("diff.default", f(2, 5)),
+    case("diff.default", i(2, 5), 2, 1, i(2, 1), None, fixed=True),
+    case("diff.default", b(2, 5), fixed=True),
     case("unfold.default", f(2, 7, 2), 1, 3, 2),
     case("index_select.default", X, 1, at(4, high=3)),
     case("index_copy.default", X, 1, np.array([2, 0]), f(2, 2, 4)),
