@@ -10,7 +10,6 @@ from aot.ir.graph import OutPort
 from aot.ir.types import simplify
 from aot.opset.movement.movement import VariadicSplit
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
 
 
 def transposed(node: Call, x: OutPort, order: Sequence[int]) -> OutPort:
@@ -269,17 +268,3 @@ def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort 
     rest = [node.dims(x, range(axis)), node.dims(index, [0]), node.dims(x, range(axis + 1, x.type.rank))]
     part = build.Broadcast(node.same(value, x), build.Concat(*rest, axis=0))
     return build.ScatterUpdate(x, index, part, node.scalar(axis))
-
-
-@aten("diff.default")
-def diff(
-    node: Call, x: OutPort, n: int = 1, dim: int = -1, prepend: OutPort | None = None, append: OutPort | None = None
-) -> OutPort:
-    """Differences of neighbours along an axis, `n` times; of booleans, whether they differ."""
-    build, axis = node.build, node.axis(dim, x.type.rank)
-    around = [p for p in (prepend, x, append) if p is not None]
-    x = around[0] if len(around) == 1 else build.Concat(*around, axis=axis)
-    name = "LogicalXor" if x.type.dtype is DType.BOOL else "Subtract"
-    for _ in range(n):
-        x = getattr(build, name)(sliced(node, x, axis, 1, LAST), sliced(node, x, axis, 0, -1))
-    return x
