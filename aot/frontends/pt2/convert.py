@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from aot.frontends.conversion.calls import Conversion
@@ -16,8 +17,10 @@ def _conversion(kind: str, attrs: Facts) -> Conversion | None:
 
 
 def _call(attrs: Facts, *parts: Any) -> Call:
+    """Outputs have names in the archive, read or not; those with destinations are read."""
     del attrs
-    return Call(*parts)
+    made = Call(*parts)
+    return replace(made, outputs=tuple(bool(p.destinations) for p in made.node.out_ports().values()))
 
 
 def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:

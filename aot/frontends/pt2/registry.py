@@ -31,7 +31,11 @@ import numpy as np
 from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import load_families
+from aot.frontends.onnx.registry import Call as OnnxCall
+from aot.frontends.onnx.registry import conversion_of as onnx_conversion
+from aot.frontends.pt2.files.element_types import COMPLEX
 from aot.frontends.pt2.promotion import Kind, promoted_type
+from aot.frontends.tf.math.complex_numbers import Complex
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.ir.graph import OutPort
@@ -45,6 +49,7 @@ __all__ = [
     "SHORT",
     "Argument",
     "Call",
+    "Complex",
     "Conversion",
     "Number",
     "Outputs",
@@ -52,6 +57,7 @@ __all__ = [
     "Symbol",
     "Value",
     "aten",
+    "aten_complex",
     "aten_node",
     "conversion_of",
     "load_conversions",
@@ -61,7 +67,11 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 DOMAIN = "aten"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural")  # folders of conversions
+ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
 CONVERSIONS: dict[str, Conversion] = {}
+
+
+OF_COMPLEX: dict[str, Callable[..., Any]] = {}  # functions for nodes with complex inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +114,16 @@ def aten_node(*kinds: str) -> Callable[[C], C]:
     return register
 
 
+def aten_complex(*kinds: str) -> Callable[[C], C]:
+    """Register the function for nodes with complex inputs; it gets all arguments by name, the first one by place."""
+
+    def register(function: C) -> C:
+        OF_COMPLEX.update(dict.fromkeys(kinds, function))
+        return function
+
+    return register
+
+
 def _register(kinds: Sequence[str], conversion: Conversion, module: str) -> None:
     scope = scope_for(module)
     for kind in kinds:
@@ -121,7 +141,8 @@ def load_conversions() -> None:
 def conversion_of(kind: str) -> Conversion | None:
     """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
-    return current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+    found = current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+    return of_complex_only if found is None and kind in OF_COMPLEX else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +215,14 @@ class Call(AnyCall):
         made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
         return function(TfCall(*made, self.node, self.inputs), *inputs)
 
+    def onnx(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
+        """Convert as an operation of ONNX, with attributes by ONNX's names."""
+        function = onnx_conversion("", kind)
+        if function is None:
+            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
+        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
+        return function(OnnxCall(*made, self.node, self.inputs, ONNX_OPSET), *inputs)
+
     def axes(self, dims: int | Sequence[int] | None, rank: int) -> list[int]:
         """Axes counted from the front; all of them for none."""
         if dims is None:
@@ -237,19 +266,37 @@ class ByName:
     def __init__(self, function: Callable[..., Any]) -> None:
         parameters = list(inspect.signature(function).parameters.values())[1:]
         self.function, self.__module__ = function, function.__module__
+        self.names = {p.name.removesuffix("_"): p.name for p in parameters}  # a word of Python has `_` behind it
         self.annotations = {p.name: str(p.annotation) for p in parameters}
         self.first = parameters[0].name if parameters else ""
 
     def __call__(self, node: Call, *inputs: Value) -> Any:
-        del inputs  # the arguments say where they go
+        if any(isinstance(x, Complex) for x in inputs):
+            return _of_complex(node)
         given = dict[str, Any]()
         for i, (name, value) in enumerate(node.arguments.items()):
-            name = self.first if not i and self.first else name if name in self.annotations else name.lower()
+            name = self.first if not i and self.first else self.names.get(name.lower(), name)
             if name in self.annotations:
                 given[name] = _checked(node, name, _resolved(node, value), self.annotations[name])
             elif not _is_default(value):
                 raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
         return _typed(node, self.function(node, **given))
+
+
+def _of_complex(node: Call) -> Any:
+    """The outputs of a node with complex inputs."""
+    function = OF_COMPLEX.get(node.kind)
+    if function is None:
+        raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
+    first, *rest = node.arguments.items()
+    return _typed(node, function(node, _resolved(node, first[1]), **{k: _resolved(node, v) for k, v in rest}))
+
+
+def of_complex_only(node: Call, *inputs: Value) -> Any:
+    """The outputs of an operation that real numbers do not have."""
+    if not any(isinstance(x, Complex) for x in inputs):
+        raise ModelError(f"{node.kind}: the input is complex, got real numbers")
+    return _of_complex(node)
 
 
 def _is_default(value: Any) -> bool:
@@ -298,6 +345,8 @@ def _checked(node: Call, name: str, value: Any, annotation: str) -> Any:
         return value
     if any(isinstance(v, Symbol) for v in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))):
         raise UnsupportedError(f"{node.kind}: {name} must be known at compile time")
+    if name == "dtype" and value in COMPLEX.values():
+        raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
     if value is None:
         raise ModelError(f"{node.kind}: argument {name} must be given, got none")
     text = type(cast(object, value)).__name__

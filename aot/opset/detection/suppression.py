@@ -383,7 +383,10 @@ def _soft(
         before = lower[i]
         for j, _ in reversed(kept[seen[i] :]):
             iou = overlaps(boxes[i], boxes[[j]])[0]
-            lower[i] *= np.exp(-0.5 / sigma * iou * iou) if sigma > 0 else 0.0 if iou > threshold else 1.0
+            if sigma > 0:
+                lower[i] *= np.exp(-0.5 / sigma * iou * iou)
+            elif iou > threshold:
+                lower[i] = -np.inf
             if lower[i] <= least:
                 break
         seen[i] = len(kept)

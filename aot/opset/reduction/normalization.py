@@ -262,7 +262,7 @@ class GroupNormalization(DecomposedOp):
         return reshaped(build, spread, (0, -1, *[1] * (rank - 2)))
 
     def reference(self, x: Array, scale: Array, bias: Array) -> Array:
-        rows = x.reshape(x.shape[0], self.num_groups, -1)
+        rows = x.reshape(x.shape[0], self.num_groups, x[:1].size // self.num_groups if x.size else 0)
         back = normalized(rows, (2,), self.epsilon, Inside.INSIDE_SQRT).reshape(x.shape)
         shape = (-1, *[1] * (x.ndim - 2))
         return (back * wide(scale).reshape(shape) + wide(bias).reshape(shape)).astype(x.dtype)

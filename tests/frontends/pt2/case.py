@@ -44,10 +44,11 @@ class Case:
     kwargs: dict[str, Any] = field(default_factory=dict)
     tolerance: float = 0.0
     fixed: bool = False  # sizes are not left open
+    first: bool = False  # only the first output is one of the program
 
 
-def case(op: str, *args: Any, tolerance: float = 0.0, fixed: bool = False, **kwargs: Any) -> Case:
-    return Case(op, args, kwargs, tolerance, fixed)
+def case(op: str, *args: Any, tolerance: float = 0.0, fixed: bool = False, first: bool = False, **kwargs: Any) -> Case:
+    return Case(op, args, kwargs, tolerance, fixed, first)
 
 
 rng = np.random.default_rng(35)

@@ -2,6 +2,7 @@
 
     python -m tests.frontends.pt2.make_op_cases [FAMILY ..]      needs torch 2.13; not run by the tests
 
+Family `boxes` needs torchvision besides.
 A family is one zip: `cases.json`, for each case its program, that with sizes left open where it is another one, types
 and places of inputs and outputs; `data.bin`, their elements. The tables of cases are the Python files in `op_cases`,
 beside the zips that they become.
@@ -42,7 +43,7 @@ def resolved(value: Any, feed: Any) -> Any:
 def tensor(value: Any) -> torch.Tensor:
     if isinstance(value, Short):
         return torch.from_numpy(value.value).to(getattr(torch, value.type))
-    return torch.from_numpy(np.array(value.value if isinstance(value, Known) else value))
+    return torch.from_numpy(np.array(value.value if isinstance(value, Known) else value, order="C"))
 
 
 def arrays(value: Any) -> list[Any]:
@@ -81,7 +82,8 @@ class Single(torch.nn.Module):
 
         args = resolved(self.case.args, feed)
         kwargs = {k: resolved(v, feed) for k, v in self.case.kwargs.items()}
-        return operator(self.case.op)(*args, **kwargs)
+        found = operator(self.case.op)(*args, **kwargs)
+        return found[0] if self.case.first else found
 
 
 def plain(value: Any) -> Any:
@@ -102,7 +104,7 @@ class Store:
     def entry(self, value: torch.Tensor) -> list[Any]:
         value = value.detach().contiguous()
         if value.is_complex():
-            value = torch.view_as_real(value)
+            value = torch.view_as_real(value.resolve_conj())
         place, _ = self.bytes(value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
         return [str(value.dtype).removeprefix("torch."), list(value.shape), place]
 
@@ -156,6 +158,10 @@ def outputs(found: Any) -> list[torch.Tensor]:
 
 
 def make(family: str) -> None:
+    if family == "quantised":
+        import_module("torch.ao.quantization.fx._decomposed")
+    if family == "boxes":
+        import_module("torchvision")
     store, cases = Store(), []
     counts: dict[str, int] = {}
     for case in import_module(f"tests.frontends.pt2.op_cases.{family}").CASES:

@@ -15,6 +15,7 @@ from runtime.abi import DType
 CONSTANTS = {"zeros": 0, "ones": 1, "empty": 0}
 FACTORIES = ("zeros.default", "ones.default", "empty.memory_format", "full.default")
 LIKES = ("zeros_like.default", "ones_like.default", "empty_like.default", "full_like.default")
+TENSOR_ENDS = ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
 NEW = ("new_zeros.default", "new_ones.default", "new_empty.default", "new_full.default")
 
 
@@ -117,24 +118,32 @@ def arange(
     """start, start + step, ... before end; with one number that is the end."""
     if end is None:
         start, end = 0, start
-    wide = DType.F32 if any(isinstance(v, float) for v in (start, end, step)) else DType.I64
+    wide = DType.F64 if any(isinstance(v, float) for v in (start, end, step)) else DType.I64
     given = [node.port(v, wide) for v in (start, end, step)]
-    return node.build.Range(*given, output_type=node.dtype())
+    return node.build.Range(*given, output_type=wide)
 
 
-@aten("linspace.default")
+@aten("linspace.default", "logspace.default")
+@aten(*(f"{name}.{form}" for name in ("linspace", "logspace") for form in TENSOR_ENDS))
 def linspace(
     node: Call,
-    start: float | int,
-    end: float | int,
+    start: OutPort | Number,
+    end: OutPort | Number,
     steps: int,
+    base: float = 10.0,
     dtype: DType | None = None,
     layout: str | None = None,
     device: Any = None,
     pin_memory: bool | None = None,
 ) -> OutPort:
+    """Equal steps between two numbers; `base` to their power in `logspace`."""
     check_table(node.kind, steps)
-    return node.build.const(np.linspace(start, end, steps), node.dtype())
+    build, wide = node.build, DType.F64
+    first, last = node.port(start, wide), node.port(end, wide)
+    share = np.arange(steps) / max(steps - 1, 1)
+    parts = [build.Multiply(first, build.const(1 - share, wide)), build.Multiply(last, build.const(share, wide))]
+    found = build.Add(*parts)
+    return build.Power(build.const(base, wide), found) if node.kind.startswith("logspace") else found
 
 
 @aten("eye.default", "eye.m")

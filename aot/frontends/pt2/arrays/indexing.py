@@ -35,11 +35,33 @@ def cut(node: Call, x: OutPort, like: OutPort, axis: int | None) -> OutPort:
     return node.build.Slice(x, zeros, node.dims(like, axes), ones, node.list(axes))
 
 
-@aten("gather.default", "take_along_dim.default")
+@aten("take_along_dim.default")
+def take_along_dim(node: Call, x: OutPort, indices: OutPort, dim: int | None = None) -> OutPort:
+    """Other axes are stretched; the flattened tensor without an axis."""
+    build = node.build
+    if dim is None:
+        x, indices, dim = build.Reshape(x, node.list([-1])), build.Reshape(indices, node.list([-1])), 0
+    axis, rank = node.axis(dim, x.type.rank), x.type.rank
+    others = [k for k in range(rank) if k != axis]
+    shapes: list[OutPort] = []
+    for own in (x, indices):
+        ones = [build.Broadcast(node.scalar(0), node.dims(p, others)) for p in (x, indices)]
+        both = build.ShapeOf(node.chain("Add", ones))
+        parts = [build.Slice(both, node.list([0]), node.list([axis]), node.list([1])), node.dims(own, [axis])]
+        behind = build.Slice(both, node.list([axis]), node.list([rank]), node.list([1]))
+        shapes.append(build.Concat(*parts, behind, axis=0))
+    a, b = (build.Broadcast(p, s) for p, s in zip((x, indices), shapes, strict=True))
+    return build.GatherElements(a, b, axis=axis)
+
+
+@aten("gather.default")
 def gather(node: Call, x: OutPort, dim: int, index: OutPort, sparse_grad: bool = False) -> OutPort:
     if not x.type.rank:
         return x if not index.type.rank else node.build.Broadcast(x, node.dims(index, range(index.type.rank)))
     axis = node.axis(dim, x.type.rank)
+    if not index.type.rank:
+        index = node.build.Reshape(index, node.list([1]))
+        return node.build.Squeeze(gather(node, x, dim, index), node.list([0]))
     return node.build.GatherElements(cut(node, x, index, axis), index, axis=axis)
 
 

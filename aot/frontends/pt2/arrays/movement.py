@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import Call, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.types import simplify
 from aot.opset.movement.movement import VariadicSplit
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
 
 
 def transposed(node: Call, x: OutPort, order: Sequence[int]) -> OutPort:
@@ -35,7 +34,9 @@ def transpose(
     return transposed(node, x, order)
 
 
-@aten("t.default", "numpy_T.default", "mT.default", "adjoint.default", "t_copy.default", "matrix_H.default")
+@aten(
+    "t.default", "numpy_T.default", "mT.default", "adjoint.default", "t_copy.default", "matrix_H.default", "mH.default"
+)
 def t(node: Call, x: OutPort) -> OutPort:
     """All axes in reverse order for `numpy_T`, else the last two swapped."""
     order = list(range(x.type.rank))
@@ -179,15 +180,18 @@ def stack(node: Call, tensors: Sequence[OutPort], dim: int = 0) -> OutPort:
     return parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=axis)
 
 
-@aten("hstack.default", "vstack.default", "column_stack.default")
+@aten("hstack.default", "vstack.default", "column_stack.default", "dstack.default")
 def along_first(node: Call, tensors: Sequence[OutPort]) -> OutPort:
     """Side by side: vectors along axis 0 for `hstack`, as rows for `vstack`, as columns for `column_stack`."""
     build, rank = node.build, tensors[0].type.rank
     if node.kind.startswith("vstack"):
         parts = [build.Unsqueeze(t, node.list([0])) if rank == 1 else t for t in tensors]
         return cat(node, parts, 0)
+    if node.kind.startswith("dstack"):
+        parts = [build.Reshape(t, node.list([1, -1, 1])) if t.type.rank < 2 else t for t in tensors]
+        return cat(node, [build.Unsqueeze(t, node.list([2])) if t.type.rank == 2 else t for t in parts], 2)
     if node.kind.startswith("column"):
-        tensors = [build.Unsqueeze(t, node.list([1])) if t.type.rank == 1 else t for t in tensors]
+        tensors = [build.Reshape(t, node.list([-1, 1])) if t.type.rank < 2 else t for t in tensors]
     return cat(node, tensors, min(1, tensors[0].type.rank - 1))
 
 
@@ -208,17 +212,23 @@ def roll(node: Call, x: OutPort, shifts: Size | Sequence[Size], dims: int | Sequ
     return build.Roll(x, moves, node.list(axes))
 
 
+def windows(node: Call, x: OutPort, axis: int, size: int, step: int, gap: int = 1) -> OutPort:
+    """Windows of `size` elements, `gap` apart, along an axis, every `step`; elements of a window are the last axis."""
+    build, rank = node.build, x.type.rank
+    room = build.Subtract(node.size(x, axis), node.scalar(gap * (size - 1) + 1))
+    count = build.Add(build.Divide(room, node.scalar(step)), node.scalar(1))
+    starts = build.Multiply(build.Range(node.scalar(0), count, node.scalar(1)), node.scalar(step))
+    places = build.Add(build.Unsqueeze(starts, node.list([1])), node.list([k * gap for k in range(size)]))
+    found = build.Gather(x, places, node.scalar(axis))
+    return transposed(node, found, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
+
+
 @aten("unfold.default", "unfold_copy.default")
 def unfold(node: Call, x: OutPort, dimension: int, size: int, step: int) -> OutPort:
-    """Windows of `size` elements along an axis, `step` apart; the elements of a window are the last axis."""
-    build, rank = node.build, x.type.rank
-    axis = node.axis(dimension, rank)
-    length = node.size(x, axis)
-    count = build.Add(build.Divide(build.Subtract(length, node.scalar(size)), node.scalar(step)), node.scalar(1))
-    starts = build.Multiply(build.Range(node.scalar(0), count, node.scalar(1)), node.scalar(step))
-    places = build.Add(build.Unsqueeze(starts, node.list([1])), node.list(range(size)))
-    windows = build.Gather(x, places, node.scalar(axis))
-    return transposed(node, windows, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
+    if not x.type.rank:
+        x = node.build.Reshape(x, node.list([1]))
+        return x if size else node.build.Slice(x, node.list([0]), node.list([0]), node.list([1]))
+    return windows(node, x, node.axis(dimension, x.type.rank), size, step)
 
 
 SUM = Combination.SUM
@@ -233,37 +243,28 @@ def index_select(node: Call, x: OutPort, dim: int, index: OutPort) -> OutPort:
 
 
 @aten("index_copy.default", "index_add.default")
-def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, alpha: float | int = 1) -> OutPort:
+def index_update(node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, alpha: Number = 1) -> OutPort:
     """Slices at indices replaced by those of `source`, or added to."""
     build = node.build
+    if not x.type.rank:
+        parts = [build.Reshape(p, node.list([1])) for p in (x, index, source)]
+        return build.Squeeze(index_update(node, parts[0], 0, parts[1], parts[2], alpha), node.list([0]))
     axis = node.axis(dim, x.type.rank)
     source, index = node.cast(source, x.type.dtype), build.Reshape(index, node.list([-1]))
     if node.kind.startswith("index_copy"):
         return build.ScatterUpdate(x, index, source, node.scalar(axis))
-    source = source if alpha == 1 else build.Multiply(source, node.like(alpha, source))
+    source = source if alpha == 1 else build.Multiply(source, node.same(alpha, source))
     places = build.Reshape(index, node.list([-1, *[1] * (x.type.rank - 1 - axis)]))
     places = build.Broadcast(places, node.dims(source, range(source.type.rank)))
     return build.ScatterElementsUpdate(x, places, source, node.scalar(axis), reduction=SUM)
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort | Size | float) -> OutPort:
+def index_fill(node: Call, x: OutPort, dim: int, index: OutPort, value: OutPort | Number) -> OutPort:
+    if not x.type.rank:
+        return node.same(value, x)
     build, axis = node.build, node.axis(dim, x.type.rank)
     index = build.Reshape(index, node.list([-1]))
     rest = [node.dims(x, range(axis)), node.dims(index, [0]), node.dims(x, range(axis + 1, x.type.rank))]
     part = build.Broadcast(node.same(value, x), build.Concat(*rest, axis=0))
     return build.ScatterUpdate(x, index, part, node.scalar(axis))
-
-
-@aten("diff.default")
-def diff(
-    node: Call, x: OutPort, n: int = 1, dim: int = -1, prepend: OutPort | None = None, append: OutPort | None = None
-) -> OutPort:
-    """Differences of neighbours along an axis, `n` times; of booleans, whether they differ."""
-    build, axis = node.build, node.axis(dim, x.type.rank)
-    around = [p for p in (prepend, x, append) if p is not None]
-    x = around[0] if len(around) == 1 else build.Concat(*around, axis=axis)
-    name = "LogicalXor" if x.type.dtype is DType.BOOL else "Subtract"
-    for _ in range(n):
-        x = getattr(build, name)(sliced(node, x, axis, 1, LAST), sliced(node, x, axis, 0, -1))
-    return x

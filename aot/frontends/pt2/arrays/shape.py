@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.files.element_types import COMPLEX
+from aot.frontends.pt2.registry import Call, Complex, Size, aten
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 from runtime.errors import ModelError
@@ -51,12 +52,13 @@ def unflatten(node: Call, x: OutPort, dim: int, sizes: Sequence[Size]) -> OutPor
     return node.build.Reshape(x, sized(node, *parts))
 
 
-@aten("unsqueeze.default")
+@aten("unsqueeze.default", "unsqueeze_copy.default")
 def unsqueeze(node: Call, x: OutPort, dim: int) -> OutPort:
     return node.build.Unsqueeze(x, node.list([node.axis(dim, x.type.rank + 1)]))
 
 
 @aten("squeeze.default", "squeeze.dim", "squeeze.dims")
+@aten("squeeze_copy.default", "squeeze_copy.dim", "squeeze_copy.dims")
 def squeeze(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> OutPort:
     """Axes of size 1 are dropped; a size that varies counts as another one."""
     axes = [a for a in node.axes(dim, x.type.rank) if x.shape[a] == 1]
@@ -95,7 +97,7 @@ def broadcast_tensors(node: Call, tensors: Sequence[OutPort], indexing: str = "i
         order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
         shapes = [[-1 if order[k] == i else 1 for k in range(count)] for i in range(count)]
         tensors = [build.Reshape(t, node.list(s)) for t, s in zip(tensors, shapes, strict=True)]
-    zeros = [build.Broadcast(node.like(0, tensors[0]), node.dims(t, range(t.type.rank))) for t in tensors]
+    zeros = [build.Broadcast(node.scalar(0), node.dims(t, range(t.type.rank))) for t in tensors]
     total = node.chain("Add", zeros)
     return tuple(build.Broadcast(t, node.dims(total, range(total.type.rank))) for t in tensors)
 
@@ -138,16 +140,20 @@ def _repeated_places(node: Call, repeats: OutPort) -> OutPort:
 def to(
     node: Call,
     x: OutPort,
-    other: OutPort | DType | None = None,
-    dtype: DType | None = None,
+    other: OutPort | DType | str | None = None,
+    dtype: DType | str | None = None,
     layout: str | None = None,
     device: Any = None,
     pin_memory: bool | None = None,
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: str | None = None,
-) -> OutPort:
+) -> OutPort | Complex:
     """The element type of the output is what changes."""
+    wanted = node.attrs.get("given", (None,))[0]
+    if wanted in COMPLEX.values():
+        whole = node.cast(x, DType.F64 if wanted == COMPLEX[11] else DType.F32)
+        return Complex(whole, node.build.Broadcast(node.like(0, whole), node.dims(x, range(x.type.rank))))
     return x
 
 

@@ -51,6 +51,8 @@ def argsort(node: Call, x: OutPort, dim: int = -1, descending: bool = False, sta
 @aten("kthvalue.default")
 def kthvalue(node: Call, x: OutPort, k: int, dim: int = -1, keepdim: bool = False) -> tuple[OutPort, OutPort]:
     """The k-th smallest element, counted from 1."""
+    if not x.type.rank:
+        return x, node.scalar(0)
     axis = node.axis(dim, x.type.rank)
     at = node.list([k - 1]) if keepdim else node.scalar(k - 1)
     values, places = ranked(node, x, node.scalar(k), axis, False)
@@ -62,5 +64,7 @@ def median(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False
     """The lower one of the two in the middle."""
     if dim is None:
         x, dim = node.build.Reshape(x, node.list([-1])), 0
+    if not x.type.rank:
+        return (x, node.scalar(0))[: len(node.outputs)]
     size = node.extent(x, node.axis(dim, x.type.rank), "the number of elements")
     return kthvalue(node, x, (size + 1) // 2, dim, keepdim)[: len(node.outputs)]

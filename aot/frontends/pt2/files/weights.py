@@ -20,6 +20,8 @@ STRIDED = 7
 MOST_AXES = 64  # as many as PyTorch has
 FOLDERS = ("weights", "constants")
 
+COMPLEX_TYPES = {10: np.dtype(np.complex64), 11: np.dtype(np.complex128)}  # by the numbers of element types
+
 
 @dataclass(slots=True)
 class Weights:
@@ -31,8 +33,11 @@ class Weights:
     def __contains__(self, name: str) -> bool:
         return name in self.stored
 
-    def read(self, name: str) -> Array:
-        """Return a tensor. CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones."""
+    def read(self, name: str) -> tuple[Array, bool]:
+        """Return a tensor, and True if it is one of complex numbers, as pairs [.., 2].
+
+        CorruptError if it reaches beyond its storage; UnsupportedError for pickled ones.
+        """
         if name not in self.stored:
             raise CorruptError(f"{self.archive.file}: the archive has a tensor {name!r}, got none")
         folder, entry = self.stored[name]
@@ -43,7 +48,10 @@ class Weights:
         path = entry.text("path_name")
         if "/" in path:
             raise CorruptError(f"{entry.where}: path_name is the name of an entry, got {path!r}")
-        return strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
+        found = strided(entry.table("tensor_meta"), self.archive.read(f"data/{folder}/{path}"))
+        if not np.iscomplexobj(found):
+            return found, False
+        return np.stack([np.real(found), np.imag(found)], -1), True
 
 
 def open_weights(archive: Archive, model: str) -> Weights:
@@ -74,7 +82,8 @@ def sizes_of(meta: Table, name: str) -> tuple[int, ...]:
 
 def strided(meta: Table, storage: memoryview) -> Array:
     """Return the tensor that lies in a storage; a view where it can be one."""
-    dtype = numpy_dtype(element_type(meta.whole("dtype")))
+    code = meta.whole("dtype")
+    dtype = COMPLEX_TYPES[code] if code in COMPLEX_TYPES else numpy_dtype(element_type(code))
     if meta.whole("layout") != STRIDED:
         raise UnsupportedError(f"{meta.where}: tensors are strided, got layout {meta.whole('layout')}")
     sizes, strides = sizes_of(meta, "sizes"), sizes_of(meta, "strides")

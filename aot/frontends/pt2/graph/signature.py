@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from aot.frontends.pt2.files.element_types import element_type
+from aot.frontends.pt2.files.element_types import COMPLEX, PARTS, element_type
 from aot.frontends.pt2.files.schema import Table, real, union, whole
 from aot.frontends.pt2.files.weights import Weights
 from aot.frontends.pt2.graph.aliases import Tensor
 from aot.frontends.pt2.graph.checks import checked
 from aot.frontends.pt2.graph.importer import Walk, output_names
 from aot.frontends.pt2.graph.pytree import input_paths, output_paths
+from aot.frontends.pt2.registry import Argument
 from aot.ir.graph import OutPort
+from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.opset.control.infrastructure import Parameter, Result
 from runtime.abi import DType
@@ -64,7 +66,9 @@ class Signature:
 
     def _stored(self, value: str, name: str, kind: str) -> None:
         try:
-            port = self.walk.constant(self.weights.read(name), name)
+            data, is_complex = self.weights.read(name)
+            port = self.walk.constant(data, name)
+            port = self._paired("view_as_complex.default", port, name) if is_complex else port
         except UnsupportedError as error:
             port = self.walk.refused(kind.capitalize(), name, str(error))
         self.walk.values[value] = Tensor(port)
@@ -93,16 +97,26 @@ class Signature:
         if value in metas:
             meta = metas.table(value)
             try:
-                dtype = element_type(meta.whole("dtype"))
+                code = meta.whole("dtype")
+                dtype = PARTS[code] if code in PARTS else element_type(code)
                 shape = tuple(walk.symbols.dim(d, meta.place("sizes")) for d in meta.list("sizes"))
             except UnsupportedError as error:
                 return walk.refused("Input", name, str(error))
         if not isinstance(dtype, DType):
             raise CorruptError(f"{walk.file}: the input {name!r} has a type, got none")
+        pairs = walk.type_of(value) in COMPLEX.values()
+        shape = (*shape, 2) if pairs else shape
         made = walk.scope.graph.add(Parameter(dtype, shape), name=name, origin=Origin((name,), walk.file)).out_port(0)
         made.names = tuple(dict.fromkeys((name, value)))
         self.inputs[value] = name
-        return made
+        return self._paired("view_as_complex.default", made, name) if pairs else made
+
+    def _paired(self, kind: str, port: OutPort, name: str) -> OutPort:
+        """A complex value of the pairs that users see, or the pairs of a complex value."""
+        attrs = (("arguments", (("x", Argument(0)),)), ("given", (None,)))
+        return self.walk.scope.graph.add(
+            Foreign("aten", kind, attrs), port, name=f"{name}/parts", origin=Origin((name,), self.walk.file)
+        ).out_port(0)
 
     # ---- outputs
 
@@ -136,6 +150,8 @@ class Signature:
             self._result(self.walk.constant(number, path), path, path)
 
     def _result(self, port: OutPort, name: str, value: str) -> None:
+        if self.walk.type_of(value) in COMPLEX.values():
+            port = self._paired("view_as_real.default", port, name)
         if not self.walk.scope.graph.results:
             port = checked(self.walk, port, name)
         made = self.walk.scope.graph.add(Result(), port, name=name, origin=Origin((name,), self.walk.file))

@@ -1,21 +1,30 @@
-"""Boxes in images, as torchvision has them."""
+"""Torchvision's operations on boxes: suppression, pooling of regions, deformable convolutions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aot.frontends.pt2.neural.convolution import biased
-from aot.frontends.pt2.registry import Call, Size, aten
+from aot.frontends.pt2.registry import Call, aten
 from aot.ir.graph import OutPort
-from aot.opset.detection.roi_align import Aligned, Pooling
+from aot.opset.detection.roi_align import Aligned
 from runtime.abi import DType
 
 
-def corners(node: Call, rois: OutPort) -> tuple[OutPort, OutPort]:
-    """The boxes [K, 4] and the numbers of their images of rows (image, x0, y0, x1, y1)."""
+@aten("torchvision::nms.default")
+def nms(node: Call, boxes: OutPort, scores: OutPort, iou_threshold: float) -> OutPort:
+    """The places of the boxes that are kept, in order of score; boxes (x0, y0, x1, y1)."""
     build = node.build
-    image = build.Gather(rois, node.scalar(0), node.scalar(1))
-    return build.Gather(rois, node.list([1, 2, 3, 4]), node.scalar(1)), node.cast(image, DType.I32)
+    boxes, scores = build.Unsqueeze(boxes, node.list([0])), build.Unsqueeze(scores, node.list([0, 1]))
+    most = node.size(boxes, 1)
+    limits = [build.const(v, DType.F32) for v in (iou_threshold, float("-inf"))]
+    rows = build.NonMaxSuppression(boxes, scores, most, *limits, outputs=3)
+    return build.Gather(rows, node.scalar(2), node.scalar(1))
+
+
+def _regions(node: Call, rois: OutPort) -> tuple[OutPort, OutPort]:
+    """Boxes [K, 4], and the numbers of their images [K], of rows (image, x0, y0, x1, y1)."""
+    build, one = node.build, node.list([1])
+    boxes = build.Slice(rois, one, node.list([5]), one, one)
+    return boxes, node.cast(build.Gather(rois, node.scalar(0), node.scalar(1)), DType.I64)
 
 
 @aten("torchvision::roi_align.default")
@@ -24,37 +33,14 @@ def roi_align(
     x: OutPort,
     rois: OutPort,
     spatial_scale: float,
-    pooled_height: Size,
-    pooled_width: Size,
-    sampling_ratio: int,
-    aligned: bool,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int = -1,
+    aligned: bool = False,
 ) -> OutPort:
-    node.refuse(not isinstance(pooled_height, int) or not isinstance(pooled_width, int), "sizes must be known")
-    boxes, images = corners(node, rois)
-    return node.build.ROIAlign(
-        x,
-        boxes,
-        images,
-        pooled_h=pooled_height,
-        pooled_w=pooled_width,
-        sampling_ratio=max(sampling_ratio, 0),
-        spatial_scale=spatial_scale,
-        mode=Pooling.AVG,
-        aligned_mode=Aligned.HALF_PIXEL if aligned else Aligned.ASYMMETRIC,
-    )
-
-
-@aten("torchvision::nms.default")
-def nms(node: Call, x: OutPort, scores: OutPort, iou_threshold: float) -> OutPort:
-    """The places of the boxes that are kept, the best score first."""
-    build, zero = node.build, node.list([0])
-    boxes = build.Unsqueeze(x, zero)
-    rows = build.Reshape(scores, node.list([1, 1, -1]))
-    most = node.size(x, 0)
-    kept = build.NonMaxSuppression(
-        boxes, rows, most, build.const(iou_threshold, DType.F32), output_type=DType.I64, outputs=3
-    )
-    return build.Gather(kept, node.scalar(2), node.scalar(1))
+    sizes = {"pooled_h": pooled_height, "pooled_w": pooled_width, "sampling_ratio": max(sampling_ratio, 0)}
+    mode = Aligned.HALF_PIXEL_FOR_NN if aligned else Aligned.ASYMMETRIC
+    return node.build.ROIAlign(x, *_regions(node, rois), spatial_scale=spatial_scale, aligned_mode=mode, **sizes)
 
 
 @aten("torchvision::deform_conv2d.default")
@@ -75,15 +61,10 @@ def deform_conv2d(
     offset_groups: int,
     use_mask: bool,
 ) -> OutPort:
-    inputs: Sequence[OutPort] = [x, offset, weight, mask] if use_mask else [x, offset, weight]
-    y = node.build.DeformableConvolution(
-        *inputs,
-        strides=(stride_h, stride_w),
-        pads_begin=(pad_h, pad_w),
-        pads_end=(pad_h, pad_w),
-        dilations=(dilation_h, dilation_w),
-        group=groups,
-        deformable_group=offset_groups,
-        bilinear_interpolation_pad=True,
-    )
+    build = node.build
+    fields = {"strides": (stride_h, stride_w), "dilations": (dilation_h, dilation_w)}
+    pads = {"pads_begin": (pad_h, pad_w), "pads_end": (pad_h, pad_w)}
+    counts = {"group": groups, "deformable_group": offset_groups, "bilinear_interpolation_pad": True}
+    inputs = [x, offset, weight, *([mask] if use_mask else [])]
+    y = build.DeformableConvolution(*inputs, **fields, **pads, **counts)
     return biased(node, y, bias)

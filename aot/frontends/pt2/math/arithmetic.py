@@ -133,7 +133,8 @@ def logaddexp(node: Call, x: OutPort, other: OutPort) -> OutPort:
     base = node.like(0.6931471805599453 if node.kind.startswith("logaddexp2") else 1.0, a)
     gap = build.Multiply(build.Negative(build.Abs(build.Subtract(a, b))), base)
     rest = build.Divide(node.tf("Log1p", build.Exp(gap)), base)
-    return build.Select(build.Equal(a, b), build.Add(a, rest), build.Add(build.Maximum(a, b), rest))
+    larger = build.Maximum(a, b)
+    return build.Select(build.IsFinite(gap), build.Add(larger, rest), larger)
 
 
 @aten("lerp.Tensor", "lerp.Scalar")

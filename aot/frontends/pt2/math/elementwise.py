@@ -86,7 +86,7 @@ def rsqrt(node: Call, x: OutPort) -> OutPort:
 
 @aten("square.default")
 def square(node: Call, x: OutPort) -> OutPort:
-    return node.build.Multiply(x, x)
+    return x if x.type.dtype is DType.BOOL else node.build.Multiply(x, x)
 
 
 @aten("round.default", "round.decimals")
@@ -134,7 +134,7 @@ def signbit(node: Call, x: OutPort) -> OutPort:
 def logit(node: Call, x: OutPort, eps: float | None = None) -> OutPort:
     build, x = node.build, node.real(x)
     if eps is not None:
-        x = build.Clamp(x, min=float(eps), max=1.0 - float(eps))
+        x = build.Maximum(build.Minimum(x, node.like(1.0 - eps, x)), node.like(eps, x))
     return build.Log(build.Divide(x, build.Subtract(node.like(1, x), x)))
 
 
@@ -182,9 +182,10 @@ def clamp(node: Call, x: OutPort, min: OutPort | Number | None = None, max: OutP
     x = node.cast(x, dtype)
     if isinstance(low, float | int) and isinstance(high, float | int) and dtype.is_float and low <= high:
         return node.build.Clamp(x, min=float(low), max=float(high))
+    above, below = ("LogicalOr", "LogicalAnd") if dtype is DType.BOOL else ("Maximum", "Minimum")
     if low is not None:
-        x = node.build.Maximum(x, node.port(low, dtype))
-    return x if high is None else node.build.Minimum(x, node.port(high, dtype))
+        x = getattr(node.build, above)(x, node.port(low, dtype))
+    return x if high is None else getattr(node.build, below)(x, node.port(high, dtype))
 
 
 @aten("clamp_min.default", "clamp_min.Tensor", "clamp_max.default", "clamp_max.Tensor")

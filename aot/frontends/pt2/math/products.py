@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.math.arithmetic import times
+from aot.frontends.pt2.math.arithmetic import combined, times
 from aot.frontends.pt2.registry import Call, Number, Size, aten
 from aot.ir.graph import OutPort
 
@@ -20,6 +20,8 @@ def matmul(
     tensor: OutPort | None = None,
 ) -> OutPort:
     second = next(p for p in (mat2, other, vec, tensor) if p is not None)
+    if node.kind.startswith("inner") and not (x.type.rank and second.type.rank):
+        return node.build.Multiply(x, second)
     if node.kind.startswith("inner") and second.type.rank > 1:
         return node.build.MatMul(x, second, transpose_b=True)
     return node.build.MatMul(x, second)
@@ -56,12 +58,18 @@ def addmm(
 @aten("outer.default", "ger.default")
 def outer(node: Call, x: OutPort, vec2: OutPort) -> OutPort:
     a, b = node.promoted(x, vec2)
-    return node.build.Multiply(node.build.Unsqueeze(a, node.list([1])), b)
+    return combined(node, "Multiply", node.build.Unsqueeze(a, node.list([1])), b)
 
 
 @aten("einsum.default")
 def einsum(node: Call, equation: str, tensors: Sequence[OutPort], path: Sequence[int] | None = None) -> OutPort:
-    return node.build.Einsum(*node.promoted(*tensors), equation=equation.replace(" ", ""))
+    """Axes of `...` that the result does not have are summed up."""
+    build, equation = node.build, equation.replace(" ", "")
+    front, arrow, result = equation.partition("->")
+    if not arrow or "..." in result or "..." not in front:
+        return build.Einsum(*node.promoted(*tensors), equation=equation)
+    found = build.Einsum(*node.promoted(*tensors), equation=f"{front}->...{result}")
+    return build.ReduceSum(found, node.list(range(found.type.rank - len(result))))
 
 
 @aten("bilinear.default")
@@ -123,11 +131,3 @@ def cdist(node: Call, x: OutPort, x2: OutPort, p: float = 2.0, compute_mode: Siz
     if p == 0:
         return build.ReduceSum(node.cast(build.NotEqual(gap, node.like(0, gap)), gap.type.dtype), last)
     return build.Power(build.ReduceSum(build.Power(gap, node.like(p, gap)), last), node.like(1 / p, gap))
-
-
-@aten("_pdist_forward.default", "pdist.default")
-def pdist(node: Call, x: OutPort, p: float = 2.0) -> OutPort:
-    """Distances of all pairs of different rows, [n (n - 1) / 2]."""
-    build, count = node.build, node.extent(x, 0, "the number of rows")
-    places = [i * count + k for i in range(count) for k in range(i + 1, count)]
-    return build.Gather(build.Reshape(cdist(node, x, x, p), node.list([-1])), node.list(places), node.scalar(0))

@@ -56,7 +56,7 @@ def extreme(node: Call, x: OutPort, dim: int | Sequence[int] | None = None, keep
 
 @aten("aminmax.default")
 def aminmax(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, OutPort]:
-    axes = axes_of(node, x, dim)
+    axes, x = axes_of(node, x, dim), node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     return node.build.ReduceMin(x, axes, keep_dims=keepdim), node.build.ReduceMax(x, axes, keep_dims=keepdim)
 
 
@@ -65,7 +65,14 @@ def best(node: Call, x: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPo
     mode = Mode.MAX if above else Mode.MIN
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     made = node.build.TopK(
-        numbers, node.scalar(1), axis=axis, mode=mode, sort=Order.VALUE, index_element_type=DType.I64, outputs=2
+        numbers,
+        node.scalar(1),
+        axis=axis,
+        mode=mode,
+        sort=Order.VALUE,
+        index_element_type=DType.I64,
+        stable=True,
+        outputs=2,
     )
     return made, made.node.out_port(1)
 
@@ -175,6 +182,8 @@ def norm(
     """(sum |x|^p)^(1/p): 2 unless `ord` or `p` says otherwise."""
     power = ord if ord is not None else p if p is not None else 2
     build, x = node.build, node.cast(node.real(x), dtype) if dtype is not None else node.real(x)
+    if not x.type.rank:
+        return build.Squeeze(norm(node, build.Reshape(x, node.list([1])), ord, p, 0, True), node.list([0]))
     axes = axes_of(node, x, dim)
     if power == 2:
         return build.ReduceL2(x, axes, keep_dims=keepdim)

@@ -34,14 +34,19 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[OutPort, ...]:
-    """Sums or means of the rows of bags, which begin at offsets; an empty bag gives 0."""
+    """Sums or means of the rows of bags, which begin at offsets; an empty bag gives 0. Nothing reads other outputs."""
     node.refuse(mode not in (0, 1), "the maximum of a bag is not supported")
-    node.refuse(padding_idx not in (None, -1), "rows of padding in a bag are not supported")
+    has_padding = padding_idx is not None and (padding_idx >= 0 or node.kind.startswith("embedding_bag"))
+    node.refuse(has_padding, "rows of padding in a bag are not supported")
     node.refuse(any(node.outputs[1:]), "outputs behind the bags are not supported")
     build = node.build
+    if indices.type.rank == 2:
+        fields = {"reduction": Bag.MEAN if mode else Bag.SUM}
+        weights = [] if per_sample_weights is None else [per_sample_weights]
+        return (build.EmbeddingBagPacked(weight, node.cast(indices, DType.I64), *weights, **fields),) * 4
     if include_last_offset:
         offsets = build.Slice(offsets, node.list([0]), node.list([-1]), node.list([1]))
     inputs = [weight, node.cast(indices, DType.I64), node.cast(offsets, DType.I64)]
     if per_sample_weights is not None:
         inputs += [node.scalar(-1), node.cast(per_sample_weights, weight.type.dtype)]
-    return (build.EmbeddingBagOffsets(*inputs, reduction=Bag.MEAN if mode else Bag.SUM),)
+    return (build.EmbeddingBagOffsets(*inputs, reduction=Bag.MEAN if mode else Bag.SUM),) * 4

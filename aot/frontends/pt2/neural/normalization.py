@@ -45,14 +45,38 @@ def batch_norm(
     return scaled(node, y, vectors[0], vectors[1])
 
 
+@aten("_native_batch_norm_legit.default", "native_batch_norm.default", "_batch_norm_with_update.default")
+@aten("_native_batch_norm_legit.no_stats", "_batch_norm_no_update.default")
+def native_batch_norm(
+    node: Call,
+    x: OutPort,
+    weight: OutPort | None = None,
+    bias: OutPort | None = None,
+    running_mean: OutPort | None = None,
+    running_var: OutPort | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> tuple[OutPort, ...]:
+    """The saved statistics are those of the batch, empty ones if running statistics are used."""
+    update = running_mean is not None and (training or "with_update" in node.kind)
+    node.refuse(update, "running statistics that the inference changes are not supported: export model.eval()")
+    if not training and running_mean is not None:
+        return batch_norm_no_training(node, x, weight, bias, running_mean, running_var, momentum, eps)
+    y, mean, scale = normalized(node, x, [0, *range(2, x.type.rank)], eps)
+    vectors = [None if v is None else along(node, node.cast(v, x.type.dtype), x) for v in (weight, bias)]
+    saved = (node.build.Reshape(p, node.list([-1])) for p in (mean, scale))
+    return (scaled(node, y, vectors[0], vectors[1]), *saved)
+
+
 @aten("_native_batch_norm_legit_no_training.default")
 def batch_norm_no_training(
     node: Call,
     x: OutPort,
     weight: OutPort | None,
     bias: OutPort | None,
-    running_mean: OutPort,
-    running_var: OutPort,
+    running_mean: OutPort | None,
+    running_var: OutPort | None,
     momentum: float,
     eps: float,
 ) -> tuple[OutPort, ...]:
@@ -106,6 +130,28 @@ def group_norm(
     return node.build.GroupNormalization(x, *vectors, num_groups=num_groups, epsilon=eps)
 
 
+@aten("native_group_norm.default")
+def native_group_norm(
+    node: Call,
+    x: OutPort,
+    weight: OutPort | None,
+    bias: OutPort | None,
+    n: Size,
+    c: Size,
+    hxw: Size,
+    group: int,
+    eps: float,
+) -> tuple[OutPort, ...]:
+    """The result; mean and 1 / deviation of each group [N, group]."""
+    y = group_norm(node, x, group, weight, bias, eps)
+    if not any(node.outputs[1:]):
+        return y, y, y
+    build = node.build
+    parts = build.Reshape(x, build.Concat(node.dims(x, [0]), node.list([group, -1]), axis=0))
+    _, mean, scale = normalized(node, parts, [2], eps)
+    return y, build.Squeeze(mean, node.list([2])), build.Squeeze(scale, node.list([2]))
+
+
 @aten("instance_norm.default")
 def instance_norm(
     node: Call,
@@ -139,49 +185,3 @@ def rms_norm(
     y = build.Divide(wide, build.Sqrt(build.Add(mean, node.same(least, wide))))
     y = y if weight is None else build.Multiply(y, node.cast(weight, y.type.dtype))
     return node.cast(y, dtype)
-
-
-@aten("native_group_norm.default")
-def native_group_norm(
-    node: Call,
-    x: OutPort,
-    weight: OutPort | None,
-    bias: OutPort | None,
-    n: Size,
-    c: Size,
-    hxw: Size,
-    group: int,
-    eps: float,
-) -> tuple[OutPort, ...]:
-    """The normalised tensor, and means and 1 / deviations [N, group]."""
-    y = group_norm(node, x, group, weight, bias, eps)
-    if not any(node.outputs[1:]):
-        return (y,)
-    rows = node.build.Reshape(x, node.build.Concat(node.dims(x, [0]), node.list([group, -1]), axis=0))
-    _, mean, scale = normalized(node, rows, [2], eps)
-    last = node.list([2])
-    return y, node.build.Squeeze(mean, last), node.build.Squeeze(scale, last)
-
-
-@aten("_native_batch_norm_legit.default", "_native_batch_norm_legit.no_stats", "native_batch_norm.default")
-def native_batch_norm(
-    node: Call,
-    x: OutPort,
-    weight: OutPort | None = None,
-    bias: OutPort | None = None,
-    running_mean: OutPort | None = None,
-    running_var: OutPort | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> tuple[OutPort, ...]:
-    """The normalised tensor; with statistics of the batch also their mean and 1 / deviation."""
-    y = batch_norm(node, x, weight, bias, running_mean, running_var, training, momentum, eps)
-    if not any(node.outputs[1:]):
-        return (y,)
-    if not training:
-        empty = node.build.const([], node.dtype(1))
-        return y, empty, empty
-    axes = [0, *range(2, x.type.rank)]
-    _, mean, scale = normalized(node, x, axes, eps)
-    return y, node.build.Squeeze(mean, node.list(axes)), node.build.Squeeze(scale, node.list(axes))

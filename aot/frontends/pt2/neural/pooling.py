@@ -72,7 +72,7 @@ def avg_pool(
 ) -> OutPort:
     rank = rank_of(node)
     fields = windows(node, kernel_size, stride, padding, ceil_mode)
-    whole, alone = batched(node, x, rank)
+    whole, alone = batched(node, node.real(x), rank)
     if divisor_override is not None:
         gaps = {"dilations": (1,) * rank}
         mean = node.build.CountedAvgPool(whole, **fields, **gaps, counting=Counted.KERNEL)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.calls import Packed
 from aot.frontends.tf.registry import Call, Conversion, mark_complex, takes_complex_numbers, tf
 from aot.ir.graph import OutPort
@@ -79,7 +80,7 @@ def parts_of(node: Call, x: Number) -> Complex:
     return Complex(x, zeros(node, x))
 
 
-def zeros(node: Call, x: OutPort) -> OutPort:
+def zeros(node: AnyCall, x: OutPort) -> OutPort:
     """0 in the shape of `x`."""
     return node.build.Broadcast(node.like(0, x), node.dims(x, range(x.type.rank)))
 
@@ -153,7 +154,7 @@ def mul(node: Call, a: Number, b: Number) -> Number:
     return product(node, parts_of(node, a), parts_of(node, b))
 
 
-def product(node: Call, a: Complex, b: Complex) -> Complex:
+def product(node: AnyCall, a: Complex, b: Complex) -> Complex:
     build = node.build
     real = build.Subtract(build.Multiply(a.real, b.real), build.Multiply(a.imag, b.imag))
     return Complex(real, build.Add(build.Multiply(a.real, b.imag), build.Multiply(a.imag, b.real)))

@@ -1,0 +1,234 @@
+"""Tensors put together, taken apart and turned: forms that are made of simpler ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations as subsets
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from aot.frontends.pt2.arrays.generators import diag_embed, diagonal
+from aot.frontends.pt2.arrays.indexing import nonzero
+from aot.frontends.pt2.arrays.movement import (
+    LAST,
+    cat,
+    chunk,
+    flip,
+    sliced,
+    split,
+    split_with_sizes,
+    tensor_split,
+    transposed,
+)
+from aot.frontends.pt2.arrays.shape import broadcast_tensors, view
+from aot.frontends.pt2.arrays.sorting import sort
+from aot.frontends.pt2.registry import Call, Size, aten
+from aot.ir.graph import OutPort
+from aot.ir.values.estimate import check_table
+from runtime.abi import DType
+
+aten("unsafe_chunk.default")(chunk)
+aten("unsafe_split.Tensor")(split)
+aten("unsafe_split_with_sizes.default")(split_with_sizes)
+
+
+@aten("view_copy.default")
+def view_copy(node: Call, x: OutPort, size: Sequence[Size]) -> OutPort:
+    return view(node, x, size)
+
+
+@aten("resize.default")
+def resize(node: Call, x: OutPort, size: Sequence[Size], memory_format: str | None = None) -> OutPort:
+    """The first elements, as many as the new shape has."""
+    build = node.build
+    sizes = node.vector(size)
+    count = build.ReduceProd(sizes, node.list([0]), keep_dims=True)
+    flat = build.Reshape(x, node.list([-1]))
+    known = [int(n.value.reshape(-1)[0]) for n in (count, node.dims(flat, [0])) if n.value is not None]
+    node.refuse(len(known) < 2 or known[0] > known[1], "a larger tensor than before is not supported")
+    return build.Reshape(build.Slice(flat, node.list([0]), count, node.list([1])), sizes)
+
+
+@aten("atleast_1d.default", "atleast_2d.default", "atleast_3d.default")
+def atleast(node: Call, x: OutPort) -> OutPort:
+    """Axes of size 1 are added: in front, the third one behind."""
+    rank, wanted = x.type.rank, int(node.kind[len("atleast_")])
+    if rank >= wanted:
+        return x
+    shown = {0: [0, 1, 2], 1: [0, 2], 2: [2]}[rank] if wanted == 3 else range(wanted - rank)
+    return node.build.Unsqueeze(x, node.list(shown))
+
+
+@aten(*(f"{name}.{form}" for name in ("hsplit", "vsplit", "dsplit") for form in ("int", "array")))
+def split_along(node: Call, x: OutPort, sections: int = 0, indices: Sequence[int] = ()) -> tuple[OutPort, ...]:
+    axis = {"h": 1 if x.type.rank > 1 else 0, "v": 0, "d": 2}[node.kind[0]]
+    return tensor_split(node, x, sections, indices, axis)
+
+
+@aten("fliplr.default", "flipud.default")
+def flip_side(node: Call, x: OutPort) -> OutPort:
+    return flip(node, x, [1 if node.kind.startswith("fliplr") else 0])
+
+
+@aten("rot90.default")
+def rot90(node: Call, x: OutPort, k: int = 1, dims: Sequence[int] = (0, 1)) -> OutPort:
+    """A plane turned by k quarters, from its first axis to its second."""
+    a, b = node.axes(dims, x.type.rank)
+    order = list(range(x.type.rank))
+    order[a], order[b] = b, a
+    match k % 4:
+        case 0:
+            return x
+        case 1:
+            return transposed(node, flip(node, x, [b]), order)
+        case 2:
+            return flip(node, x, [a, b])
+        case _:
+            return flip(node, transposed(node, x, order), [b])
+
+
+@aten("block_diag.default")
+def block_diag(node: Call, tensors: Sequence[OutPort]) -> OutPort:
+    """Matrices along the diagonal of one that is 0 elsewhere."""
+    build = node.build
+    blocks = [build.Reshape(t, node.list([1, -1])) if t.type.rank < 2 else t for t in node.promoted(*tensors)]
+    widths = [node.dims(b, [1]) for b in blocks]
+    rows: list[OutPort] = []
+    for i, block in enumerate(blocks):
+        before, behind = (_total(node, part) for part in (widths[:i], widths[i + 1 :]))
+        pads = (build.Concat(node.list([0]), side, axis=0) for side in (before, behind))
+        rows.append(build.Pad(block, *pads, node.like(0, block)))
+    return build.Concat(*rows, axis=0)
+
+
+def _total(node: Call, sizes: Sequence[OutPort]) -> OutPort:
+    return node.chain("Add", [node.list([0]), *sizes])
+
+
+@aten("cartesian_prod.default")
+def cartesian_prod(node: Call, tensors: Sequence[OutPort]) -> OutPort:
+    """All tuples of elements, as rows."""
+    build, count = node.build, len(tensors)
+    if count == 1:
+        return tensors[0]
+    wide = [build.Reshape(t, node.list([-1 if k == i else 1 for k in range(count)])) for i, t in enumerate(tensors)]
+    columns = [build.Reshape(t, node.list([-1, 1])) for t in broadcast_tensors(node, wide)]
+    return cat(node, columns, 1)
+
+
+@aten("combinations.default")
+def combinations(node: Call, x: OutPort, r: int = 2, with_replacement: bool = False) -> OutPort:
+    """All selections of r elements, as rows."""
+    n = node.extent(x, 0, "the number of elements")
+    check_table(node.kind, *[n] * r)
+    found = list((combinations_with_replacement if with_replacement else subsets)(range(n), r))
+    places = node.build.const(np.array(found, np.int64).reshape(-1, r), DType.I64)
+    return node.build.Gather(x, places, node.scalar(0))
+
+
+@aten("sum_to_size.default")
+def sum_to_size(node: Call, x: OutPort, size: Sequence[int]) -> OutPort:
+    """The sum over axes that `size` lacks, or where it is 1."""
+    build, lead = node.build, x.type.rank - len(size)
+    axes = [k + lead for k, n in enumerate(size) if n == 1 and x.shape[k + lead] != 1]
+    x = build.ReduceSum(x, node.list(axes), keep_dims=True) if axes else x
+    return build.ReduceSum(x, node.list(range(lead))) if lead else x
+
+
+@aten("isin.Tensor_Tensor", "isin.Tensor_Scalar")
+def isin(
+    node: Call,
+    x: OutPort,
+    test_elements: OutPort | None = None,
+    test_element: Size | float | None = None,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> OutPort:
+    build = node.build
+    other = test_elements if test_elements is not None else test_element
+    assert other is not None
+    a, b = node.promoted(x, other)
+    same = build.Equal(build.Unsqueeze(a, node.list([x.type.rank])), build.Reshape(b, node.list([-1])))
+    found = build.ReduceLogicalOr(same, node.list([x.type.rank]))
+    return build.LogicalNot(found) if invert else found
+
+
+@aten("_unique2.default", "_unique.default", "unique_dim.default")
+def unique(
+    node: Call,
+    x: OutPort,
+    dim: int | None = None,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> tuple[OutPort, ...]:
+    """The distinct elements or slices in order, the place of each element among them, and how often each occurs."""
+    axis = [] if dim is None else [node.scalar(node.axis(dim, x.type.rank))]
+    made = node.build.Unique(x, *axis, outputs=4).node
+    values, _, inverse, counts = made.out_ports().values()
+    if dim is None:
+        inverse = node.build.Reshape(inverse, node.dims(x, range(x.type.rank)))
+    return (values, inverse, counts)[: len(node.outputs)]
+
+
+@aten("unique_consecutive.default")
+def unique_consecutive(
+    node: Call, x: OutPort, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[OutPort, ...]:
+    """Elements that differ from the one before them, the number of their run for all, and the lengths of runs."""
+    build = node.build
+    shape = node.dims(x, range(x.type.rank))
+    rows = build.Reshape(x, node.list([-1])) if dim is None else x
+    axis = 0 if dim is None else node.axis(dim, x.type.rank)
+    others = node.list([k for k in range(rows.type.rank) if k != axis])
+    pairs = build.NotEqual(sliced(node, rows, axis, 1, LAST), sliced(node, rows, axis, 0, -1))
+    new = build.ReduceLogicalOr(pairs, others) if rows.type.rank > 1 else pairs
+    first = build.Slice(build.const([True], DType.BOOL), node.list([0]), node.dims(rows, [axis]), node.list([1]))
+    begins = build.Concat(first, new, axis=0)
+    places = build.Reshape(build.NonZero(begins, output_type=DType.I64), node.list([-1]))
+    inverse = build.Subtract(build.CumSum(node.cast(begins, DType.I64), node.scalar(0)), node.scalar(1))
+    ends = build.Concat(sliced(node, places, 0, 1, LAST), node.dims(rows, [axis]), axis=0)
+    counts = build.Subtract(ends, places)
+    inverse = build.Reshape(inverse, shape) if dim is None else inverse
+    return (build.Gather(rows, places, node.scalar(axis)), inverse, counts)[: len(node.outputs)]
+
+
+@aten("argwhere.default")
+def argwhere(node: Call, x: OutPort) -> OutPort:
+    return nonzero(node, x)
+
+
+@aten("diagflat.default")
+def diagflat(node: Call, x: OutPort, offset: int = 0) -> OutPort:
+    return diag_embed(node, node.build.Reshape(x, node.list([-1])), offset)
+
+
+@aten("linalg_diagonal.default")
+def linalg_diagonal(node: Call, x: OutPort, offset: int = 0, dim1: int = -2, dim2: int = -1) -> OutPort:
+    return diagonal(node, x, offset, dim1, dim2)
+
+
+@aten("msort.default")
+def msort(node: Call, x: OutPort) -> OutPort:
+    return sort(node, x, 0)[0]
+
+
+@aten("one_hot.default")
+def one_hot(node: Call, x: OutPort, num_classes: int = -1) -> OutPort:
+    """1 at the place of each number; the largest number is that of the last class unless classes are counted."""
+    build = node.build
+    count = node.scalar(num_classes)
+    if num_classes < 0:
+        flat = build.Reshape(x, node.list([-1]))
+        count = build.Add(build.ReduceMax(flat, node.list([0])), node.scalar(1))
+    return build.OneHot(x, count, node.scalar(1), node.scalar(0), axis=-1)
+
+
+@aten("nonzero_static.default")
+def nonzero_static(node: Call, x: OutPort, size: Size, fill_value: int = -1) -> OutPort:
+    """The first rows of places, filled up."""
+    build = node.build
+    found = nonzero(node, x)
+    more = build.Broadcast(node.scalar(fill_value), build.Concat(node.vector([size]), node.dims(found, [1]), axis=0))
+    return sliced(node, build.Concat(found, more, axis=0), 0, 0, size)

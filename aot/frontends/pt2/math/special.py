@@ -1,0 +1,255 @@
+"""Special functions and rarer arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from aot.frontends.pt2.arrays.indexing import scatter
+from aot.frontends.pt2.math.arithmetic import combined, pow_, times
+from aot.frontends.pt2.math.products import outer
+from aot.frontends.pt2.math.reduction import INFINITY, norm
+from aot.frontends.pt2.registry import Call, Number, aten
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import ModelError
+
+# Lanczos's coefficients for g = 7, n = 9: ln gamma to 15 digits.
+LANCZOS = (
+    0.99999999999980993,
+    676.5203681218851,
+    -1259.1392167224028,
+    771.32342877765313,
+    -176.61502916214059,
+    12.507343278686905,
+    -0.13857109526572012,
+    9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)
+
+
+@aten("lgamma.default", "special_gammaln.default")
+def lgamma(node: Call, x: OutPort) -> OutPort:
+    """ln |gamma(x)| by Lanczos; below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x)."""
+    build = node.build
+    wide = node.cast(x, DType.F64)
+    small = build.Less(wide, 0.5)
+    place = build.Subtract(build.Select(small, build.Subtract(node.like(1, wide), wide), wide), 1.0)
+    total = build.Add(build.Multiply(place, 0.0), LANCZOS[0])
+    for k, c in enumerate(LANCZOS[1:], 1):
+        total = build.Add(total, build.Divide(node.like(c, wide), build.Add(place, float(k))))
+    t = build.Add(place, 7.5)
+    found = build.Subtract(build.Multiply(build.Add(place, 0.5), build.Log(t)), t)
+    found = build.Add(build.Add(found, build.Log(total)), 0.5 * math.log(2 * math.pi))
+    sine = build.Abs(build.Sin(build.Multiply(build.FloorMod(wide, node.like(1, wide)), math.pi)))
+    turned = build.Subtract(build.Subtract(node.like(math.log(math.pi), wide), build.Log(sine)), found)
+    return node.cast(build.Select(small, turned, found), node.dtype())
+
+
+@aten("float_power.Tensor_Tensor", "float_power.Scalar")
+def float_power(node: Call, x: OutPort | Number, exponent: OutPort | Number) -> OutPort:
+    """In f64."""
+    return pow_(node, node.port(x, DType.F64), node.port(exponent, DType.F64))
+
+
+@aten("heaviside.default")
+def heaviside(node: Call, x: OutPort, values: OutPort) -> OutPort:
+    """0 below 0, 1 above it, a value at 0."""
+    build = node.build
+    a, b = node.promoted(x, values)
+    if a.type.dtype is DType.BOOL:
+        return build.LogicalOr(a, b)
+    step = node.cast(build.Greater(a, node.like(0, a)), a.type.dtype)
+    return build.Select(build.Equal(a, node.like(0, a)), b, step)
+
+
+@aten("ldexp.Tensor")
+def ldexp(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    """x 2^other"""
+    a, b = node.promoted(x, other, floats=True)
+    return node.build.Multiply(a, node.build.Power(node.like(2, a), b))
+
+
+@aten("special_entr.default")
+def entr(node: Call, x: OutPort) -> OutPort:
+    """-x ln x; minus infinity below 0."""
+    build, x = node.build, node.real(x)
+    found = build.Negative(node.tf("Xlogy", x, x))
+    return build.Select(build.Less(x, node.like(0, x)), node.like(-INFINITY, x), found)
+
+
+@aten("special_ndtr.default")
+def ndtr(node: Call, x: OutPort) -> OutPort:
+    """The share of a normal distribution below x."""
+    build, x = node.build, node.real(x)
+    part = build.Erf(build.Multiply(x, node.like(math.sqrt(0.5), x)))
+    return build.Multiply(build.Add(part, node.like(1, x)), node.like(0.5, x))
+
+
+@aten("special_xlog1py.default", "special_xlog1py.self_scalar", "special_xlog1py.other_scalar")
+def xlog1py(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
+    return node.tf("Xlog1py", *node.promoted(x, other, floats=True))
+
+
+@aten("isreal.default")
+def isreal(node: Call, x: OutPort) -> OutPort:
+    return node.build.Broadcast(node.build.const(True, DType.BOOL), node.dims(x, range(x.type.rank)))
+
+
+@aten("nanmean.default")
+def nanmean(
+    node: Call, x: OutPort, dim: Sequence[int] | int | None = None, keepdim: bool = False, dtype: DType | None = None
+) -> OutPort:
+    build = node.build
+    axes = node.list(node.axes(None if dim == () else dim, x.type.rank))
+    absent = build.IsNaN(x)
+    total = build.ReduceSum(build.Select(absent, node.like(0, x), x), axes, keep_dims=keepdim)
+    count = build.ReduceSum(node.cast(build.LogicalNot(absent), x.type.dtype), axes, keep_dims=keepdim)
+    return build.Divide(total, count)
+
+
+# ---- matrices
+
+
+@aten("addr.default")
+def addr(node: Call, x: OutPort, vec1: OutPort, vec2: OutPort, beta: Number = 1, alpha: Number = 1) -> OutPort:
+    """beta x + alpha (vec1 outer vec2)"""
+    dtype = node.dtype()
+    product = times(node, alpha, node.cast(outer(node, vec1, vec2), dtype))
+    if beta == 0:
+        return product
+    scaled = times(node, beta, node.cast(x, dtype))
+    return (node.build.LogicalOr if dtype is DType.BOOL else node.build.Add)(scaled, product)
+
+
+@aten("tensordot.default")
+def tensordot(node: Call, x: OutPort, other: OutPort, dims_self: Sequence[int], dims_other: Sequence[int]) -> OutPort:
+    """Sums of products over pairs of axes."""
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    left = [next(letters) for _ in range(x.type.rank)]
+    right = [next(letters) for _ in range(other.type.rank)]
+    own, theirs = node.axes(dims_self, x.type.rank), node.axes(dims_other, other.type.rank)
+    for a, b in zip(own, theirs, strict=True):
+        right[b] = left[a]
+    rest = [c for k, c in enumerate(left) if k not in own] + [c for k, c in enumerate(right) if k not in theirs]
+    return node.build.Einsum(x, other, equation=f"{''.join(left)},{''.join(right)}->{''.join(rest)}")
+
+
+@aten("kron.default")
+def kron(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    """Each element times the whole of `other`."""
+    build = node.build
+    a, b = node.promoted(x, other)
+    rank = max(a.type.rank, b.type.rank)
+    if not rank:
+        return combined(node, "Multiply", a, b)
+    a, b = (build.Unsqueeze(p, node.list(range(rank - p.type.rank))) if p.type.rank < rank else p for p in (a, b))
+    sizes = build.Multiply(node.dims(a, range(rank)), node.dims(b, range(rank)))
+    wide = build.Unsqueeze(a, node.list(range(1, 2 * rank, 2)))
+    product = combined(node, "Multiply", wide, build.Unsqueeze(b, node.list(range(0, 2 * rank, 2))))
+    return build.Reshape(product, sizes)
+
+
+@aten("linalg_matrix_power.default", "matrix_power.default")
+def matrix_power(node: Call, x: OutPort, n: int) -> OutPort:
+    """By squares; of the inverse for negative powers."""
+    build = node.build
+    node.refuse(abs(n) > 1 << 16, f"powers up to {1 << 16}, got {n}")
+    if n < 0:
+        x, n = build.Inverse(x, adjoint=False), -n
+    if n == 0:
+        size = node.size(x, x.type.rank - 1)
+        eye = node.cast(build.Eye(size, size, node.scalar(0), output_type=DType.I32), x.type.dtype)
+        return build.Broadcast(eye, node.dims(x, range(x.type.rank)))
+    found: OutPort | None = None
+    while n:
+        if n & 1:
+            found = x if found is None else build.MatMul(found, x)
+        n >>= 1
+        x = build.MatMul(x, x) if n else x
+    assert found is not None
+    return found
+
+
+@aten("linalg_multi_dot.default", "chain_matmul.default")
+def multi_dot(node: Call, tensors: Sequence[OutPort]) -> OutPort:
+    return node.chain("MatMul", tensors)
+
+
+@aten("logdet.default", "linalg_slogdet.default", "slogdet.default")
+def logdet(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    """The logarithm of the determinant; `slogdet`: its sign, and the logarithm of its size."""
+    build, value = node.build, node.build.Det(x)
+    if node.kind.startswith("logdet"):
+        return (build.Log(value),)
+    return build.Sign(value), build.Log(build.Abs(value))
+
+
+@aten("linalg_solve.default", "_linalg_solve_ex.default", "linalg_solve_ex.default")
+def solve(node: Call, x: OutPort, b: OutPort, left: bool = True, check_errors: bool = False) -> tuple[OutPort, ...]:
+    """The inverse times `b`."""
+    build = node.build
+    node.refuse(any(node.outputs[1:]), "outputs behind the solution are not supported")
+    inverse = build.Inverse(x, adjoint=False)
+    if b.type.rank == 1 or (b.type.rank == x.type.rank - 1 and b.shape == x.shape[:-1]):
+        column = build.MatMul(inverse, build.Unsqueeze(b, node.list([-1])))
+        return (build.Squeeze(column, node.list([-1])),)
+    return (build.MatMul(inverse, b) if left else build.MatMul(b, inverse),)
+
+
+@aten("linalg_matrix_norm.default", "linalg_matrix_norm.str_ord", "linalg_norm.default", "linalg_norm.ord_str")
+@aten("frobenius_norm.dim")
+def matrix_norm(
+    node: Call,
+    x: OutPort,
+    ord: Number | str | None = None,
+    dim: Sequence[int] | int | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+) -> OutPort:
+    """The root of the sum of squares, or the largest or smallest sum of sizes over rows or columns."""
+    build, rank = node.build, x.type.rank
+    if "matrix" in node.kind and dim is None:
+        dim = (-2, -1)
+    x = node.cast(node.real(x), dtype) if dtype is not None else node.real(x)
+    pair = node.axes(dim, rank) if dim not in (None, ()) else list(range(rank))
+    if ord in (None, "fro") or len(pair) == 1:
+        if isinstance(ord, str) and ord != "fro":
+            raise ModelError(f"{node.kind}: ord of a vector is a number, got {ord!r}")
+        return norm(node, x, None if isinstance(ord, str) else ord, None, tuple(pair), keepdim)
+    node.refuse(ord not in (1, -1, INFINITY, -INFINITY), f"norms by singular values are not supported, got ord {ord}")
+    assert isinstance(ord, int | float)
+    rows, columns = pair
+    summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    total = build.ReduceSum(build.Abs(x), node.list([summed]), keep_dims=True)
+    found = (build.ReduceMax if ord > 0 else build.ReduceMin)(total, node.list([rest]), keep_dims=True)
+    return found if keepdim else build.Squeeze(found, node.list(pair))
+
+
+# ---- writes
+
+
+@aten("index_reduce.default")
+def index_reduce(
+    node: Call, x: OutPort, dim: int, index: OutPort, source: OutPort, reduce: str, include_self: bool = True
+) -> OutPort:
+    """Slices of `source` combined with those of `x` at the places of an index."""
+    build = node.build
+    if not x.type.rank:
+        index, source = (build.Reshape(p, node.list([])) for p in (index, source))
+        return scatter(node, x, 0, index, source, None, reduce, include_self)
+    axis = node.axis(dim, x.type.rank)
+    places = build.Reshape(index, node.list([-1, *[1] * (x.type.rank - 1 - axis)]))
+    places = build.Broadcast(places, node.dims(source, range(source.type.rank)))
+    return scatter(node, x, axis, places, source, None, reduce, include_self)
+
+
+@aten("put.default")
+def put(node: Call, x: OutPort, index: OutPort, source: OutPort, accumulate: bool = False) -> OutPort:
+    """Elements at places in the flattened tensor."""
+    build, flat = node.build, node.list([-1])
+    parts = [build.Reshape(p, flat) for p in (x, index, source)]
+    found = scatter(node, parts[0], 0, parts[1], parts[2], None, "sum" if accumulate else None)
+    return (
+        build.Reshape(found, node.dims(x, range(x.type.rank))) if x.type.rank else build.Squeeze(found, node.list([0]))
+    )

@@ -1,0 +1,220 @@
+"""Statistics of elements along axes: quantiles, modes, differences, norms that are bounded."""
+
+from __future__ import annotations
+
+from aot.frontends.pt2.arrays.movement import sliced, transposed
+from aot.frontends.pt2.arrays.sorting import ranked
+from aot.frontends.pt2.math.reduction import norm
+from aot.frontends.pt2.registry import Call, Number, aten
+from aot.ir.graph import OutPort
+from aot.opset.elementwise.unary import Rounding
+from runtime.abi import DType
+
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+LAST = (1 << 63) - 1
+
+
+@aten("quantile.default", "quantile.scalar", "nanquantile.default", "nanquantile.scalar")
+def quantile(
+    node: Call,
+    x: OutPort,
+    q: OutPort | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+) -> OutPort:
+    """The elements at q (n - 1) of the sorted axis; `nanquantile` leaves out NaN. Axis 0 is that of a vector q."""
+    node.refuse(interpolation not in INTERPOLATIONS, f"interpolation {interpolation!r}")
+    build, rank = node.build, x.type.rank
+    whole = build.Reshape(x, node.list([-1])) if dim is None or not rank else x
+    axis = 0 if dim is None else node.axis(dim, max(rank, 1))
+    order = [*(k for k in range(whole.type.rank) if k != axis), axis]
+    rows = transposed(node, whole, order)  # [.., n]
+    absent, last = build.IsNaN(rows), node.list([-1])
+    numbers = build.ReduceSum(node.cast(build.LogicalNot(absent), x.type.dtype), last, keep_dims=True)
+    if node.kind.startswith("nan"):
+        count, bad = numbers, build.Equal(numbers, node.like(0, x))
+    else:
+        count, bad = (
+            node.cast(node.size(rows, len(order) - 1), x.type.dtype),
+            build.ReduceLogicalOr(absent, last, keep_dims=True),
+        )
+    share = node.port(q, x.type.dtype)
+    place = build.Multiply(
+        build.Reshape(share, last), build.Subtract(build.Select(bad, node.like(1, x), count), node.like(1, x))
+    )
+    sorted_rows = ranked(node, rows, node.size(rows, len(order) - 1), len(order) - 1, False)[0]
+    found = build.Select(bad, node.like(float("nan"), x), _between(node, sorted_rows, place, interpolation))
+    if share.type.rank:
+        found = transposed(node, found, [len(order) - 1, *range(len(order) - 1)])
+    else:
+        found = build.Squeeze(found, last)
+    if not keepdim:
+        return found
+    lead = share.type.rank
+    return build.Unsqueeze(found, node.list(range(lead, lead + rank) if dim is None else [lead + axis] if rank else []))
+
+
+def _between(node: Call, order: OutPort, place: OutPort, how: str) -> OutPort:
+    """Elements of the sorted last axis at places between them."""
+    build = node.build
+    low, high = build.Floor(place), build.Ceiling(place)
+
+    def at(where: OutPort) -> OutPort:
+        return build.GatherElements(order, node.cast(where, DType.I64), axis=-1)
+
+    if how == "nearest":
+        return at(build.Round(place, mode=Rounding.HALF_TO_EVEN))
+    if how in ("lower", "higher"):
+        return at(low if how == "lower" else high)
+    a, b = at(low), at(high)
+    weight = node.like(0.5, place) if how == "midpoint" else build.Subtract(place, low)
+    return build.Add(a, build.Multiply(build.Subtract(b, a), weight))
+
+
+@aten("nanmedian.default", "nanmedian.dim")
+def nanmedian(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, ...]:
+    """The lower one of the two numbers in the middle, NaN left out."""
+    build = node.build
+    if not x.type.rank:
+        return (x, node.scalar(0))[: len(node.outputs)]
+    if dim is None:
+        x, dim = build.Reshape(x, node.list([-1])), 0
+    axis = node.axis(dim, x.type.rank)
+    values, places = ranked(node, x, node.size(x, axis), axis, False)
+    numbers = build.LogicalNot(build.IsNaN(x)) if x.type.dtype.is_float else build.Equal(x, x)
+    count = build.ReduceSum(node.cast(numbers, DType.I64), node.list([axis]), keep_dims=True)
+    middle = build.Maximum(build.Divide(build.Subtract(count, node.scalar(1)), node.scalar(2)), node.scalar(0))
+    found = [build.GatherElements(p, middle, axis=axis) for p in (values, places)]
+    if not keepdim:
+        found = [build.Squeeze(p, node.list([axis])) for p in found]
+    return tuple(found[: len(node.outputs)])
+
+
+@aten("diff.default")
+def diff(
+    node: Call, x: OutPort, n: int = 1, dim: int = -1, prepend: OutPort | None = None, append: OutPort | None = None
+) -> OutPort:
+    axis = node.axis(dim, x.type.rank)
+    parts = [node.cast(p, x.type.dtype) for p in (prepend, x, append) if p is not None]
+    x = parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=axis)
+    for _ in range(n):
+        a, b = sliced(node, x, axis, 1, LAST), sliced(node, x, axis, 0, -1)
+        x = node.build.NotEqual(a, b) if x.type.dtype is DType.BOOL else node.build.Subtract(a, b)
+    return x
+
+
+@aten("trapezoid.x", "trapezoid.dx", "trapz.x", "trapz.dx")
+def trapezoid(node: Call, y: OutPort, x: OutPort | None = None, dx: Number = 1, dim: int = -1) -> OutPort:
+    """The sum of (y[i] + y[i + 1]) / 2 times the steps, those between places `x` or all `dx`."""
+    build, y = node.build, node.real(y)
+    axis = node.axis(dim, y.type.rank)
+    pairs = build.Add(sliced(node, y, axis, 1, LAST), sliced(node, y, axis, 0, -1))
+    step = node.same(dx, y) if x is None else node.cast(x, y.type.dtype)
+    if x is not None:
+        line, along = x.type.rank == 1, node.axis(dim, y.type.rank) if x.type.rank == y.type.rank else 0
+        step = build.Subtract(sliced(node, step, along, 1, LAST), sliced(node, step, along, 0, -1))
+        step = build.Reshape(step, node.list([-1, *[1] * (y.type.rank - 1 - axis)])) if line else step
+    pairs = build.Multiply(pairs, step)
+    return build.Multiply(build.ReduceSum(pairs, node.list([axis])), node.like(0.5, y))
+
+
+@aten("cummax.default", "cummin.default")
+def running_extreme(node: Call, x: OutPort, dim: int) -> tuple[OutPort, OutPort]:
+    """The best element so far and its place, the last one of equals, by a table of all pairs along the axis."""
+    build, rank, above = node.build, x.type.rank, node.kind.startswith("cummax")
+    if not rank:
+        return x, node.scalar(0)
+    axis = node.axis(dim, rank)
+    numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
+    places = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
+    earlier = build.LessEqual(build.Unsqueeze(places, node.list([0])), build.Unsqueeze(places, node.list([1])))
+    shape = [1] * (rank + 1)
+    column = build.Reshape(places, node.list([*shape[: axis + 1], -1, *shape[axis + 2 :]]))
+    mask = build.Unsqueeze(earlier, node.list(range(2, rank - axis + 1)))
+    wide = build.Unsqueeze(numbers, node.list([axis]))
+    first = build.Unsqueeze(sliced(node, numbers, axis, 0, 1), node.list([axis]))
+    reduce = build.ReduceMax if above else build.ReduceMin
+    best = reduce(build.Select(mask, wide, first), node.list([axis + 1]))
+    hits = build.LogicalAnd(build.Equal(wide, build.Unsqueeze(best, node.list([axis + 1]))), mask)
+    index = build.ReduceMax(build.Select(hits, column, node.scalar(0)), node.list([axis + 1]))
+    return node.cast(best, x.type.dtype), index
+
+
+@aten("logcumsumexp.default")
+def logcumsumexp(node: Call, x: OutPort, dim: int) -> OutPort:
+    build = node.build
+    if not x.type.rank:
+        return x
+    axis = node.axis(dim, x.type.rank)
+    top = build.ReduceMax(x, node.list([axis]), keep_dims=True)
+    top = build.Select(build.IsFinite(top), top, node.like(0, x))
+    return build.Add(build.Log(build.CumSum(build.Exp(build.Subtract(x, top)), node.scalar(axis))), top)
+
+
+@aten("mode.default")
+def mode(node: Call, x: OutPort, dim: int = -1, keepdim: bool = False) -> tuple[OutPort, OutPort]:
+    """The commonest element along an axis, the least one of several, and its last place."""
+    build, rank = node.build, x.type.rank
+    if not rank:
+        return x, node.scalar(0)
+    axis = node.axis(dim, rank)
+    same = build.Equal(build.Unsqueeze(x, node.list([axis])), build.Unsqueeze(x, node.list([axis + 1])))
+    counts = build.ReduceSum(node.cast(same, DType.I64), node.list([axis + 1]))
+    most = build.ReduceMax(counts, node.list([axis]), keep_dims=True)
+    numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
+    worst = build.ReduceMax(numbers, node.list([axis]), keep_dims=True)
+    best = build.Select(build.Equal(counts, most), numbers, worst)
+    value = build.ReduceMin(best, node.list([axis]), keep_dims=True)
+    places = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
+    places = build.Reshape(places, node.list([-1, *[1] * (rank - 1 - axis)]))
+    index = build.Select(build.Equal(numbers, value), places, node.scalar(0))
+    index = build.ReduceMax(index, node.list([axis]), keep_dims=True)
+    found = [node.cast(value, x.type.dtype), index]
+    a, b = found if keepdim else [build.Squeeze(p, node.list([axis])) for p in found]
+    return a, b
+
+
+@aten("renorm.default")
+def renorm(node: Call, x: OutPort, p: Number, dim: int, maxnorm: Number) -> OutPort:
+    """Slices along an axis whose norm is larger than `maxnorm`, scaled down to it."""
+    build, axis = node.build, node.axis(dim, x.type.rank)
+    others = tuple(k for k in range(x.type.rank) if k != axis)
+    size = norm(node, x, p, None, others, True)
+    most = node.same(maxnorm, size)
+    factor = build.Divide(most, build.Add(size, node.like(1e-7, size)))
+    return build.Multiply(x, build.Select(build.Greater(size, most), factor, node.like(1, size)))
+
+
+@aten("histc.default")
+def histc(node: Call, x: OutPort, bins: int = 100, min: Number = 0, max: Number = 0) -> OutPort:
+    """The number of elements in each of equal parts of min..max; of all elements if both are equal."""
+    build, dtype = node.build, x.type.dtype
+    flat = build.Reshape(node.real(x), node.list([-1]))
+    low, high = node.same(min, flat), node.same(max, flat)
+    if min == max:
+        low, high = (getattr(build, r)(flat, node.list([0])) for r in ("ReduceMin", "ReduceMax"))
+        alike = build.Equal(low, high)
+        low, high = (build.Select(alike, build.Add(v, node.like(d, v)), v) for v, d in ((low, -1), (high, 1)))
+    place = build.Multiply(build.Subtract(flat, low), node.like(bins, flat))
+    place = build.Floor(build.Divide(place, build.Subtract(high, low)))
+    place = build.Minimum(place, node.like(bins - 1, flat))
+    inside = build.LogicalAnd(build.GreaterEqual(flat, low), build.LessEqual(flat, high))
+    each = build.Unsqueeze(build.Select(inside, place, node.like(-1, flat)), node.list([0]))
+    numbers = node.cast(node.list(range(bins)), flat.type.dtype)
+    hits = build.Equal(build.Unsqueeze(numbers, node.list([1])), each)
+    return build.ReduceSum(node.cast(hits, dtype), node.list([1]))
+
+
+@aten("bincount.default")
+def bincount(node: Call, x: OutPort, weights: OutPort | None = None, minlength: int = 0) -> OutPort:
+    """The number of times that each number occurs, or the sums of its weights."""
+    build = node.build
+    numbers = node.cast(x, DType.I64)
+    top = build.ReduceMax(build.Concat(numbers, node.list([minlength - 1]), axis=0), node.list([0]))
+    values = build.Range(node.scalar(0), build.Add(top, node.scalar(1)), node.scalar(1))
+    hits = build.Equal(build.Unsqueeze(values, node.list([1])), build.Unsqueeze(numbers, node.list([0])))
+    if weights is None:
+        return build.ReduceSum(node.cast(hits, DType.I64), node.list([1]))
+    chosen = build.Select(hits, build.Unsqueeze(weights, node.list([0])), node.like(0, weights))
+    return build.ReduceSum(chosen, node.list([1]))
