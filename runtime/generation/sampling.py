@@ -15,7 +15,7 @@ Logits = NDArray[np.floating]
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn.
+    """Rules by which tokens are drawn.
 
     `temperature` 0 takes the greatest logit, the first of equal ones. Above it, logits are divided by the temperature,
     and a token is drawn by `seed` among the `top_k` greatest (0: all), and among those the fewest whose probabilities

@@ -13,7 +13,7 @@ MOST_LAYERS, MOST_WIDTH = 1 << 12, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How an architecture differs from Llama.
+    """Differences of an architecture from Llama.
 
     `pairs`: rotations turn neighbours (2 i, 2 i + 1) instead of halves. `gelu`: the gate of the MLP is GELU. `scaled`:
     embeddings are multiplied by the root of the width. `local`: one layer of so many sees all tokens, others a window.

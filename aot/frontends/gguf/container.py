@@ -42,7 +42,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What a file holds."""
+    """Metadata and tensors of a file."""
 
     file: str
     metadata: Metadata
