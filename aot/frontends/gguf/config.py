@@ -8,6 +8,7 @@ from typing import cast
 from aot.frontends.gguf.container import Container
 from runtime.errors import CorruptError, UnsupportedError
 
+OTHER_SCALE = 62  # layers of the size of Gemma 3 (27B) that scales scores by another number, which no metadata say
 MOST_LAYERS, MOST_WIDTH = 1 << 12, 1 << 20
 
 
@@ -106,6 +107,9 @@ def config_of(container: Container) -> Config:
         _stretch(v),
         v.integer("attention.sliding_window", 1 << 30, most=1 << 40),
     )
+    if family.local and found.layers == OTHER_SCALE:
+        rule = f"{name} of other than {OTHER_SCALE} layers can be read, which scale their scores by heads"
+        raise UnsupportedError(f"{container.file}: GGUF: {rule}, got {found.layers}")
     rules = {
         "attention.head_count is a multiple of attention.head_count_kv": found.heads % found.kept == 0,
         "rope.dimension_count is even and at most attention.key_length": found.turned % 2 == 0 and found.turned <= key,

@@ -62,8 +62,9 @@ class Weights:
     def _compressed(
         self, build: Builder, blocks: Blocks, shape: tuple[int, int], order: Array | None, name: str
     ) -> OutPort:
-        blocks = with_positive_scales(blocks)
-        found = blocks.numbers, -blocks.offsets / blocks.scales, blocks.scales
+        with np.errstate(all="ignore"):  # scales of a damaged file may be infinite
+            blocks = with_positive_scales(blocks)
+            found = blocks.numbers, -blocks.offsets / blocks.scales, blocks.scales
         parts = [a.reshape(shape[0], -1, a.shape[-1]) for a in found]
         numbers, zeros, scales = parts if order is None else [a[order] for a in parts]
         kind = DType.I8 if numbers.dtype == np.int8 else DType.U8
