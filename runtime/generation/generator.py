@@ -39,6 +39,8 @@ class Generator:
         if not self._request.query_state():
             raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
         self._output = next((i for i, t in enumerate(model.outputs) if t.name == LOGITS), 0)
+        words = model.outputs[self._output].shape[-1:]
+        self._words = next((n for n in words if isinstance(n, int)), None)
         self._tokens: list[int] = []
 
     @property
@@ -67,6 +69,12 @@ class Generator:
         """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
         if not ids:
             raise UsageError("feed: one token or more, got none")
+        if chunk < 0:
+            raise UsageError(f"feed: chunk: must be 0 or more tokens, got {chunk}")
+        wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
+        if wrong is not None:
+            most = "the number of words" if self._words is None else self._words - 1
+            raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
         logits = np.empty(0, np.float32)
         size = chunk or len(ids)
         for start in range(0, len(ids), size):

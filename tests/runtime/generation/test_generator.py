@@ -10,7 +10,7 @@ import pytest
 from aot import compile_model
 from runtime import CompiledModel, Generator, Sampling, load
 from runtime.errors import UsageError
-from tests.frontends.gguf.networks import Network
+from tests.frontends.gguf.networks import WORDS, Network
 
 IDS = [5, 1, 40, 7, 7, 63, 2]
 
@@ -83,6 +83,11 @@ def test_it_keeps_no_more_tokens_than_there_are(model: CompiledModel, count: int
 def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel) -> None:
     with pytest.raises(UsageError, match="feed: one token or more, got none"):
         Generator(model).feed([])
+    for token in (-1, WORDS):
+        with pytest.raises(UsageError, match=f"feed: tokens are 0 to {WORDS - 1}, got {token}"):
+            Generator(model).feed([1, token])
+    with pytest.raises(UsageError, match="chunk: must be 0 or more tokens, got -1"):
+        Generator(model).feed([1], chunk=-1)
     with pytest.raises(UsageError, match=r"a language model has input_ids, .* got image"):
         Generator(compile_model("examples/digits/model.xml"))
     assert np.isfinite(Generator(model).feed([1])).all()
