@@ -1,6 +1,8 @@
 """Loads and runs compiled models; needs Python's standard library and NumPy only."""
 
 from runtime.errors import AotError, BusyError, CancelledError
+from runtime.generation.generator import Generator
+from runtime.generation.sampling import Sampling
 from runtime.inference.executor import Executor
 from runtime.inference.request import InferRequest, Outputs
 from runtime.inference.variables import VariableState
@@ -18,9 +20,11 @@ __all__ = [
     "CompiledModel",
     "Dim",
     "Executor",
+    "Generator",
     "InferRequest",
     "Outputs",
     "Pipeline",
+    "Sampling",
     "TensorInfo",
     "VariableState",
     "import_model",

@@ -8,7 +8,18 @@ from pathlib import Path
 
 from aot.frontends import openvino
 from aot.frontends.conversion.walk import ToOpset
-from aot.frontends.kinds import SAVED_MODEL, folder, foreign, is_exported, is_tensorflow, is_tflite, named, refuse
+from aot.frontends.gguf import reader as gguf
+from aot.frontends.kinds import (
+    SAVED_MODEL,
+    folder,
+    foreign,
+    is_exported,
+    is_gguf,
+    is_tensorflow,
+    is_tflite,
+    named,
+    refuse,
+)
 from aot.frontends.onnx.convert import ONNX
 from aot.frontends.pt2.convert import ATEN
 from aot.frontends.pt2.files import reader as pt2
@@ -48,13 +59,20 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
     if signature is not None:
         rule = "a SavedModel, a MetaGraph or a TensorFlow Lite model has signatures"
         raise UsageError(f"--signature: {rule}, got {path.name}")
+    return _plain(head, path, Path(weights) if weights is not None else None)
+
+
+def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
+    """The network in a file of a format without signatures."""
+    if is_gguf(head):
+        return gguf.read(path)
     if is_exported(head, path):
         return pt2.read(path)
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
     if re.match(rb"\s*<[!?A-Za-z]", head):
-        return openvino.read(path, Path(weights) if weights is not None else None)
+        return openvino.read(path, weights)
     if _is_onnx(head) or path.name.endswith(SUFFIXES):
         if find_spec("onnx") is None:
             raise MissingError(f"{path.name}: ONNX needs the package onnx: pip install 'onnx>=1.21'")

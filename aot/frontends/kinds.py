@@ -1,6 +1,6 @@
 """Files that people try, by what they begin with: what each is, and the next step that works. One table.
 
-    b"GGUF" at 0     GGUF weights     optimum-cli export onnx --model NAME FOLDER
+    b"ORTM" at 4     a model in ONNX Runtime's own format     take the .onnx file that it was made from
 
 What content does not tell (weights of an IR, some protobufs), the suffix does.
 """
@@ -141,6 +141,11 @@ def is_exported(head: bytes, path: Path) -> bool:
     return _zipped("/archive_version")(head, path) and any("/models/" in name for name in _entries(path))
 
 
+def is_gguf(head: bytes) -> bool:
+    """True if it begins as a language model in GGUF does."""
+    return head.startswith(b"GGUF")
+
+
 ZIP = b"PK\x03\x04"
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
 FROM_TORCH = "load it in Python and export it: torch.onnx.export(model.eval(), inputs, '{stem}.onnx', dynamo=True)"
@@ -171,7 +176,7 @@ BY_CONTENT = (
         UsageError,
     ),
     Kind("a model in ONNX Runtime's own format", "take the .onnx file that it was made from", _begins(b"ORTM", at=4)),
-    Kind("GGUF weights", EXPORT_HUB, _begins(b"GGUF", b"lmgg", b"tjgg", b"ggjt")),
+    Kind("weights in a format before GGUF", EXPORT_HUB, _begins(b"lmgg", b"tjgg", b"ggjt")),
     Kind("weights in Keras's HDF5 format", FROM_KERAS, _begins(b"\x89HDF\r\n\x1a\n")),
     Kind("an array of NumPy", "it is an input: aot run MODEL '{file}'", _begins(b"\x93NUMPY")),
     Kind(

@@ -100,6 +100,11 @@ class VariableState:
         return self._info.tensor.name
 
     @property
+    def varying(self) -> tuple[int, ...]:
+        """Numbers of the dimensions that vary from inference to inference."""
+        return tuple(self._info.varying)
+
+    @property
     def state(self) -> Array:
         """Value that the next inference reads, as a new array; zeros if the variable is not set.
 

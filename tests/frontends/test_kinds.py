@@ -61,7 +61,7 @@ FILES: list[tuple[str, Write, str, str, int]] = [
     ("m.h5", raw(HDF), "Keras's HDF5", "keras.saving.load_model", 3),
     ("m.keras", zipped("metadata.json", "config.json", "model.weights.h5"), "a Keras model", "aot compile 'm'", 3),
     ("m.safetensors", raw(SAFE), "safetensors", "optimum-cli", 3),
-    ("m.gguf", raw(b"GGUF\x03\0\0\0" + bytes(16)), "GGUF weights", "optimum-cli", 3),
+    ("m.bin", raw(b"tjgg\x03\0\0\0" + bytes(16)), "a format before GGUF", "optimum-cli", 3),
     ("m.onnx", raw(LFS), "a Git LFS pointer", "git lfs pull", 4),
     ("m.xml", raw(LFS), "a Git LFS pointer", "git lfs pull", 4),
     ("m.zip", zipped("m.xml", "m.bin"), "a zip archive", "unzip", 3),

@@ -20,6 +20,7 @@ import numpy as np
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred
 from aot.lowering.ir.steps import Steps, Value
+from aot.lowering.storage.compressed import Scaled, with_any_zeros
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.narrow_constants import moving, uses_of
 from codegen.costs import COSTS
@@ -32,7 +33,7 @@ from runtime.abi import DType
 
 SPAN = 255  # greatest difference between the largest and the least integer
 NIBBLE = 15  # that of integers of 4 bits
-PARTS = (256, 128, 64, 32)  # elements of a sum that share a factor, in the order in which they are tried
+PARTS = (256, 128, 64, 32, 16)  # elements of a sum that share a factor, in the order in which they are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class _Compressed:
     sums: tuple[int, ...]
     part: int
     pairs: bool = False
+    whole: bool = True  # all zero points are whole numbers
 
     def places(self, index: tuple[Expr, ...]) -> tuple[_Place, ...]:
         return tuple(self._along(i) if k in self.sums else _Place(i, i) for k, i in enumerate(index))
@@ -74,7 +76,7 @@ class _Compressed:
         zero = cast(Load(self.zero, self.factors(places)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
         element = next((p.element for p in places if p.element is not None), None)
         if element is not None:
-            return _nibble(byte, element, zero)
+            return _nibble(byte, element, zero) if self.whole else _nibble(byte, element, 0.0) - zero
         return cast(byte, DType.F32) - zero if isinstance(zero, Expr) or zero else cast(byte, DType.F32)
 
     def scale(self, places: tuple[_Place, ...]) -> Expr:
@@ -197,6 +199,11 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
             continue
         shape = [n for k, n in enumerate(data.shape) for n in ((n // part, part) if part and k in sums else (n,))]
         inner = tuple(k + 1 for k in sums) if part else sums
+        any_zeros = with_any_zeros(data, tuple(shape)) if isinstance(data, Deferred) else None
+        if any_zeros is not None:
+            if any_zeros.is_shared(inner):
+                return _made_as_given(steps, value, any_zeros, inner, sums, part)
+            continue
         found = whole_numbers(data, inner, SPAN, tuple(shape))
         if found is not None:
             return _made(steps, value, found, inner, sums, part)
@@ -229,6 +236,29 @@ def _made(
         kept = zero.astype(np.int8 if small else np.float32).reshape(outer.shape)
         offset = steps.constant(f"{value.name}.zero", kept)
     return _Compressed(stored, offset, steps.constant(f"{value.name}.factor", outer), sums, part, pairs)
+
+
+def _made_as_given(
+    steps: Steps, value: Value, found: Scaled, inner: tuple[int, ...], sums: tuple[int, ...], part: int
+) -> _Compressed:
+    """Replace the data of `value` by the numbers of a file, whose zero points are no whole numbers."""
+    shape = [int(n) for n in value.buffer.shape if isinstance(n, int)]
+    numbers, zeros = found.numbers.astype(np.int16), found.zeros.astype(np.float32)
+    pairs = len(sums) == 1 and shape[sums[0]] % 2 == 0 and numbers.min() >= 0 and numbers.max() <= NIBBLE
+    if pairs:
+        data = _paired(numbers.astype(np.uint8).reshape(shape), sums[0])
+        stored = dense(value.name, *data.shape, dtype=DType.U8)
+    else:
+        shift = 128 if numbers.max() > 127 else 0
+        data, zeros = (numbers - shift).astype(np.int8).reshape(shape), zeros - np.float32(shift)
+        stored = replace(value.buffer, dtype=DType.I8)
+    steps.values[value.name] = replace(value, buffer=stored, data=data)
+    kept = [1 if k in inner else n for k, n in enumerate(found.numbers.shape)]
+    zeros, scales = (np.broadcast_to(a, kept) for a in (zeros, found.scales))
+    zeros, scales = (a.squeeze(inner) if part else a for a in (zeros, scales))
+    made = (steps.constant(f"{value.name}.{name}", a) for name, a in (("zero", zeros), ("factor", scales)))
+    zero, factor = made
+    return _Compressed(stored, zero, factor, sums, part, pairs, whole=False)
 
 
 def _paired(numbers: Array, axis: int) -> Array:

@@ -22,11 +22,12 @@ GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common 
 class Scaled:
     """A constant is `(numbers - zeros) * scales`, rounded once.
 
-    All three have as many dimensions; zeros and scales have 1 where they repeat. Differences are `GREATEST` at most.
+    All three have as many dimensions; zeros and scales have 1 where they repeat. Differences are `GREATEST` at most, if
+    zeros are whole numbers.
     """
 
     numbers: Array  # integers of 8 bits or less
-    zeros: NDArray[np.int16]
+    zeros: NDArray[np.int16] | NDArray[np.float32]
     scales: NDArray[np.float32]
 
     def is_shared(self, dims: tuple[int, ...]) -> bool:
@@ -52,6 +53,19 @@ def scaled(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
             return None
 
 
+def with_any_zeros(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
+    """Split a constant as `scaled` does, with zero points that need not be whole numbers; None if they are."""
+    first = constant.inputs[0]
+    match constant.op:
+        case Reshape() if isinstance(first, Deferred):
+            return with_any_zeros(first, shape)
+        case Multiply(auto_broadcast=AutoBroadcast.NUMPY) if isinstance(first, Deferred) and shape == constant.shape:
+            found = _scaled(first, constant.inputs[1], len(shape), whole=False) if first.shape == shape else None
+            return None if found is None or (found.zeros == np.rint(found.zeros)).all() else found
+        case _:
+            return None
+
+
 def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array | None:
     """Return the first `count` rows of a constant, whose elements are seen in `shape`; None where that needs all."""
     source = constant
@@ -64,8 +78,8 @@ def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array 
     return ((numbers - zeros) * parts.scales[:count]).reshape(-1, *shape[1:])
 
 
-def _scaled(differences: Deferred, scales: Array | Deferred, rank: int) -> Scaled | None:
-    """Return the parts of a product."""
+def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: bool = True) -> Scaled | None:
+    """Return the parts of a product. `whole`: zero points are whole numbers."""
     if isinstance(scales, Deferred) or not ((scales >= LEAST) & (scales <= MOST)).all():
         return None
     zeros: Array = np.zeros((1,) * rank, np.float32)
@@ -81,6 +95,9 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int) -> Scale
         return None
     if numbers.dtype.kind not in "iu":  # types of fewer than 8 bits, with which NumPy does not compute
         numbers = numbers.astype(np.int8)
+    if not whole:
+        finite = bool(np.isfinite(zeros).all())
+        return Scaled(numbers, _padded(zeros, rank).astype(np.float32), _padded(scales, rank)) if finite else None
     bounds = np.iinfo(numbers.dtype)
     within = (zeros >= bounds.max - GREATEST) & (zeros <= bounds.min + GREATEST) & (zeros == np.rint(zeros))
     return Scaled(numbers, _padded(zeros, rank).astype(np.int16), _padded(scales, rank)) if within.all() else None

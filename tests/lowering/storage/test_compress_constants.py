@@ -177,6 +177,28 @@ def test_rows_of_a_table_of_four_bits() -> None:
     assert np.allclose(in_memory(made.built)(x)[0], table[x.astype(int)], rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("part", [32, 64])
+@pytest.mark.parametrize("most", [15, 31, 255])
+def test_zero_points_between_whole_numbers(most: int, part: int) -> None:
+    """As formats with a least element for each block have them."""
+    deep, wide = 256, 288  # enough elements that the constant is deferred
+    rng = np.random.default_rng(0)
+    whole = rng.integers(0, most + 1, (wide, deep // part, part)).astype(np.uint8)
+    zeros, scales = (
+        rng.uniform(low, high, (wide, deep // part, 1)).astype(np.float32) for low, high in ((0, most), (1, 2))
+    )
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        numbers = b.Convert(b.const(whole, DType.U8), destination_type=DType.F32)
+        w = b.Multiply(b.Subtract(numbers, b.const(zeros, DType.F32)), b.const(scales, DType.F32))
+        return b.MatMul(x, b.Reshape(w, b.const(np.array([wide, deep]), DType.I64)), transpose_b=True)
+
+    made = stages(graph_of(make, (2, deep)), CompileOptions(level=None, target="x86-64-v3"))
+    assert made.program.constant_bytes < wide * deep * (0.5 if most == 15 else 1) + wide * deep // part * 8 + 4096
+    w = ((whole.astype(np.float64) - zeros) * scales).reshape(wide, deep)
+    assert is_right(made, w.T, 2)
+
+
 def test_bits_are_equal_for_any_number_of_threads() -> None:
     made = product(WEIGHTS["unsigned parts"].reshape(DEEP, WIDE), 1)
     (x,) = values((1, DEEP))

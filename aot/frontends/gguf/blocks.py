@@ -1,0 +1,147 @@
+"""Formats of tensors in GGUF: blocks of a row share scales. `numbers * scales + offsets`, and their meaning as f32.
+
+    Q4_0: 32 numbers of 4 bits    d (n - 8)              Q4_K: 8 times 32 numbers of 4 bits    d s n - e m
+    Q8_0: 32 numbers of 8 bits    d n                    Q6_K: 16 times 16 numbers of 6 bits   d s (n - 32)
+
+Source: ggml's `block_*` structures, which llama.cpp defines in ggml-common.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Raw = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A matrix of blocks: `numbers` [blocks, parts, elements]; `scales` and `offsets` [blocks, parts, 1] in f32."""
+
+    numbers: NDArray[np.uint8] | NDArray[np.int8]
+    scales: Floats
+    offsets: Floats
+    bits: int  # of a number
+
+    @property
+    def floats(self) -> Floats:
+        """Return the elements [blocks, parts, elements]."""
+        return self.numbers * self.scales + self.offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A type of tensors: `elements` of a row take `bytes`; one of `plain` (a float type) and `split` reads them."""
+
+    name: str
+    elements: int
+    bytes: int
+    split: Callable[[Raw], Blocks] | None = None
+    plain: Callable[[Raw], Floats] | None = None
+
+    def floats(self, raw: Raw) -> Floats:
+        """Return all elements in one dimension."""
+        if self.plain is not None:
+            return self.plain(raw)
+        assert self.split is not None
+        return self.split(raw.reshape(-1, self.bytes)).floats.reshape(-1)
+
+
+def _halves(raw: Raw) -> Floats:
+    """Floats of 16 bits in the last dimension."""
+    return np.ascontiguousarray(raw).view("<f2").astype(np.float32)
+
+
+def _nibbles(raw: Raw) -> Raw:
+    """Low halves of all bytes of the last dimension, then the high ones."""
+    return np.concatenate([raw & 15, raw >> 4], -1).astype(np.uint8)
+
+
+def _fifth(raw: Raw) -> Raw:
+    """One bit of each of 32 numbers, in place 4."""
+    return (np.unpackbits(np.ascontiguousarray(raw), axis=-1, bitorder="little") << 4).astype(np.uint8)
+
+
+def _one(numbers: NDArray[np.uint8] | NDArray[np.int8], scale: Floats, offset: Floats, bits: int) -> Blocks:
+    return Blocks(numbers[:, None, :], scale[:, :, None], offset[:, :, None], bits)
+
+
+def _q4_0(b: Raw) -> Blocks:
+    d = _halves(b[:, :2])
+    return _one(_nibbles(b[:, 2:]), d, -8 * d, 4)
+
+
+def _q4_1(b: Raw) -> Blocks:
+    return _one(_nibbles(b[:, 4:]), _halves(b[:, :2]), _halves(b[:, 2:4]), 4)
+
+
+def _q5_0(b: Raw) -> Blocks:
+    d = _halves(b[:, :2])
+    return _one(_nibbles(b[:, 6:]) | _fifth(b[:, 2:6]), d, -16 * d, 5)
+
+
+def _q5_1(b: Raw) -> Blocks:
+    return _one(_nibbles(b[:, 8:]) | _fifth(b[:, 4:8]), _halves(b[:, :2]), _halves(b[:, 2:4]), 5)
+
+
+def _q8_0(b: Raw) -> Blocks:
+    d = _halves(b[:, :2])
+    return _one(np.ascontiguousarray(b[:, 2:]).view(np.int8), d, 0 * d, 8)
+
+
+def _six(b: Raw) -> tuple[Floats, Floats]:
+    """Scales and minima of 6 bits of the 8 parts of a block, from 12 bytes."""
+    low, mid, high = b[:, 0:4], b[:, 4:8], b[:, 8:12]
+    scales = np.concatenate([low & 63, (high & 15) | (low >> 6) << 4], -1)
+    minima = np.concatenate([mid & 63, (high >> 4) | (mid >> 6) << 4], -1)
+    return scales.astype(np.float32), minima.astype(np.float32)
+
+
+def _k(b: Raw, numbers: Raw, bits: int) -> Blocks:
+    """Blocks of 8 parts with scales and minima; two floats and 12 bytes come first."""
+    d, least = _halves(b[:, :2]), _halves(b[:, 2:4])
+    scales, minima = _six(b[:, 4:16])
+    return Blocks(numbers, (d * scales)[..., None], (-least * minima)[..., None], bits)
+
+
+def _q4_k(b: Raw) -> Blocks:
+    pairs = b[:, 16:].reshape(-1, 4, 32)
+    return _k(b, np.stack([pairs & 15, pairs >> 4], 2).reshape(-1, 8, 32).astype(np.uint8), 4)
+
+
+def _q5_k(b: Raw) -> Blocks:
+    pairs, high = b[:, 48:].reshape(-1, 4, 32), b[:, 16:48]
+    bits = (high[:, None, :] >> np.arange(8, dtype=np.uint8)[:, None] & 1) << 4
+    numbers = np.stack([pairs & 15, pairs >> 4], 2).reshape(-1, 8, 32) | bits
+    return _k(b, numbers.astype(np.uint8), 5)
+
+
+def _q6_k(b: Raw) -> Blocks:
+    low, high = b[:, :128].reshape(-1, 2, 64), b[:, 128:192].reshape(-1, 2, 32)
+    four = np.stack([low[..., :32] & 15, low[..., 32:] & 15, low[..., :32] >> 4, low[..., 32:] >> 4], 2)
+    two = high[:, :, None, :] >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    scales = np.ascontiguousarray(b[:, 192:208]).view(np.int8) * _halves(b[:, 208:210])
+    return Blocks((four | two << 4).reshape(-1, 16, 16).astype(np.uint8), scales[..., None], -32 * scales[..., None], 6)
+
+
+def _bfloats(raw: Raw) -> Floats:
+    return (np.ascontiguousarray(raw).view("<u2").astype(np.uint32) << 16).view(np.float32)
+
+
+FORMATS = {
+    0: Format("F32", 1, 4, plain=lambda raw: np.ascontiguousarray(raw).view("<f4").astype(np.float32, copy=False)),
+    1: Format("F16", 1, 2, plain=_halves),
+    2: Format("Q4_0", 32, 18, _q4_0),
+    3: Format("Q4_1", 32, 20, _q4_1),
+    6: Format("Q5_0", 32, 22, _q5_0),
+    7: Format("Q5_1", 32, 24, _q5_1),
+    8: Format("Q8_0", 32, 34, _q8_0),
+    12: Format("Q4_K", 256, 144, _q4_k),
+    13: Format("Q5_K", 256, 176, _q5_k),
+    14: Format("Q6_K", 256, 210, _q6_k),
+    30: Format("BF16", 1, 2, plain=_bfloats),
+}

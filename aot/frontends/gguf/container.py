@@ -1,0 +1,146 @@
+"""The container of GGUF: metadata, and tensors by name. Every count and offset is checked before it is used.
+
+"GGUF", version, counts | metadata: key, type, value | tensors: name, sizes, type, offset | padding | data
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.frontends.gguf.blocks import FORMATS, Format
+from runtime.errors import CorruptError, UnsupportedError
+from runtime.regular import check_file
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+MOST_ENTRIES = 1 << 20  # metadata entries, and tensors: known models have less than 2000
+MOST_ELEMENTS = 1 << 22  # elements of an array of metadata: vocabularies have up to 2^18
+MOST_DEPTH = 4  # arrays inside of arrays
+MOST_DIMS = 4
+MOST_NAME = 1 << 16  # bytes of a name of a key or a tensor
+STRING, ARRAY, BOOL = 8, 9, 7
+NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
+Raw = NDArray[np.uint8]
+Metadata = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A tensor as it lies in the file: `shape` has the outermost dimension first."""
+
+    name: str
+    shape: tuple[int, ...]
+    format: Format
+    raw: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """Metadata and tensors of a file."""
+
+    file: str
+    metadata: Metadata
+    tensors: dict[str, Stored]
+
+
+class _Cursor:
+    """Reads numbers and strings one after another; CorruptError behind the end."""
+
+    def __init__(self, data: Raw, file: str) -> None:
+        self.data, self.file, self.at = data, file, 0
+
+    def corrupt(self, rule: str, value: object) -> CorruptError:
+        return CorruptError(f"{self.file}: GGUF: {rule}, got {value}")
+
+    def bytes(self, count: int) -> Raw:
+        if count > len(self.data) - self.at:
+            raise self.corrupt(f"{count} bytes at {self.at} lie in the file", f"a file of {len(self.data)} bytes")
+        found = self.data[self.at : self.at + count]
+        self.at += count
+        return found
+
+    def number(self, code: str) -> int | float:
+        return struct.unpack(f"<{code}", self.bytes(struct.calcsize(f"<{code}")).tobytes())[0]
+
+    def count(self, most: int, name: str, code: str = "Q") -> int:
+        found = int(self.number(code))
+        if found > most:
+            raise self.corrupt(f"at most {most} {name}", found)
+        return found
+
+    def text(self, most: int) -> str:
+        return self.bytes(self.count(most, "bytes of a string")).tobytes().decode("utf-8", "replace")
+
+    def value(self, kind: int, depth: int = 0) -> object:
+        if kind == STRING:
+            return self.text(len(self.data))
+        if kind == ARRAY:
+            return self._array(depth)
+        if kind not in NUMBERS:
+            raise self.corrupt("a type of metadata is 0 to 12", kind)
+        found = self.number(NUMBERS[kind])
+        return bool(found) if kind == BOOL else found
+
+    def _array(self, depth: int) -> object:
+        if depth >= MOST_DEPTH:
+            raise self.corrupt(f"arrays of at most {MOST_DEPTH} levels", "more")
+        kind, count = int(self.number("I")), self.count(MOST_ELEMENTS, "elements of an array")
+        if kind in NUMBERS:
+            code = NUMBERS[kind]
+            return np.frombuffer(self.bytes(count * struct.calcsize(f"<{code}")).tobytes(), f"<{code}").tolist()
+        if count > len(self.data) - self.at:
+            raise self.corrupt("an array lies in the file", f"{count} elements")
+        return [self.value(kind, depth + 1) for _ in range(count)]
+
+
+def read_container(path: Path) -> Container:
+    """Read a file, whose data are mapped; CorruptError if it is damaged, UnsupportedError for unknown versions."""
+    check_file(path, "model")
+    data: Raw = np.memmap(path, np.uint8, "r")
+    cursor = _Cursor(data, path.name)
+    if cursor.bytes(4).tobytes() != MAGIC:
+        raise cursor.corrupt("a file begins with GGUF", repr(data[:4].tobytes()))
+    version = int(cursor.number("I"))
+    if version not in VERSIONS:
+        raise UnsupportedError(f"{path.name}: GGUF: versions 2 and 3, lowest byte first, can be read, got {version}")
+    count, entries = cursor.count(MOST_ENTRIES, "tensors"), cursor.count(MOST_ENTRIES, "entries of metadata")
+    metadata: Metadata = {}
+    for _ in range(entries):
+        key = cursor.text(MOST_NAME)
+        metadata[key] = cursor.value(int(cursor.number("I")))
+    records = [_record(cursor) for _ in range(count)]
+    align = metadata.get("general.alignment", 32)
+    if not isinstance(align, int) or not 0 < align <= 1 << 20 or align & (align - 1):
+        raise cursor.corrupt("the alignment is a power of two", align)
+    begin = -(-cursor.at // align) * align
+    tensors: dict[str, Stored] = {}
+    for name, shape, kind, offset in records:
+        if name in tensors:
+            raise cursor.corrupt("names of tensors differ", repr(name))
+        tensors[name] = _stored(cursor, name, shape, kind, begin + offset)
+    return Container(path.name, metadata, tensors)
+
+
+def _record(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:
+    name = cursor.text(MOST_NAME)
+    rank = cursor.count(MOST_DIMS, f"dimensions of {name!r}", "I")
+    shape = tuple(int(cursor.number("Q")) for _ in range(rank))[::-1]
+    return name, shape, int(cursor.number("I")), int(cursor.number("Q"))
+
+
+def _stored(cursor: _Cursor, name: str, shape: tuple[int, ...], kind: int, begin: int) -> Stored:
+    form = FORMATS.get(kind)
+    if form is None:
+        known = ", ".join(f.name for f in FORMATS.values())
+        raise UnsupportedError(f"{cursor.file}: tensor {name!r}: types {known} can be read, got type {kind}")
+    if not shape or shape[-1] % form.elements:
+        raise cursor.corrupt(f"rows of {name!r} hold whole blocks of {form.elements}", list(shape))
+    cursor.at = min(begin, len(cursor.data))
+    raw = cursor.bytes(prod(shape) // form.elements * form.bytes)
+    return Stored(name, shape, form, raw)

@@ -1,0 +1,209 @@
+"""Graph of a decoder-only language model, as OpenVINO's exporters write it.
+
+Inputs `input_ids`, `attention_mask`, `position_ids` and `beam_idx`, output `logits`; keys and values are variables.
+
+    x = embed[ids]        for each layer: x += attention(norm(x)); x += mlp(norm(x))        logits = norm(x) head^T
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from aot.frontends.gguf.config import Config
+from aot.frontends.gguf.weights import Weights
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, OutPort
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.control.state import Assign, ReadValue_6
+from aot.opset.elementwise.activation import Approximation
+from aot.opset.elementwise.broadcasting import BroadcastMode
+from codegen.ir.loops import Var
+from runtime.abi import DType
+
+LOWEST = float(np.finfo(np.float32).min)
+TO_THE_END = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """Cosines and sines of rotations [batch, 1, length, elements]."""
+
+    cos: OutPort
+    sin: OutPort
+
+
+class Decoder:
+    """Builds the network of `config` in `graph` with the tensors of `weights`."""
+
+    def __init__(self, graph: Graph, config: Config, weights: Weights) -> None:
+        self.graph, self.config, self.weights = graph, config, weights
+        self.b = Builder(graph)
+        batch, length, total = (Var(name, None, low) for name, low in (("batch", 1), ("length", 1), ("total", 1)))
+        self.ids = self._parameter("input_ids", DType.I64, batch, length)
+        self.mask = self._parameter("attention_mask", DType.I64, batch, total)
+        self.places = self._parameter("position_ids", DType.I64, batch, length)
+        self.beams = self._parameter("beam_idx", DType.I32, batch)
+        sizes = self.b.ShapeOf(self.ids, output_type=DType.I64)
+        self.batch, self.length = self._size(sizes, 0), self._size(sizes, 1)
+
+    def build(self, words: int) -> None:
+        """Add the network; `words`: rows of the embedding."""
+        b, c, w = self.b, self.config, self.weights
+        table = w.matrix("token_embd.weight", words, c.width)
+        head = w.matrix("output.weight", words, c.width) if w.has("output.weight") else table
+        x = b.Gather(table, b.Convert(self.ids, destination_type=DType.I32), self._integer(0))
+        if c.family.scaled:
+            x = b.Multiply(x, sqrt(c.width))
+        past = [self._variables(layer) for layer in range(c.layers)]
+        kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
+        wide, near = self._turns(c.base, c.stretch), self._turns(c.local_base, 1.0) if c.family.local else None
+        masks = self._masks(kept)
+        for layer in range(c.layers):
+            local = near is not None and (layer + 1) % c.family.local != 0
+            turns = near if local and near is not None else wide
+            x = self._layer(layer, x, past[layer], turns, masks[local])
+        logits = b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True)
+        logits.names = ("logits",)
+        self.graph.add(Result(), logits, name="logits").out_port(0).names = ("logits",)
+
+    def _layer(self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns, mask: OutPort) -> OutPort:
+        b, c, at = self.b, self.config, f"blk.{layer}"
+        mixed = self._attention(layer, self._norm(x, f"{at}.attn_norm"), past, turns, mask)
+        x = b.Add(x, self._norm(mixed, f"{at}.post_attention_norm", optional=True))
+        h = self._norm(x, f"{at}.ffn_norm")
+        gate = self._linear(h, f"{at}.ffn_gate", c.inner, c.width)
+        gate = b.Gelu(gate, approximation_mode=Approximation.TANH) if c.family.gelu else b.Swish(gate)
+        h = b.Multiply(gate, self._linear(h, f"{at}.ffn_up", c.inner, c.width))
+        h = self._linear(h, f"{at}.ffn_down", c.width, c.inner)
+        return b.Add(x, self._norm(h, f"{at}.post_ffw_norm", optional=True))
+
+    def _attention(
+        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns, mask: OutPort
+    ) -> OutPort:
+        b, c, at = self.b, self.config, f"blk.{layer}"
+        turned = c.turned if c.family.pairs else 0
+        q = self._heads(self._linear(x, f"{at}.attn_q", c.heads * c.key, c.width, turned, c.heads), c.heads, c.key)
+        k = self._heads(self._linear(x, f"{at}.attn_k", c.kept * c.key, c.width, turned, c.kept), c.kept, c.key)
+        v = self._heads(self._linear(x, f"{at}.attn_v", c.kept * c.value, c.width), c.kept, c.value)
+        q = self._rotated(self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key), turns)
+        k = self._rotated(self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key), turns)
+        spread: list[OutPort] = []
+        for kind, before, now, size in zip(("key", "value"), past, (k, v), (c.key, c.value), strict=True):
+            both = b.Concat(before, now, axis=2)
+            self.graph.add(Assign(variable_id=_variable(layer, kind)), both)
+            spread.append(self._repeated(both, size))
+        mixed = b.ScaledDotProductAttention(q, *spread, mask, b.const(c.key**-0.5, DType.F32))
+        rows = b.Transpose(mixed, self._integers(0, 2, 1, 3))
+        joined = b.Reshape(rows, self._integers(0, 0, c.heads * c.value), special_zero=True)
+        return self._linear(joined, f"{at}.attn_output", c.width, c.heads * c.value)
+
+    # ---- layers
+
+    def _linear(self, x: OutPort, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
+        y = self.b.MatMul(x, self.weights.matrix(f"{name}.weight", rows, columns, turned, heads), transpose_b=True)
+        if not self.weights.has(f"{name}.bias"):
+            return y
+        return self.b.Add(y, self.weights.bias(f"{name}.bias", rows, turned, heads))
+
+    def _norm(self, x: OutPort, name: str, optional: bool = False, size: int = 0) -> OutPort:
+        """RMSNorm along the last axis, of `size` elements (by default the width)."""
+        name = f"{name}.weight"
+        if optional and not self.weights.has(name):
+            return x
+        b = self.b
+        mean = b.ReduceMean(b.Multiply(x, x), self._integers(-1), keep_dims=True)
+        scaled = b.Multiply(x, b.Divide(b.const(1.0, DType.F32), b.Sqrt(b.Add(mean, self.config.epsilon))))
+        return b.Multiply(scaled, self.weights.vector(name, size or self.config.width))
+
+    def _heads(self, x: OutPort, heads: int, size: int) -> OutPort:
+        """[batch, length, heads size] as [batch, heads, length, size]."""
+        rows = self.b.Reshape(x, self._integers(0, 0, heads, size), special_zero=True)
+        return self.b.Transpose(rows, self._integers(0, 2, 1, 3))
+
+    def _rotated(self, x: OutPort, turns: _Turns) -> OutPort:
+        b, c = self.b, self.config
+        half = c.turned // 2
+        first, second = self._slice(x, 0, half), self._slice(x, half, c.turned)
+        swapped = b.Concat(b.Negative(second), first, axis=-1)
+        whole = x if c.turned == c.key else self._slice(x, 0, c.turned)
+        y = b.Add(b.Multiply(whole, turns.cos), b.Multiply(swapped, turns.sin))
+        return y if c.turned == c.key else b.Concat(y, self._slice(x, c.turned, TO_THE_END), axis=-1)
+
+    def _repeated(self, x: OutPort, size: int) -> OutPort:
+        """Each head of keys or values for the heads of queries that read it."""
+        b, c = self.b, self.config
+        if c.heads == c.kept:
+            return x
+        shape = b.ShapeOf(x, output_type=DType.I64)
+        batch, length = self._size(shape, 0), self._size(shape, 2)
+        wide = b.Concat(batch, self._integers(c.kept, c.heads // c.kept), length, self._integers(size), axis=0)
+        spread = b.Broadcast(b.Unsqueeze(x, self._integers(2)), wide, mode=BroadcastMode.BIDIRECTIONAL)
+        return b.Reshape(spread, b.Concat(batch, self._integers(c.heads), length, self._integers(size), axis=0))
+
+    # ---- variables, rotations and masks
+
+    def _variables(self, layer: int) -> tuple[OutPort, OutPort]:
+        """Keys and values of earlier calls, rows chosen by `beam_idx`."""
+        b, c = self.b, self.config
+        found: list[OutPort] = []
+        for kind, size in (("key", c.key), ("value", c.value)):
+            empty = b.Concat(self.batch, self._integers(c.kept, 0, size), axis=0)
+            rows, past = (Var(f"{name}.{layer}.{kind}", None, 0) for name in ("rows", "past"))
+            read = ReadValue_6(_variable(layer, kind), DType.F32, (rows, c.kept, past, size))
+            value = b(read, b.Broadcast(b.const(0.0, DType.F32), empty))
+            found.append(b.Gather(value, self.beams, self._integer(0)))
+        return found[0], found[1]
+
+    def _turns(self, base: float, stretch: float) -> _Turns:
+        b, turned = self.b, self.config.turned
+        rates = base ** -(np.arange(0, turned, 2, dtype=np.float64) / turned) / stretch
+        if self.weights.has("rope_freqs.weight"):
+            rates = rates / self.weights.floats("rope_freqs.weight", turned // 2)
+        places = b.Convert(b.Unsqueeze(self.places, self._integers(1, 3)), destination_type=DType.F32)
+        angles = b.Multiply(places, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
+        both = b.Concat(angles, angles, axis=-1)
+        return _Turns(b.Cos(both), b.Sin(both))
+
+    def _masks(self, kept: OutPort) -> dict[bool, OutPort]:
+        """Attention masks [batch, 1, length, kept + length]: 0 where a token looks; by True those of local layers."""
+        b, c = self.b, self.config
+        end = b.Squeeze(b.Add(kept, self.length), self._integers(0))
+        first = b.Squeeze(kept, self._integers(0))
+        columns = b.Range(self._integer(0), end, self._integer(1), output_type=DType.I64)
+        rows = b.Range(first, end, self._integer(1), output_type=DType.I64)
+        columns, rows = b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1))
+        padding = b.Equal(b.Unsqueeze(self.mask, self._integers(1, 2)), self._integer(0))
+        found: dict[bool, OutPort] = {}
+        for local in (False, True) if c.family.local else (False,):
+            hidden = b.Greater(columns, rows)
+            if local:
+                hidden = b.LogicalOr(hidden, b.LessEqual(columns, b.Subtract(rows, self._integer(c.window))))
+            hidden = b.LogicalOr(b.Unsqueeze(hidden, self._integers(0, 1)), padding)
+            found[local] = b.Select(hidden, b.const(LOWEST, DType.F32), b.const(0.0, DType.F32))
+        return found
+
+    # ---- parts
+
+    def _parameter(self, name: str, dtype: DType, *shape: Var) -> OutPort:
+        port = self.graph.add(Parameter(element_type=dtype, shape=shape), name=name).out_port(0)
+        port.names = (name,)
+        return port
+
+    def _slice(self, x: OutPort, start: int, stop: int) -> OutPort:
+        return self.b.Slice(x, *(self._integers(n) for n in (start, stop, 1, 3)))
+
+    def _size(self, shape: OutPort, at: int) -> OutPort:
+        return self.b.Gather(shape, self._integers(at), self._integer(0))
+
+    def _integers(self, *values: int) -> OutPort:
+        return self.b.const(np.array(values, np.int64), DType.I64)
+
+    def _integer(self, value: int) -> OutPort:
+        return self.b.const(np.int64(value), DType.I64)
+
+
+def _variable(layer: int, kind: str) -> str:
+    return f"past_key_values.{layer}.{kind}"

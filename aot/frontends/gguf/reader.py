@@ -1,0 +1,43 @@
+"""Reads language models in GGUF: a stateful graph, with the tokenizer and the chat template in its information."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from aot.frontends.gguf.config import config_of
+from aot.frontends.gguf.container import Container, read_container
+from aot.frontends.gguf.decoder import Decoder
+from aot.frontends.gguf.weights import Weights
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
+from runtime.errors import CorruptError, UnsupportedError
+
+SHOWN = 5  # names in an error
+
+
+def read(path: Path) -> Graph:
+    """Return the network of a file.
+
+    CorruptError for a file that is damaged, UnsupportedError for architectures and formats without a graph.
+    """
+    container = read_container(path)
+    config = config_of(container)
+    graph = Graph(name=path.stem, file=path.name)
+    weights = Weights(container, Builder(graph))
+    table = container.tensors.get("token_embd.weight")
+    if table is None or len(table.shape) != 2 or table.shape[1] != config.width:
+        got = None if table is None else list(table.shape)
+        raise CorruptError(f"{path.name}: GGUF: 'token_embd.weight' has rows of {config.width}, got {got}")
+    Decoder(graph, config, weights).build(table.shape[0])
+    if weights.unread:
+        names = ", ".join(map(repr, weights.unread[:SHOWN]))
+        rule = "all tensors belong to the network"
+        raise UnsupportedError(f"{path.name}: GGUF: {rule}, got {len(weights.unread)} others: {names}")
+    graph.rt_info["gguf"] = _information(container)
+    return graph
+
+
+def _information(container: Container) -> dict[str, object]:
+    """Metadata as texts; numbers and lists as JSON."""
+    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in container.metadata.items()}

@@ -1,0 +1,115 @@
+"""Tensors of a file as constants of the graph: quantised ones stay numbers and scales, so that they stay small.
+
+n: u8[rows, blocks, 32]   ->   Reshape(Multiply(Subtract(Convert(n), z), s), [rows, columns])
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from aot.frontends.gguf.blocks import Blocks
+from aot.frontends.gguf.container import Container, Stored
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.origin import Origin
+from aot.ir.types import Array
+from runtime.abi import DType
+from runtime.errors import CorruptError
+
+SMALLEST = np.float32(2.0**-100)  # scales below it leave nothing of numbers of 8 bits in a sum of f32
+
+
+class Weights:
+    """The tensors of a file; each may become a constant once."""
+
+    def __init__(self, container: Container, build: Builder) -> None:
+        self.container, self.build = container, build
+        self.read: set[str] = set()
+
+    def has(self, name: str) -> bool:
+        return name in self.container.tensors
+
+    @property
+    def unread(self) -> list[str]:
+        return [name for name in self.container.tensors if name not in self.read]
+
+    def floats(self, name: str, *shape: int) -> Array:
+        """Return a small tensor as f32."""
+        stored = self._stored(name, shape)
+        return stored.format.floats(stored.raw).reshape(shape)
+
+    def vector(self, name: str, size: int) -> OutPort:
+        return self._at(name).const(self.floats(name, size), DType.F32, name)
+
+    def bias(self, name: str, size: int, turned: int = 0, heads: int = 1) -> OutPort:
+        """Return a vector whose elements lie as the rows of `matrix`."""
+        found = self.floats(name, size)
+        ordered = found[halves_first(heads, size // heads, turned)] if turned else found
+        return self._at(name).const(ordered, DType.F32, name)
+
+    def matrix(self, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
+        """Return a matrix as f32. `turned`: the first rows of each head that come in pairs, and become halves."""
+        stored, build = self._stored(name, (rows, columns)), self._at(name)
+        order = halves_first(heads, rows // heads, turned) if turned else None
+        if stored.format.split is None:
+            plain = stored.format.floats(stored.raw).reshape(rows, columns)
+            return build.const(plain if order is None else plain[order], DType.F32, name)
+        blocks = stored.format.split(stored.raw.reshape(-1, stored.format.bytes))
+        return self._compressed(build, blocks, (rows, columns), order, name)
+
+    def _compressed(
+        self, build: Builder, blocks: Blocks, shape: tuple[int, int], order: Array | None, name: str
+    ) -> OutPort:
+        with np.errstate(all="ignore"):  # scales of a damaged file may be infinite
+            blocks = with_positive_scales(blocks)
+            found = blocks.numbers, -blocks.offsets / blocks.scales, blocks.scales
+        parts = [a.reshape(shape[0], -1, a.shape[-1]) for a in found]
+        numbers, zeros, scales = parts if order is None else [a[order] for a in parts]
+        kind = DType.I8 if numbers.dtype == np.int8 else DType.U8
+        whole = build.Convert(build.const(numbers, kind, name), destination_type=DType.F32)
+        if zeros.any():
+            whole = build.Subtract(whole, build.const(zeros, DType.F32))
+        scaled = build.Multiply(whole, build.const(scales, DType.F32))
+        return build.Reshape(scaled, build.const(np.array(shape), DType.I64), special_zero=False)
+
+    def _stored(self, name: str, shape: tuple[int, ...]) -> Stored:
+        stored = self.container.tensors.get(name)
+        file = self.container.file
+        if stored is None:
+            count = len(self.container.tensors)
+            raise CorruptError(f"{file}: GGUF: the network has a tensor {name!r}, got {count} others")
+        if stored.shape != shape:
+            raise CorruptError(f"{file}: GGUF: tensor {name!r} is {list(shape)}, got {list(stored.shape)}")
+        self.read.add(name)
+        return stored
+
+    def _at(self, name: str) -> Builder:
+        return Builder(self.build.graph, Origin((name,), self.container.file))
+
+
+def halves_first(heads: int, size: int, turned: int) -> Array:
+    """Return the order of rows that puts the first of each pair before all second ones, in each head."""
+    first = np.concatenate([np.arange(0, turned, 2), np.arange(1, turned, 2), np.arange(turned, size)])
+    return (np.arange(heads)[:, None] * size + first).reshape(-1)
+
+
+def with_positive_scales(b: Blocks) -> Blocks:
+    """Return the same elements with scales that are normal and positive.
+
+    n s + o = (most - n) (-s) + (o + most s); and a block whose scale is no normal number is 1 or 0 times its offset.
+    """
+    scales, offsets, numbers = b.scales, b.offsets, b.numbers
+    negative = scales < 0
+    if negative.any():
+        top = -1 if numbers.dtype == np.int8 else (1 << b.bits) - 1
+        numbers = np.where(negative, (top - numbers.astype(np.int16)).astype(numbers.dtype), numbers)
+        offsets = np.where(negative, offsets + top * scales, offsets).astype(np.float32)
+        scales = np.abs(scales)
+    tiny = ~(scales >= SMALLEST)
+    if tiny.any():
+        alone = np.where(np.abs(offsets) >= SMALLEST, np.abs(offsets), 1).astype(np.float32)
+        numbers = np.where(tiny, 0, numbers).astype(numbers.dtype)
+        scales = np.where(tiny, alone, scales)
+    return replace(b, numbers=numbers, scales=scales, offsets=offsets)

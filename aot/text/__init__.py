@@ -1,0 +1,1 @@
+"""Text for language models: tokenizers of model files, by the package tokenizers."""

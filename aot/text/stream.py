@@ -1,0 +1,51 @@
+"""Tokens as they come: text is written once its characters are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from aot.text.tokenizer import Tokenizer
+from runtime.errors import UsageError
+
+BROKEN = "\N{REPLACEMENT CHARACTER}"
+
+
+class Stream:
+    """Writes the text of tokens, or without a tokenizer their numbers."""
+
+    def __init__(self, tokenizer: Tokenizer | None, write: Callable[[str], object]) -> None:
+        self._tokenizer, self._write = tokenizer, write
+        self._ids: list[int] = []
+        self._done = ""
+
+    def add(self, token: int) -> None:
+        """Take a token, and write what is certain: a character may need the bytes of several tokens."""
+        self._ids.append(token)
+        if self._tokenizer is None:
+            self._write(f"{',' if len(self._ids) > 1 else ''}{token}")
+        elif (whole := self._tokenizer.decode(self._ids)) and not whole.endswith(BROKEN):
+            self._write(whole[len(self._done) :])
+            self._done = whole
+
+    def rest(self) -> str:
+        """Return what has not been written."""
+        return "" if self._tokenizer is None else self._tokenizer.decode(self._ids)[len(self._done) :]
+
+
+def ids_of(text: str) -> list[int]:
+    """Read numbers of tokens: `5,1,40`; UsageError for others."""
+    parts = [p.strip() for p in text.split(",")]
+    if not all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts):
+        raise UsageError(f"--ids: numbers of tokens, as in 5,1,40, got {text[:40]!r}")
+    return [int(p) for p in parts]
+
+
+def text_source(model: Path, tokenizer: Path | None) -> Path:
+    """Return the file with the tokenizer: the one that is named, a GGUF model itself, or one beside the model."""
+    beside = (model.with_suffix(".gguf"), model.with_name("tokenizer.json"))
+    found = tokenizer or next((p for p in beside if p.is_file()), None)
+    if found is None:
+        rule = "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"
+        raise UsageError(f"generate: {rule}: no {beside[0].name} and no {beside[1].name} lies beside {model.name}")
+    return found

@@ -1,0 +1,126 @@
+"""The loop around a stateful language model: tokens in, logits, the next token, which is fed back.
+
+generator = Generator(load("m.so"))
+generator.generate([1, 2, 3], tokens=64, on_token=print)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from runtime.arrays.tensors import Array
+from runtime.errors import UsageError
+from runtime.generation.sampling import Sampler, Sampling
+from runtime.inference.variables import VariableState
+from runtime.model import CompiledModel
+
+IDS, MASK, PLACES, ROWS = "input_ids", "attention_mask", "position_ids", "beam_idx"
+LOGITS = "logits"
+GREEDY = Sampling()
+
+
+class Generator:
+    """One sequence of tokens, whose keys and values a request keeps.
+
+    The model has the inputs of language models that OpenVINO's exporters write: `input_ids` [1, n], and of
+    `attention_mask` [1, past + n], `position_ids` [1, n] and `beam_idx` [1] those that it needs; output `logits`.
+    """
+
+    def __init__(self, model: CompiledModel) -> None:
+        """UsageError for a model with other inputs or without variables."""
+        self._names = {t.name for t in model.inputs}
+        unknown = sorted(self._names - {IDS, MASK, PLACES, ROWS})
+        if IDS not in self._names or unknown:
+            rule = f"a language model has {IDS}, {MASK}, {PLACES} and {ROWS}"
+            raise UsageError(f"generate: inputs: {rule}, got {', '.join(sorted(self._names))}")
+        self._request = model.create_infer_request()
+        if not self._request.query_state():
+            raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
+        self._output = next((i for i, t in enumerate(model.outputs) if t.name == LOGITS), 0)
+        words = model.outputs[self._output].shape[-1:]
+        self._words = next((n for n in words if isinstance(n, int)), None)
+        self._tokens: list[int] = []
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Tokens whose keys and values are kept."""
+        return tuple(self._tokens)
+
+    def reset(self) -> None:
+        """Forget all tokens."""
+        self._request.reset_state()
+        self._tokens.clear()
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` tokens only; UsageError for a count that is not 0 to the number of tokens."""
+        past = len(self._tokens)
+        if not 0 <= count <= past:
+            raise UsageError(f"truncate: must be 0 to {past} tokens, got {count}")
+        if count == 0:
+            self.reset()
+        elif count < past:
+            for variable in self._request.query_state():
+                variable.state = _cut(variable, past, count)
+            del self._tokens[count:]
+
+    def feed(self, ids: Sequence[int], chunk: int = 0) -> Array:
+        """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
+        if not ids:
+            raise UsageError("feed: one token or more, got none")
+        if chunk < 0:
+            raise UsageError(f"feed: chunk: must be 0 or more tokens, got {chunk}")
+        wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
+        if wrong is not None:
+            most = "the number of words" if self._words is None else self._words - 1
+            raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
+        logits = np.empty(0, np.float32)
+        size = chunk or len(ids)
+        for start in range(0, len(ids), size):
+            logits = self._step(list(ids[start : start + size]))
+        return logits
+
+    def generate(
+        self,
+        ids: Sequence[int],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Iterable[int] = (),
+        on_token: Callable[[int], object] | None = None,
+    ) -> list[int]:
+        """Append `ids`, then up to `tokens` tokens; return these.
+
+        It ends after a token of `stop`, which is returned, too, and where `on_token`, which gets each token at once,
+        returns False. The last token is returned but not fed: append to it by another call.
+        """
+        ends, sampler, made = frozenset(stop), Sampler(sampling), list[int]()
+        logits = self.feed(ids)
+        while len(made) < tokens:
+            made.append(sampler.choose(logits))
+            goes_on = on_token is None or on_token(made[-1]) is not False
+            if not goes_on or made[-1] in ends or len(made) == tokens:
+                break
+            logits = self.feed(made[-1:])
+        return made
+
+    def _step(self, ids: list[int]) -> Array:
+        past, count = len(self._tokens), len(ids)
+        every = {
+            IDS: np.array([ids], np.int64),
+            MASK: np.ones((1, past + count), np.int64),
+            PLACES: np.arange(past, past + count, dtype=np.int64)[None],
+            ROWS: np.zeros(1, np.int32),
+        }
+        found = self._request.infer({name: a for name, a in every.items() if name in self._names})
+        self._tokens += ids
+        return found[self._output].reshape(-1, found[self._output].shape[-1])[-1]
+
+
+def _cut(variable: VariableState, past: int, count: int) -> Array:
+    """Return the first `count` of `past` tokens of a variable: they lie along the last dimension that varies."""
+    state, axis = variable.state, max(variable.varying, default=-1)
+    if axis < 0 or state.shape[axis] != past:
+        rule = f"variables keep {past} tokens along a dimension that varies"
+        raise UsageError(f"truncate: {rule}, got {list(state.shape)} in {variable.name!r}")
+    return state[(slice(None),) * axis + (slice(count),)]

@@ -1,0 +1,129 @@
+"""GGUF: formats of tensors, networks of each architecture against their meaning in NumPy, and damaged files."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aot import CompileOptions, compile_model
+from aot.frontends import read_model
+from aot.frontends.gguf.blocks import FORMATS
+from aot.frontends.gguf.weights import with_positive_scales
+from runtime.errors import AotError, CorruptError, UnsupportedError
+from tests.frontends.gguf.files import TYPES, meaning, random_bytes, write
+from tests.frontends.gguf.networks import Network
+
+CLOSE = 2e-4  # of the range of the logits: f32 against f64
+IDS = [5, 1, 40, 7, 7, 63, 2, 19, 30]
+
+NETWORKS = {
+    "llama": Network("llama", layers=2),
+    "llama, rates with factors": Network("llama", factors=True, tied=False),
+    "qwen2": Network("qwen2"),
+    "qwen3": Network("qwen3", heads=4, head=32),
+    "gemma3": Network("gemma3", window=4, layers=6),
+    "Q4_0": Network("llama", "Q4_0"),
+    "Q4_1": Network("qwen2", "Q4_1"),
+    "Q8_0": Network("qwen3", "Q8_0"),
+    "Q4_K": Network("llama", "Q4_K"),
+    "Q6_K": Network("llama", "Q6_K"),
+}
+
+
+def inputs(ids: list[int], past: int) -> dict[str, np.ndarray]:
+    return {
+        "input_ids": np.array([ids], np.int64),
+        "attention_mask": np.ones((1, past + len(ids)), np.int64),
+        "position_ids": np.arange(past, past + len(ids))[None],
+        "beam_idx": np.zeros(1, np.int32),
+    }
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_formats_mean_what_ggml_says(kind: str) -> None:
+    form = next(f for f in FORMATS.values() if f.name == kind)
+    raw = random_bytes(kind, (4, 512), 1)
+    found = form.floats(np.frombuffer(raw, np.uint8))
+    np.testing.assert_allclose(found, meaning(kind, raw), rtol=1e-6, atol=1e-7)
+    if form.split is not None:
+        blocks = form.split(np.frombuffer(raw, np.uint8).reshape(-1, form.bytes))
+        positive = with_positive_scales(blocks)
+        assert (positive.scales > 0).all()
+        np.testing.assert_allclose(positive.floats, blocks.floats, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_compute_what_their_architecture_says(name: str, tmp_path: Path) -> None:
+    network = NETWORKS[name]
+    expected = network.logits(IDS)
+    made = compile_model(network.write(tmp_path / "m.gguf"), CompileOptions(level=None))
+    request = made.create_infer_request()
+    first = request.infer(inputs(IDS[:6], 0))["logits"]
+    found = [first[0], *(request.infer(inputs([IDS[n]], n))["logits"][0] for n in range(6, len(IDS)))]
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=0, atol=CLOSE * np.ptp(expected))
+
+
+def test_the_tokenizer_stays_with_the_graph(tmp_path: Path) -> None:
+    graph = read_model(NETWORKS["llama"].write(tmp_path / "m.gguf"))
+    kept = graph.rt_info["gguf"]
+    assert isinstance(kept, dict)
+    assert kept["tokenizer.ggml.model"] == "gpt2"
+    assert kept["tokenizer.ggml.eos_token_id"] == "2"
+    assert '"t63"' in str(kept["tokenizer.ggml.tokens"])
+
+
+WRONG = {
+    "another architecture": ({"general.architecture": "mamba"}, UnsupportedError, "architectures llama, .* got mamba"),
+    "no layers": ({"llama.block_count": 0}, CorruptError, "llama.block_count is an integer from 1"),
+    "more layers": ({"llama.block_count": 3}, CorruptError, "the network has a tensor 'blk.2.attn_norm.weight'"),
+    "fewer layers": ({"llama.block_count": 1}, UnsupportedError, "all tensors belong to the network, got 9 others"),
+    "a text for a number": ({"llama.embedding_length": "wide"}, CorruptError, "embedding_length is an integer"),
+    "heads that do not divide": ({"llama.attention.head_count_kv": 3}, CorruptError, "is a multiple of"),
+    "experts": ({"llama.expert_count": 8}, UnsupportedError, "networks without experts can be read, got 8"),
+    "another scaling": ({"llama.rope.scaling.type": "yarn"}, UnsupportedError, "none and linear can be read, got yarn"),
+    "an odd alignment": ({"general.alignment": 33}, CorruptError, "the alignment is a power of two, got 33"),
+    "another width": ({"llama.embedding_length": 128}, CorruptError, "'token_embd.weight' has rows of 128"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_fit_is_named(name: str, tmp_path: Path) -> None:
+    changed, error, text = WRONG[name]
+    network = NETWORKS["llama"]
+    path = write(tmp_path / "m.gguf", network.metadata | changed, network.tensors)
+    with pytest.raises(error, match=text):
+        read_model(path)
+
+
+def test_damaged_files_are_corrupt_or_unsupported(tmp_path: Path) -> None:
+    """Any byte of the head changed, and any end cut off."""
+    small = replace(Network("llama", layers=1), tensors={})
+    whole = write(tmp_path / "m.gguf", small.metadata, {"a": ("F32", (2, 2), bytes(16))}).read_bytes()
+    rng = np.random.default_rng(0)
+    for n in range(300):
+        data = bytearray(whole)
+        at = int(rng.integers(4, len(data)))
+        if n % 3:
+            data[at] = int(rng.integers(0, 256))
+        else:
+            del data[at:]
+        if n % 7 == 0:
+            data[8:16] = struct.pack("<Q", int(rng.integers(0, 2**63)))
+        (tmp_path / "x.gguf").write_bytes(data)
+        with pytest.raises((CorruptError, UnsupportedError)):
+            read_model(tmp_path / "x.gguf")
+
+
+def test_versions_and_formats_without_a_reader_are_unsupported(tmp_path: Path) -> None:
+    network = NETWORKS["llama"]
+    with pytest.raises(UnsupportedError, match=r"versions 2 and 3, .* got 1"):
+        read_model(write(tmp_path / "v.gguf", network.metadata, {}, version=1))
+    data = network.write(tmp_path / "m.gguf").read_bytes()
+    at = data.index(b"token_embd.weight") + len("token_embd.weight") + 4 + 16
+    (tmp_path / "t.gguf").write_bytes(data[:at] + struct.pack("<I", 16) + data[at + 4 :])
+    with pytest.raises(AotError, match=r"tensor 'token_embd.weight': types F32, .* can be read, got type 16"):
+        read_model(tmp_path / "t.gguf")

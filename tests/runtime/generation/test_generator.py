@@ -1,0 +1,93 @@
+"""The loop over a stateful language model: tokens, chunks, threads, truncation, and what ends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aot import compile_model
+from runtime import CompiledModel, Generator, Sampling, load
+from runtime.errors import UsageError
+from tests.frontends.gguf.networks import WORDS, Network
+
+IDS = [5, 1, 40, 7, 7, 63, 2]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    compile_model(Network("llama", "Q4_0", layers=2).write(folder / "m.gguf")).export_model(folder / "m.so")
+    return folder / "m.so"
+
+
+@pytest.fixture(scope="module")
+def model(library: Path) -> CompiledModel:
+    return load(library, threads=1)
+
+
+def test_greedy_tokens_are_those_of_the_whole_sequence(model: CompiledModel) -> None:
+    network, ids = Network("llama", "Q4_0", layers=2), list(IDS)
+    for _ in range(6):
+        ids.append(int(network.logits(ids)[-1].argmax()))
+    assert Generator(model).generate(IDS, 6) == ids[len(IDS) :]
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.8, top_k=20, top_p=0.9, seed=3)])
+def test_tokens_are_equal_for_any_number_of_threads(library: Path, sampling: Sampling) -> None:
+    found = [Generator(load(library, threads=n)).generate(IDS, 24, sampling) for n in (1, 2, 3, 4)]
+    assert all(tokens == found[0] for tokens in found)
+
+
+def test_chunks_give_the_same_bits_as_single_tokens(model: CompiledModel) -> None:
+    found = [Generator(model).feed(IDS, chunk) for chunk in (0, 1, 2, 3)]
+    assert all(logits.tobytes() == found[0].tobytes() for logits in found)
+
+
+def test_a_truncated_sequence_goes_on_as_if_the_rest_had_never_been(model: CompiledModel) -> None:
+    generator = Generator(model)
+    wanted = generator.feed(IDS)
+    generator.feed([9, 9, 9])
+    generator.truncate(4)
+    assert generator.tokens == tuple(IDS[:4])
+    assert generator.feed(IDS[4:]).tobytes() == wanted.tobytes()
+    generator.truncate(0)
+    assert generator.feed(IDS).tobytes() == wanted.tobytes()
+    generator.reset()
+    assert generator.tokens == ()
+
+
+def test_it_ends_at_stop_tokens_and_where_the_callback_says(model: CompiledModel) -> None:
+    whole = Generator(model).generate(IDS, 12)
+    end = whole.index(whole[4]) + 1
+    assert Generator(model).generate(IDS, 12, stop=[whole[4]]) == whole[:end]
+    seen: list[int] = []
+
+    def on_token(token: int) -> bool:
+        seen.append(token)
+        return len(seen) < 3
+
+    assert Generator(model).generate(IDS, 12, on_token=on_token) == seen == whole[:3]
+    assert Generator(model).generate(IDS, 0) == []
+
+
+@pytest.mark.parametrize("count", [-1, 8])
+def test_it_keeps_no_more_tokens_than_there_are(model: CompiledModel, count: int) -> None:
+    generator = Generator(model)
+    generator.feed(IDS)
+    with pytest.raises(UsageError, match=f"truncate: must be 0 to 7 tokens, got {count}"):
+        generator.truncate(count)
+
+
+def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel) -> None:
+    with pytest.raises(UsageError, match="feed: one token or more, got none"):
+        Generator(model).feed([])
+    for token in (-1, WORDS):
+        with pytest.raises(UsageError, match=f"feed: tokens are 0 to {WORDS - 1}, got {token}"):
+            Generator(model).feed([1, token])
+    with pytest.raises(UsageError, match="chunk: must be 0 or more tokens, got -1"):
+        Generator(model).feed([1], chunk=-1)
+    with pytest.raises(UsageError, match=r"a language model has input_ids, .* got image"):
+        Generator(compile_model("examples/digits/model.xml"))
+    assert np.isfinite(Generator(model).feed([1])).all()

@@ -1,0 +1,68 @@
+"""The choice of tokens: what may be drawn, how often, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from runtime.errors import UsageError
+from runtime.generation.sampling import Sampler, Sampling, candidates
+
+LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.4, 0.05], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("how", "tokens"),
+    [
+        (Sampling(1.0), [1, 3, 0, 2, 4]),
+        (Sampling(1.0, top_k=3), [1, 3, 0]),
+        (Sampling(1.0, top_p=0.8), [1, 3]),
+        (Sampling(1.0, top_p=0.81), [1, 3, 0]),
+        (Sampling(1.0, top_k=1), [1]),
+        (Sampling(1.0, top_p=1e-9), [1]),
+        (Sampling(0.05, top_p=0.99), [1, 3]),
+        (Sampling(1.0, top_k=99), [1, 3, 0, 2, 4]),
+    ],
+)
+def test_which_tokens_may_be_drawn(how: Sampling, tokens: list[int]) -> None:
+    order, shares = candidates(LOGITS, how)
+    assert order.tolist() == tokens
+    assert (np.diff(shares) <= 0).all()
+    sampler = Sampler(how)
+    assert {sampler.choose(LOGITS) for _ in range(400)} == set(tokens)
+
+
+def test_tokens_are_drawn_as_often_as_their_probabilities_say() -> None:
+    sampler = Sampler(Sampling(1.0, seed=7))
+    counts = np.bincount([sampler.choose(LOGITS) for _ in range(4000)], minlength=5) / 4000
+    np.testing.assert_allclose(counts, np.exp(LOGITS), atol=0.03)
+
+
+def test_greedy_takes_the_first_of_the_greatest() -> None:
+    assert Sampler(Sampling()).choose(LOGITS) == 1
+
+
+def test_equal_seeds_draw_equal_tokens() -> None:
+    drawn = [[s.choose(LOGITS) for _ in range(50)] for s in map(Sampler, (Sampling(1.0, seed=n) for n in (3, 3, 4)))]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"temperature": -1.0}, "temperature: must be 0 or more, got -1.0"),
+        ({"temperature": float("nan")}, "temperature: must be 0 or more, got nan"),
+        ({"top_k": -1}, "top_k: must be 0 or more, got -1"),
+        ({"top_p": 0.0}, "top_p: must be above 0 and at most 1, got 0.0"),
+        ({"top_p": 1.5}, "top_p: must be above 0 and at most 1, got 1.5"),
+        ({"seed": -1}, "seed: must be 0 or more, got -1"),
+    ],
+)
+def test_what_is_refused(fields: dict[str, float], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        Sampling(**fields)
+
+
+def test_logits_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(UsageError, match="logits must be numbers, got NaN"):
+        Sampler(Sampling()).choose(np.array([1.0, np.nan], np.float32))

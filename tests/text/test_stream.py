@@ -1,0 +1,74 @@
+"""Text of tokens as it comes, numbers of tokens, and where the tokenizer of a model lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from aot.text.stream import Stream, ids_of, text_source
+from aot.text.tokenizer import Tokenizer, read_tokenizer
+from runtime.errors import MissingError, UsageError
+
+
+class Bytes:
+    """A tokenizer whose tokens are bytes."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return bytes(ids).decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("text", ["plain", "café", "日本語 x", "🙂🙂", "end é"])
+def test_characters_are_written_once_they_are_whole(text: str) -> None:
+    parts: list[str] = []
+    stream = Stream(Tokenizer(Bytes(), ()), parts.append)
+    for byte in text.encode():
+        stream.add(byte)
+    assert "".join(parts) + stream.rest() == text
+    assert all("\N{REPLACEMENT CHARACTER}" not in part for part in parts)
+
+
+def test_the_rest_has_what_never_became_whole() -> None:
+    parts: list[str] = []
+    stream = Stream(Tokenizer(Bytes(), ()), parts.append)
+    for byte in "aé".encode()[:2]:
+        stream.add(byte)
+    assert parts == ["a"]
+    assert stream.rest() == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_without_a_tokenizer_numbers_are_written() -> None:
+    parts: list[str] = []
+    stream = Stream(None, parts.append)
+    for token in (5, 17, 3):
+        stream.add(token)
+    assert "".join(parts) + stream.rest() == "5,17,3"
+
+
+def test_numbers_of_tokens_are_read() -> None:
+    assert ids_of("5, 1,40") == [5, 1, 40]
+    for text in ("", "5,,1", "x", "-1", "1.5", "9999999999"):
+        with pytest.raises(UsageError, match="--ids: numbers of tokens"):
+            ids_of(text)
+
+
+def test_the_tokenizer_is_the_one_named_or_lies_beside_the_model(tmp_path: Path) -> None:
+    model, named = tmp_path / "m.so", tmp_path / "other.json"
+    with pytest.raises(UsageError, match=r"no m.gguf and no tokenizer.json lies beside m.so"):
+        text_source(model, None)
+    (tmp_path / "tokenizer.json").touch()
+    assert text_source(model, None) == tmp_path / "tokenizer.json"
+    (tmp_path / "m.gguf").touch()
+    assert text_source(model, None) == tmp_path / "m.gguf"
+    assert text_source(model, named) == named
+
+
+def _missing(name: str) -> None:
+    del name
+
+
+def test_the_package_is_asked_for_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aot.text.tokenizer.find_spec", _missing)
+    with pytest.raises(MissingError, match=r"text needs the package tokenizers: pip install 'aot\[text\]'"):
+        read_tokenizer(tmp_path / "tokenizer.json")
