@@ -9,7 +9,6 @@ Exit codes: 0 fine, 1 our bug, 2 usage, 3 unsupported, 4 wrong or corrupt file, 
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +23,8 @@ import aot
 from aot import arguments as arg
 from aot import signature
 from aot.command import guarded, supervised
+from aot.commands.compare import DIFFERENT, compare, differences
+from aot.commands.output import echo_json
 from aot.compilation import trial
 from aot.options import Stage
 from runtime.arrays.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
@@ -32,8 +33,6 @@ from runtime.errors import UnsupportedError
 from runtime.loading.library import read_manifest
 from runtime.measuring import profile
 from runtime.version import VERSION
-
-JSON_VERSION = 1  # raised with every change that an older reader would misread
 
 P = ParamSpec("P")
 
@@ -143,12 +142,16 @@ def run(
     dim: arg.Dims = None,
     threads: arg.Threads = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
+    expect: Annotated[
+        Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare with these results")
+    ] = None,
+    bound: arg.Bound = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
     """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given.
 
-    All bytes of a compiled one are checked first.
+    All bytes of a compiled one are checked first. With --expect, exit code 1 if a result differs beyond the bound.
     """
     loaded = trial.ready(model, threads, shape, dim, strict=True)
     if output is not None:
@@ -162,13 +165,22 @@ def run(
         results = {t.name: found[i] for i, t in enumerate(loaded.outputs)}
     if output is not None:
         write_outputs(output, results)
+    wrong = differences(loaded.outputs, results, expect, bound) if expect is not None else []
     if as_json:
-        echo_json({"outputs": {name: summary(a) for name, a in results.items()}, "milliseconds": times})
-        return
+        facts: dict[str, object] = {} if expect is None else {"differences": wrong}
+        echo_json({"outputs": {name: summary(a) for name, a in results.items()}, "milliseconds": times, **facts})
+    else:
+        print_results(results, times)
+    if wrong:
+        typer.echo("\n".join(wrong), err=True)
+        raise typer.Exit(DIFFERENT)
+
+
+def print_results(results: Arrays, times: list[float]) -> None:
     for name, array in results.items():
         facts = summary(array)
         typer.echo(f"{name}: {facts.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in facts.items()))
-    spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {repeat} runs)" if repeat > 1 else ""
+    spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {len(times)} runs)" if times[1:] else ""
     typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
 
 
@@ -425,6 +437,9 @@ def ops(
         typer.echo(table.markdown(rows) if markdown else table.text(rows))
 
 
+command(compare)
+
+
 def print_version(asked: bool) -> None:
     if asked:
         typer.echo(VERSION)
@@ -446,10 +461,6 @@ def main() -> None:
     if sys.argv[1:2] in (["compile"], ["check"], ["convert"], ["dump"]):  # the others compile little, or nothing
         raise SystemExit(supervised(app))
     app(prog_name="aot")
-
-
-def echo_json(facts: dict[str, object]) -> None:
-    typer.echo(json.dumps({"version": JSON_VERSION, **facts}, indent=1, default=str))
 
 
 if __name__ == "__main__":

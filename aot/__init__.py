@@ -15,6 +15,7 @@ from runtime.version import VERSION
 
 if TYPE_CHECKING:
     from aot import runtime
+    from aot.comparing.compare import compare
     from aot.compilation.driver import Compilation, compile_model, stages
     from aot.convert import convert_model
     from aot.decorators import conversion, operation, rewrite
@@ -29,6 +30,7 @@ __all__ = [
     "ModelError",
     "UnsupportedError",
     "__version__",
+    "compare",
     "compile_model",
     "conversion",
     "convert_model",
@@ -44,6 +46,7 @@ __version__ = VERSION
 _LATER = {
     "Compilation": "aot.compilation.driver",
     "CompileKeywords": "aot.keywords",
+    "compare": "aot.comparing.compare",
     "compile_model": "aot.compilation.driver",
     "conversion": "aot.decorators",
     "convert_model": "aot.convert",
