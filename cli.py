@@ -25,6 +25,7 @@ from aot import signature
 from aot.command import guarded, supervised
 from aot.commands.compare import DIFFERENT, compare, differences
 from aot.commands.output import echo_json
+from aot.commands.report import report
 from aot.compilation import trial
 from aot.options import Stage
 from runtime.arrays.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
@@ -438,6 +439,7 @@ def ops(
 
 
 command(compare)
+command(report)
 
 
 def print_version(asked: bool) -> None:

@@ -10,19 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 import runtime
 from aot.comparing.layers import Layer, layers_of
 from aot.comparing.search import Judge, Row, Search
 from aot.comparing.sides import Compiled, results, side_of
-from aot.compilation.driver import stages
+from aot.compilation.recompile import is_same, options_of
 from aot.ir.types import Array
 from aot.keywords import CompileKeywords, with_keywords
 from aot.options import CompileOptions
 from runtime.arrays.files import is_compiled
-from runtime.errors import AotError, UsageError
-from runtime.loading.manifest import Dim, Manifest
+from runtime.errors import UsageError
 from runtime.measuring.examples import example_inputs
 
 SHOWN_BEFORE, SHOWN_AFTER = 3, 6  # layers around the first that differs, in the text
@@ -120,53 +119,13 @@ def compare(
     differ = not all(row.agrees for row in outputs)
     if not (differ or layers or keep):
         return found
-    same = None if library is None else _is_same(library.manifest, path, asked)
+    same = None if library is None else is_same(library.manifest, path, asked)
     search = Search(side, Compiled(path if library is not None else second, asked, threads), judge, inputs)
     rows, first, alone = search.run(_chosen(layers_of(path, asked, inputs), keep), differ and not keep)
     if differ or keep:
         first = first or next((row.name for row in outputs if not row.agrees), None)
         return replace(found, layers=rows, first=first, alone=alone, same_code=same)
     return replace(found, layers=rows, same_code=same)
-
-
-def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
-    """Return the options with which a library was compiled, as far as its manifest tells; the others as `asked`."""
-    told = cast("Mapping[str, Any]", manifest.options)
-    names = ("small_weights", "plain_products", "precision", "target", "level")
-    found: dict[str, Any] = {name: told[name] for name in names if name in told}
-    for name in ("layouts", "mean", "scale", "reverse_channels"):
-        if told.get(name):
-            found[name] = tuple(_frozen(item) for item in told[name])
-    if not asked.shapes:
-        pairs = [(info.name, info.shape) for info in manifest.inputs if not info.string]
-        plain = [
-            (n, shape) for n, shape in pairs if n not in {name for name, _ in asked.layouts or found.get("layouts", ())}
-        ]
-        found["shapes"] = tuple((n, tuple(_size(d) for d in shape)) for n, shape in plain)
-    if not asked.dims:
-        found["dims"] = tuple(
-            (str(s["name"]), int(s["min"]), s.get("max"))
-            for s in cast("list[dict[str, Any]]", manifest.json["symbols"])
-            if any(isinstance(d, Dim) and d.text == s["name"] for info in manifest.inputs for d in info.shape)
-        )
-    return replace(asked, **found)
-
-
-def _size(dim: int | Dim) -> int | str:
-    """Return a dimension as `--shape` takes it; an expression stays as the file has it."""
-    return dim if isinstance(dim, int) else dim.text if dim.text.replace(".", "_").isidentifier() else "?"
-
-
-def _frozen(item: object) -> object:
-    return tuple(_frozen(i) for i in cast("list[object]", item)) if isinstance(item, list) else item
-
-
-def _is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool | None:
-    """True if compiling again gives the library's content; None if it cannot be compiled with these options."""
-    try:
-        return stages(model, options).built.manifest["hash"] == manifest.json["hash"]
-    except AotError:
-        return None
 
 
 def _chosen(layers: list[Layer], keep: Sequence[str]) -> list[Layer]:

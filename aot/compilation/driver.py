@@ -268,6 +268,11 @@ class Compilation:
                 return by_kernel[one](kernel)
 
     @property
+    def described(self) -> tuple[object, ...]:
+        """Calls of the general version as text, `Described`, and lines between them."""
+        return tuple(self._lowered.text)
+
+    @property
     def groups(self) -> str:
         """Calls with their works and schedules; those of versions follow."""
         lines = list(map(str, self._lowered.text))

@@ -16,7 +16,7 @@ from runtime.arrays.tensors import Array
 
 BOUNDS = {DType.F64: 1e-8, DType.F32: 1e-4, DType.F16: 1e-2, DType.BF16: 5e-2}  # errors of whole networks; others: 0
 CHUNK = 1 << 20  # elements that are widened at a time
-TINY = 1e-30  # largest |expected| below which errors are absolute
+SMALLEST_SCALE = 1e-30  # largest |expected| below which errors are absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def difference(expected: Array, actual: Array, bound: float) -> Difference:
     if expected.dtype.kind in "OUS":
         return _texts(expected, actual, bound)
     scale = max(_largest(part) for part in _parts(expected))
-    scale = scale if scale > TINY else 1.0
+    scale = scale if scale > SMALLEST_SCALE else 1.0
     worst, place, beyond = -1.0, 0, 0
     for n, (one, other) in enumerate(zip(_parts(expected), _parts(actual), strict=True)):
         with np.errstate(invalid="ignore", over="ignore"):
