@@ -23,16 +23,16 @@ import aot
 from aot import arguments as arg
 from aot import signature
 from aot.command import guarded, supervised
+from aot.commands.bench import bench
 from aot.commands.compare import DIFFERENT, compare, differences
+from aot.commands.info import info
 from aot.commands.output import echo_json
 from aot.commands.report import report
 from aot.compilation import trial
 from aot.options import Stage
-from runtime.arrays.files import Arrays, check_output, check_results_path, is_compiled, write_outputs
-from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
+from runtime.arrays.files import Arrays, check_output, check_results_path, write_outputs
+from runtime.describe import escape_unprintable, notes, size_text, summary
 from runtime.errors import UnsupportedError
-from runtime.loading.library import read_manifest
-from runtime.measuring import profile
 from runtime.version import VERSION
 
 P = ParamSpec("P")
@@ -183,62 +183,6 @@ def print_results(results: Arrays, times: list[float]) -> None:
         typer.echo(f"{name}: {facts.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in facts.items()))
     spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {len(times)} runs)" if times[1:] else ""
     typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
-
-
-@command
-def bench(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    threads: arg.Threads = None,
-    per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
-    seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 2.0,
-    as_json: arg.Json = False,
-    debug: arg.Debug = False,
-) -> None:
-    """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
-    loaded = trial.ready(model, threads, shape, dim)
-    roofline = None
-    if per_kernel:
-        from codegen.llvm.peak import roofline_here
-
-        roofline = roofline_here(loaded.threads)
-    given = trial.inputs(model, loaded, inputs, shape, dim)
-    found = profile.measure(loaded, given, seconds, roofline)
-    if as_json:
-        facts = profile.as_json(found)
-        echo_json({"threads": loaded.threads, "roofline": roofline and asdict(roofline), **facts})
-        return
-    typer.echo(f"{loaded.name}, {loaded.threads} threads: {profile.summary(found)}")
-    if roofline is not None:
-        typer.echo(f"{roofline}\n{profile.table(found, top)}")
-
-
-@command
-def info(
-    file: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model")],
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    as_json: arg.Json = False,
-    debug: arg.Debug = False,
-) -> None:
-    """Say what a compiled model or an IR file holds; nothing of it is run."""
-    if is_compiled(file):
-        manifest = read_manifest(file)
-        if as_json:
-            echo_json(manifest.json)
-        else:
-            typer.echo(manifest_text(manifest, file))
-        return
-    from aot import overview
-
-    graph, counts = overview.read(file, extensions, signature)
-    if as_json:
-        echo_json(overview.facts(graph, counts))
-        return
-    typer.echo(overview.text(graph, counts))
 
 
 @command
@@ -438,7 +382,9 @@ def ops(
         typer.echo(table.markdown(rows) if markdown else table.text(rows))
 
 
+command(bench)
 command(compare)
+command(info)
 command(report)
 
 

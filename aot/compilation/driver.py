@@ -27,6 +27,7 @@ from aot.compilation.specialise import SizesByName, combinations, text_of
 from aot.compilation.timing import timed
 from aot.compilation.tuning import Tuning
 from aot.frontends import read_model
+from aot.ir.about import about
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.scope import within
@@ -362,6 +363,7 @@ class Compilation:
             external=external,
             progress=self._event,
             key=self.shared.key,
+            about=about(self.optimized.rt_info),
         )
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
