@@ -21,13 +21,13 @@ import typer
 
 import aot
 from aot import arguments as arg
-from aot import signature
 from aot.command import guarded, supervised
 from aot.commands.bench import bench
 from aot.commands.compare import DIFFERENT, compare, differences
 from aot.commands.info import info
 from aot.commands.output import echo_json
 from aot.commands.report import report
+from aot.commands.supply import provenance, sbom, sign, verify
 from aot.compilation import trial
 from aot.options import Stage
 from runtime.arrays.files import Arrays, check_output, check_results_path, write_outputs
@@ -354,19 +354,6 @@ def check(
 
 
 @command
-def sign(library: arg.Library, key: arg.Key, debug: arg.Debug = False) -> None:
-    """Sign a compiled model with a private key: writes LIBRARY.sig."""
-    typer.echo(signature.sign(library, key))
-
-
-@command
-def verify(library: arg.Library, key: arg.Key, debug: arg.Debug = False) -> None:
-    """Check with a public key that a compiled model is as its owner signed it; nothing of it is run."""
-    signature.verify(library, key)
-    typer.echo(f"{library}: whole, and signed with {key}")
-
-
-@command
 def ops(
     as_json: arg.Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/ops.md")] = False,
@@ -386,6 +373,10 @@ command(bench)
 command(compare)
 command(info)
 command(report)
+command(sign)
+command(verify)
+command(sbom)
+command(provenance)
 
 
 def print_version(asked: bool) -> None:
