@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from aot.compilation.about import about
 from aot.extensions.folder import load_extensions
 from aot.frontends import front_passes, read_model
-from aot.ir.about import about
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.lowering.program.build_program import result_name

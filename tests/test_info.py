@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 from typer.testing import CliRunner
 
 import cli
-from aot.ir.about import about
+from aot.compilation.about import about
 from runtime.loading.library import read_manifest
 
 

@@ -7,7 +7,7 @@ no: layers become outputs of new libraries: the first that differs, see `aot.com
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Unpack, cast
@@ -20,9 +20,11 @@ from aot.compilation.recompile import is_same, options_of
 from aot.ir.types import Array
 from aot.keywords import CompileKeywords, with_keywords
 from aot.options import CompileOptions
-from runtime.arrays.files import is_compiled
+from runtime.arrays.files import Arrays, is_compiled
 from runtime.errors import UsageError
+from runtime.loading.manifest import TensorInfo
 from runtime.measuring.examples import example_inputs
+from runtime.model import CompiledModel
 
 SHOWN_BEFORE, SHOWN_AFTER = 3, 6  # layers around the first that differs, in the text
 
@@ -35,7 +37,7 @@ class Comparison:
 
     `first`: the first layer, or else output, that is beyond its bound; None where the outputs agree, whose inner values
     may be sensitive to rounding: differences that cancel are noise. `alone`: it was found by bisection, with no other
-    layer as an output. `same_code`: the library has the code that a new compilation gives; None: not known.
+    layer as an output. `same_code`: the library has the code that a new compilation gives; None: not asked.
     """
 
     expected: str
@@ -104,28 +106,36 @@ def compare(
     if is_compiled(path):
         raise UsageError(f"compare: the first file is a model, the second one may be compiled, got {path}")
     library = runtime.load(second, threads, strict=True) if is_compiled(second) else None
-    if library is not None:
-        asked = options_of(library.manifest, asked)
-    actual = library if library is not None else Compiled(second, asked, threads).made
-    inputs = dict(data) if data is not None else example_inputs(actual.inputs, actual.manifest.rules)
-    side = side_of(against, path, asked)
-    judge = Judge(bound, asked)
-    made = results(actual, inputs)  # first, for it checks the inputs
-    wanted = side.outputs(inputs)
-    if len(wanted) != len(made):
-        raise UsageError(f"compare: both have the same number of outputs, got {len(wanted)} and {len(made)}")
-    outputs = tuple(judge.output(*three) for three in zip(actual.outputs, wanted, made, strict=True))
+    manifest = library.manifest if library is not None else None
+    asked = options_of(manifest, asked) if manifest is not None else asked
+    side, judge, compiled = side_of(against, path, asked), Judge(bound, asked), Compiled(second, asked, threads)
+    inputs, made = _made(library if library is not None else compiled.made, data)
+    library = None  # its weights need not be in memory from here on
+    outputs = tuple(_judged(judge, made, side.outputs(inputs)))
     found = Comparison(f"{side.title} of {path.name}", second.name, outputs)
     differ = not all(row.agrees for row in outputs)
     if not (differ or layers or keep):
         return found
-    same = None if library is None else is_same(library.manifest, path, asked)
-    search = Search(side, Compiled(path if library is not None else second, asked, threads), judge, inputs)
+    same = None if manifest is None else is_same(manifest, path, asked)
+    search = Search(side, compiled if manifest is None else Compiled(path, asked, threads), judge, inputs)
     rows, first, alone = search.run(_chosen(layers_of(path, asked, inputs), keep), differ and not keep)
     if differ or keep:
         first = first or next((row.name for row in outputs if not row.agrees), None)
         return replace(found, layers=rows, first=first, alone=alone, same_code=same)
     return replace(found, layers=rows, same_code=same)
+
+
+def _made(model: CompiledModel, data: Mapping[str, Array] | None) -> tuple[Arrays, list[tuple[TensorInfo, Array]]]:
+    """Return the inputs, noise if there are no data, and the outputs of a compiled model."""
+    inputs = dict(data) if data is not None else example_inputs(model.inputs, model.manifest.rules)
+    return inputs, list(zip(model.outputs, results(model, inputs), strict=True))
+
+
+def _judged(judge: Judge, made: Sequence[tuple[TensorInfo, Array]], wanted: Sequence[Array]) -> Iterator[Row]:
+    if len(wanted) != len(made):
+        raise UsageError(f"compare: both have the same number of outputs, got {len(wanted)} and {len(made)}")
+    for (info, array), expected in zip(made, wanted, strict=True):
+        yield judge.output(info, expected, array)
 
 
 def _chosen(layers: list[Layer], keep: Sequence[str]) -> list[Layer]:

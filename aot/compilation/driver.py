@@ -18,6 +18,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Unpack
 
+from aot.compilation.about import about
 from aot.compilation.budget import budgeted, file_bytes, nodes_of
 from aot.compilation.cache import check_files, key_of, load_or_make
 from aot.compilation.graph_passes import optimize, run_front
@@ -27,7 +28,6 @@ from aot.compilation.specialise import SizesByName, combinations, text_of
 from aot.compilation.timing import timed
 from aot.compilation.tuning import Tuning
 from aot.frontends import read_model
-from aot.ir.about import about
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.scope import within

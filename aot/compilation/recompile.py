@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from aot.compilation.driver import stages
 from aot.options import CompileOptions
-from runtime.errors import AotError
 from runtime.loading.manifest import Dim, Manifest
 
 
@@ -21,6 +20,9 @@ def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
     for name in ("layouts", "mean", "scale", "reverse_channels"):
         if told.get(name):
             found[name] = tuple(_frozen(item) for item in told[name])
+    levels = cast("list[dict[str, str]]", manifest.json.get("levels", []))
+    found |= {"target": ",".join(level["target"] for level in levels)} if levels else {}
+    found |= {"specialise": _specialised(manifest)} if not asked.specialise else {}
     if not asked.shapes:
         turned = {name for name, _ in found.get("layouts", asked.layouts)}
         plain = [info for info in manifest.inputs if not info.string and info.name not in turned]
@@ -34,12 +36,18 @@ def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
     return replace(asked, **found)
 
 
-def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool | None:
-    """True if compiling again gives the library's content; None if it cannot be compiled with these options."""
-    try:
-        return stages(model, options).built.manifest["hash"] == manifest.json["hash"]
-    except AotError:
-        return None
+def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool:
+    """True if compiling a model gives the library's content; raises the errors of compiling."""
+    return stages(model, options).built.manifest["hash"] == manifest.json["hash"]
+
+
+def _specialised(manifest: Manifest) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the sizes by name of which the library has all combinations, as `CompileOptions` takes them."""
+    sizes: dict[str, dict[int, None]] = {}
+    for version in cast("list[dict[str, dict[str, int]]]", manifest.json.get("versions", [])):
+        for name, size in version["sizes"].items():
+            sizes.setdefault(name, {})[size] = None
+    return tuple((name, tuple(found)) for name, found in sizes.items())
 
 
 def _size(dim: int | Dim) -> int | str:

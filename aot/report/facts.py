@@ -125,7 +125,9 @@ def _inside(made: Compilation, model: CompiledModel) -> Facts:
     """Return what only the compiler knows: graph, schedules, loop nests, memory, constants."""
     calls = [call.layers for call in model.manifest.calls]
     same = made.built.manifest["hash"] == model.manifest.json["hash"]
-    groups = {one.number: str(one) for one in made.described if isinstance(one, Described)}
+    versions = made.program.versions
+    first = versions[-1].end if versions else 0  # calls of the general version follow those of the others
+    groups = {first + one.number: str(one) for one in made.described if isinstance(one, Described)}
     loops, size = dict[str, str](), 0
     for kernel in made.program.kernels:
         text = kernel_text(kernel)

@@ -106,6 +106,8 @@ def test_a_library_of_another_model_is_told(tmp_path: Path, data: Arrays) -> Non
         ("--mean", "image[0.5]", "--scale", "image[0.25]"),
         ("--precision", "bf16"),
         ("--shape", "image=n,1,8,8", "--dim", "n=2..4"),
+        ("--shape", "image=n,1,8,8", "--dim", "n=1..8", "--specialise", "n=1,4"),
+        ("--target", "x86-64-v2,v3"),
     ],
 )
 def test_options_of_a_library_are_those_of_its_manifest(tmp_path: Path, options: Sequence[str]) -> None:
