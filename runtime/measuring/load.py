@@ -148,13 +148,15 @@ class _Runner:
             now = time.monotonic()
             spans.append(Span(number, begin, now - begin))
             if self.traced:
-                spans += _calls(request, number)
+                spans += _calls(request, number, begin)
             if now >= end:
                 return spans
 
 
-def _calls(request: InferRequest, number: int) -> list[Span]:
-    return [Span(number, c.begin, c.seconds, n) for n, c in enumerate(request.get_profiling_info()) if c.seconds > 0]
+def _calls(request: InferRequest, number: int, since: float) -> list[Span]:
+    """Return the calls of the last inference, which began at `since`; those of branches not taken are older."""
+    info = request.get_profiling_info()
+    return [Span(number, c.begin, c.seconds, n) for n, c in enumerate(info) if c.begin >= since and c.seconds > 0]
 
 
 def _joined(parts: Sequence[Load]) -> Load:
