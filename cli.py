@@ -9,36 +9,32 @@ Exit codes: 0 fine, 1 our bug, 2 usage, 3 unsupported, 4 wrong or corrupt file, 
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
-import numpy as np
 import typer
 
 import aot
 from aot import arguments as arg
-from aot import classes, signature
 from aot.command import guarded, supervised
-from aot.compilation import trial
+from aot.commands.bench import bench
+from aot.commands.compare import compare
+from aot.commands.generate import generate
+from aot.commands.info import info
+from aot.commands.output import echo_json
+from aot.commands.report import report
+from aot.commands.run import run
+from aot.commands.serve import serve
+from aot.commands.supply import provenance, sbom, sign, verify
 from aot.options import Stage
 from aot.precision import AUTO, F32
-from aot.text.stream import Stream, ids_of, text_source
-from aot.text.tokenizer import read_tokenizer
-from runtime.arrays.files import Arrays, check_output, check_results_path, is_compiled, read_arrays, write_outputs
-from runtime.describe import escape_unprintable, manifest_text, notes, size_text, summary
+from runtime.arrays.files import check_output, read_arrays
+from runtime.describe import escape_unprintable, notes, size_text
 from runtime.errors import UnsupportedError, UsageError
-from runtime.generation.generator import Generator
-from runtime.generation.sampling import Sampling
-from runtime.loading.library import read_manifest
-from runtime.measuring import profile
 from runtime.version import VERSION
-
-JSON_VERSION = 1  # raised with every change that an older reader would misread
 
 P = ParamSpec("P")
 
@@ -149,133 +145,6 @@ def compile(
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
         typer.echo("\n".join(f"  {line}" for line in (*made.report.passes, *made.lowering)))
-
-
-@command
-def run(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz | x.png]...")] = None,
-    output: arg.Results = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    threads: arg.Threads = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
-    top: Annotated[int | None, typer.Option(min=1, help="Print the so many largest scores of each row")] = None,
-    labels: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Names of classes, a line each")
-    ] = None,
-    as_json: arg.Json = False,
-    debug: arg.Debug = False,
-) -> None:
-    """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given.
-
-    All bytes of a compiled one are checked first.
-    """
-    loaded = trial.ready(model, threads, shape, dim, strict=True)
-    if output is not None:
-        check_results_path(output, len(loaded.outputs))
-    given = trial.inputs(model, loaded, inputs, shape, dim, made_up=bool(shape or dim))
-    names = classes.labels_of(labels)
-    times, results = list[float](), Arrays()
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        found = loaded(given)
-        times.append((time.perf_counter() - begin) * 1e3)
-        results = {t.name: found[i] for i, t in enumerate(loaded.outputs)}
-    if output is not None:
-        write_outputs(output, results)
-    if as_json:
-        echo_json({"outputs": {name: summary(a) for name, a in results.items()}, "milliseconds": times})
-        return
-    for name, array in results.items():
-        facts = summary(array)
-        typer.echo(f"{name}: {facts.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in facts.items()))
-        if top is not None:
-            typer.echo("\n".join(classes.likeliest(array, top, names)))
-    spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {repeat} runs)" if repeat > 1 else ""
-    typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
-
-
-@command
-def generate(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model with state to compile in memory")],
-    prompt: Annotated[str, typer.Argument(help="Text, or with --ids numbers of tokens: 5,1,40")],
-    tokens: Annotated[int, typer.Option(min=0, help="At most so many new tokens")] = 64,
-    tokenizer: Annotated[Path | None, typer.Option(exists=True, help="tokenizer.json, or m.gguf")] = None,
-    ids: Annotated[bool, typer.Option("--ids", help="Numbers of tokens instead of text")] = False,
-    temperature: Annotated[float, typer.Option(min=0, help="0: always the most probable token")] = 0,
-    top_k: Annotated[int, typer.Option(min=0, help="Draw among so many most probable tokens; 0: all")] = 0,
-    top_p: Annotated[float, typer.Option(help="Draw among the fewest tokens of this probability together")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of draws")] = 0,
-    stop: Annotated[list[int] | None, typer.Option(help="Numbers of tokens that end the text")] = None,
-    threads: arg.Threads = None,
-    debug: arg.Debug = False,
-) -> None:
-    """Continue a text with a language model, token by token."""
-    sampling = Sampling(temperature, top_k, top_p, seed)
-    text = None if ids else read_tokenizer(text_source(model, tokenizer))
-    given = ids_of(prompt) if text is None else text.encode(prompt)
-    ends = (*(stop or ()), *(text.stop if text is not None else ()))
-    generator = Generator(trial.ready(model, threads, None, None, strict=True))
-    stream = Stream(text, lambda part: typer.echo(part, nl=False))
-    generator.generate(given, tokens, sampling, ends, stream.add)
-    typer.echo(stream.rest())
-
-
-@command
-def bench(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    threads: arg.Threads = None,
-    per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
-    seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 2.0,
-    as_json: arg.Json = False,
-    debug: arg.Debug = False,
-) -> None:
-    """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
-    loaded = trial.ready(model, threads, shape, dim)
-    roofline = None
-    if per_kernel:
-        from codegen.llvm.peak import roofline_here
-
-        roofline = roofline_here(loaded.threads)
-    given = trial.inputs(model, loaded, inputs, shape, dim)
-    found = profile.measure(loaded, given, seconds, roofline)
-    if as_json:
-        facts = profile.as_json(found)
-        echo_json({"threads": loaded.threads, "roofline": roofline and asdict(roofline), **facts})
-        return
-    typer.echo(f"{loaded.name}, {loaded.threads} threads: {profile.summary(found)}")
-    if roofline is not None:
-        typer.echo(f"{roofline}\n{profile.table(found, top)}")
-
-
-@command
-def info(
-    file: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model")],
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    as_json: arg.Json = False,
-    debug: arg.Debug = False,
-) -> None:
-    """Say what a compiled model or an IR file holds; nothing of it is run."""
-    if is_compiled(file):
-        manifest = read_manifest(file)
-        if as_json:
-            echo_json(manifest.json)
-        else:
-            typer.echo(manifest_text(manifest, file))
-        return
-    from aot import overview
-
-    graph, counts = overview.read(file, extensions, signature)
-    if as_json:
-        echo_json(overview.facts(graph, counts))
-        return
-    typer.echo(overview.text(graph, counts))
 
 
 @command
@@ -448,54 +317,6 @@ def check(
 
 
 @command
-def serve(
-    models: Annotated[list[str], typer.Argument(metavar="m.so | NAME=m.so | FOLDER...", help="Compiled models")],
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: all")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="For HTTP; 0: a free one")] = 8000,
-    grpc_port: Annotated[int | None, typer.Option(min=0, max=65535, help="For gRPC; default: none")] = None,
-    threads: arg.Threads = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Inferences at once; default: as many as threads")] = None,
-    max_batch: Annotated[int, typer.Option(min=1, help="Infer requests together, up to so many rows")] = 1,
-    batch_wait: Annotated[float, typer.Option(min=0, metavar="MS", help="Wait so long for more rows")] = 0,
-    queue: Annotated[int, typer.Option(min=1, help="Requests of a model that may wait")] = 256,
-    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Of a request")] = 30,
-    receive_timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="To send a request")] = 30,
-    stop_timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="To end what was accepted")] = 30,
-    max_body: Annotated[str, typer.Option(metavar="64MB", help="Most bytes of a request")] = "64MB",
-    max_connections: Annotated[int, typer.Option(min=1, help="Most connections")] = 1024,
-    poll: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Look for replaced files")] = None,
-    token_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Clients must send it")] = None,
-    tls_certificate: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PEM, with chain")] = None,
-    tls_key: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PEM")] = None,
-    verify_key: Annotated[Path | None, typer.Option(exists=True, help="Serve only what it has signed")] = None,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Logs as lines of JSON")] = False,
-    log_requests: Annotated[bool, typer.Option("--log-requests", help="A line for each inference")] = False,
-    debug: arg.Debug = False,
-) -> None:
-    """Serve compiled models by the Open Inference Protocol (KServe v2). SIGHUP: load what was replaced; SIGTERM: stop.
-
-    A folder holds NAME.so, or NAME/VERSION/any.so.
-    """
-    given = locals()
-    from aot.serve.command import run as run_server
-
-    run_server(given, typer.echo)
-
-
-@command
-def sign(library: arg.Library, key: arg.Key, debug: arg.Debug = False) -> None:
-    """Sign a compiled model with a private key: writes LIBRARY.sig."""
-    typer.echo(signature.sign(library, key))
-
-
-@command
-def verify(library: arg.Library, key: arg.Key, debug: arg.Debug = False) -> None:
-    """Check with a public key that a compiled model is as its owner signed it; nothing of it is run."""
-    signature.verify(library, key)
-    typer.echo(f"{library}: whole, and signed with {key}")
-
-
-@command
 def ops(
     as_json: arg.Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/ops.md")] = False,
@@ -509,6 +330,19 @@ def ops(
         echo_json({"operations": [asdict(row) for row in rows]})
     else:
         typer.echo(table.markdown(rows) if markdown else table.text(rows))
+
+
+command(run)
+command(generate)
+command(serve)
+command(bench)
+command(compare)
+command(info)
+command(report)
+command(sign)
+command(verify)
+command(sbom)
+command(provenance)
 
 
 def print_version(asked: bool) -> None:
@@ -532,10 +366,6 @@ def main() -> None:
     if sys.argv[1:2] in (["compile"], ["check"], ["convert"], ["dump"]):  # the others compile little, or nothing
         raise SystemExit(supervised(app))
     app(prog_name="aot")
-
-
-def echo_json(facts: dict[str, object]) -> None:
-    typer.echo(json.dumps({"version": JSON_VERSION, **facts}, indent=1, default=str))
 
 
 if __name__ == "__main__":

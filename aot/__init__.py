@@ -15,6 +15,7 @@ from runtime.version import VERSION
 
 if TYPE_CHECKING:
     from aot import runtime
+    from aot.comparing.compare import compare
     from aot.compilation.driver import Compilation, compile_model, stages
     from aot.compilation.precision_search import FoundPrecision, find_precision
     from aot.convert import convert_model
@@ -32,6 +33,7 @@ __all__ = [
     "ModelError",
     "UnsupportedError",
     "__version__",
+    "compare",
     "compile_model",
     "conversion",
     "convert_model",
@@ -49,6 +51,7 @@ __version__ = VERSION
 _LATER = {
     "Compilation": "aot.compilation.driver",
     "CompileKeywords": "aot.keywords",
+    "compare": "aot.comparing.compare",
     "compile_model": "aot.compilation.driver",
     "FoundPrecision": "aot.compilation.precision_search",
     "conversion": "aot.decorators",

@@ -97,6 +97,8 @@ Memory = Annotated[str | None, typer.Option(metavar="2GB", help="Most memory to 
 Seconds = Annotated[float | None, typer.Option(min=0.01, help="Most time to compile; default: by the model")]
 Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
 Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N lowering passes")]
+Bound = Annotated[float | None, typer.Option(min=0, help="Of errors over the largest element; default: 1e-4 for f32")]
+Expect = Annotated[Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare the results with these")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
 
 _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field of CompileOptions, how it is read

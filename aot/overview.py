@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from aot.compilation.about import about
 from aot.extensions.folder import load_extensions
 from aot.frontends import framework_of, front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.lowering.program.build_program import result_name
+from runtime.describe import size_text
 
 Facts = dict[str, object]
 
@@ -29,6 +31,7 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
         "inputs": {node.name: str(node.out_port().type) for node in graph.parameters},
         "outputs": {result_name(node): str(node.source().type) for node in graph.results},
         "operations": dict(operations.most_common()),
+        "weights": _weights(graph),
         "control": _control(graph),
         "variables": sorted(set(_variables(graph))),
         **({"about": _about(graph)} if _about(graph) else {}),
@@ -56,6 +59,8 @@ def text(graph: Graph, operations: Counter[str]) -> str:
     lines += [f"  about   {name}: {value}" for name, value in _about(graph).items()]
     lines += [f"  input   {node.name}: {node.out_port().type}" for node in graph.parameters]
     lines += [f"  output  {result_name(node)}: {node.source().type}" for node in graph.results]
+    sizes = ", ".join(f"{kind} {size_text(size)}" for kind, size in _weights(graph).items())
+    lines += [f"  weights {sizes or 'none'}"]
     lines += [f"  control {'  ' * depth}{line}" for depth, line in _control_lines(graph, 0)]
     lines += [f"  state   {name}" for name in sorted(set(_variables(graph)))]
     counts = ", ".join(f"{count} {kind}" for kind, count in operations.most_common())
@@ -63,9 +68,18 @@ def text(graph: Graph, operations: Counter[str]) -> str:
 
 
 def _about(graph: Graph) -> dict[str, str]:
-    """Return texts of the file for people."""
+    """Return texts of the file for people: all that a .tflite has, licence, author and description of others."""
     found = graph.rt_info.get("about")
-    return cast("dict[str, str]", found) if isinstance(found, dict) else {}
+    return cast("dict[str, str]", found) if isinstance(found, dict) else about(graph.rt_info)
+
+
+def _weights(graph: Graph) -> dict[str, int]:
+    """Return the bytes of constants by element type, those of bodies left out; the most first."""
+    sizes = Counter[str]()
+    for node in graph.nodes.values():
+        if node.held is not None and node.out_ports():
+            sizes[node.out_port().type.dtype.value] += int(node.held.nbytes)
+    return dict(sizes.most_common())
 
 
 def _control(graph: Graph) -> list[Facts]:

@@ -54,16 +54,21 @@ def _message(library: Path) -> bytes:
         return _CONTEXT + hashlib.file_digest(stream, "sha256").digest()
 
 
-def _key(path: Path, private: bool) -> Any:  # the package is optional, so are its types
-    if find_spec("cryptography") is None:
-        raise MissingError("sign: needs the package cryptography: pip install 'cryptography>=43'")
-    serialization = import_module("cryptography.hazmat.primitives.serialization")
+def _key(path: Path, private: bool) -> Any:
+    key = pem_key(path, private)
     kinds = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
-    data, kind = read_file(path, "sign"), "private" if private else "public"
-    try:
-        key = serialization.load_pem_private_key(data, None) if private else serialization.load_pem_public_key(data)
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"sign: {path}: must be a {kind} key in PEM, without a password, got {error}") from None
     if not isinstance(key, kinds.Ed25519PrivateKey if private else kinds.Ed25519PublicKey):
         raise UsageError(f"sign: {path}: must be an Ed25519 key, got {type(key).__name__}")
     return key
+
+
+def pem_key(path: Path, private: bool) -> Any:  # the package is optional, so are its types
+    """Return the key in a PEM file; UsageError if it has none, or a password, MissingError without the package."""
+    if find_spec("cryptography") is None:
+        raise MissingError("sign: needs the package cryptography: pip install 'cryptography>=43'")
+    serialization = import_module("cryptography.hazmat.primitives.serialization")
+    data, kind = read_file(path, "sign"), "private" if private else "public"
+    try:
+        return serialization.load_pem_private_key(data, None) if private else serialization.load_pem_public_key(data)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"sign: {path}: must be a {kind} key in PEM, without a password, got {error}") from None

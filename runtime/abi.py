@@ -143,6 +143,8 @@ SEAL_BYTES = 32
 #                             flag is an i64, not 0 once it is set. If a dimension is dynamic (-1), data is null:
 #                             the data's offset and the dynamic dimensions follow the flag, as i64
 #   weights, scratch          bytes; scratch is per thread, a dimension if sizes are dynamic
+#   arena                     bytes of working memory of a request besides; only if no size varies
+#   about                     texts about the model that its file has: licence, author, description; only if it has some
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `loading.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of
 #                             the lowest one, but tag and hash; the table has the manifest of the one that was chosen

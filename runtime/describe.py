@@ -95,7 +95,9 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines = [f"{manifest.name}: compiled model, {size_text(path.stat().st_size)}, hash {manifest.json['hash']}"]
     optional = {info.name: ", optional" for info in manifest.inputs if info.default is not None}
     lines += [f"  {kind:9}{i.name}: {i}{optional.get(i.name, '')}" for kind, infos in tensors for i in infos]
+    lines += [f"  about    {line}" for line in about_lines(manifest)]
     lines += [f"  size     {line}" for line in size_lines(manifest)]
+    lines += [f"  computes {manifest.options.get('precision', 'f32')}", *(f"  {line}" for line in cost_lines(manifest))]
     lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed(manifest.features)) or 'no features'}"]
     lines += [f"  level    {line}" for line in level_lines(manifest)]
     lines += [f"  version  {line}" for line in version_lines(manifest)]
@@ -105,6 +107,41 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines += [f"  note     {line}" for line in notes(manifest.json)]
     lines += [f"  made by  {_pairs(manifest.json['toolchain'])}", f"  options  {_pairs(manifest.json['options'])}"]
     return "\n".join(lines)
+
+
+def costs(manifest: Manifest) -> dict[str, int | None]:
+    """Return `work` in FLOP and `traffic` in bytes of an inference, `peak` bytes of weights and arena; None: not fixed.
+
+    Of several versions, those of the general one.
+    """
+    versions = cast(list[dict[str, int]], manifest.json.get("versions", []))
+    calls = cast(list[dict[str, object]], manifest.json["calls"])[versions[-1]["end"] if versions else 0 :]
+    found: dict[str, int | None] = {}
+    for key in ("work", "traffic"):
+        values = [call.get(key) for call in calls]
+        fixed = [value for value in values if isinstance(value, int)]
+        found[key] = sum(fixed) if len(fixed) == len(values) else None
+    arena, weights = manifest.json.get("arena"), manifest.json["weights"]
+    return found | {"peak": arena + weights if isinstance(arena, int) and isinstance(weights, int) else None}
+
+
+def cost_lines(manifest: Manifest) -> list[str]:
+    """Return lines about work, traffic and memory, as far as they are fixed."""
+    found, lines = costs(manifest), list[str]()
+    if found["work"] is not None and found["traffic"] is not None:
+        lines.append(f"work     {found['work'] / 1e6:.3f} MFLOP, traffic {found['traffic'] / 1e6:.3f} MB an inference")
+    if found["peak"] is not None:
+        weights, scratch = int(str(manifest.json["weights"])), manifest.json.get("scratch")
+        more = f", {size_text(scratch)} for each thread" if isinstance(scratch, int) and scratch else ""
+        lines.append(f"memory   weights {size_text(weights)}, arena {size_text(found['peak'] - weights)}{more}")
+    return lines
+
+
+def about_lines(manifest: Manifest) -> list[str]:
+    """Return texts about the model that its file had: licence, author, description."""
+    about = manifest.json.get("about")
+    texts = cast(dict[str, object], about) if isinstance(about, dict) else {}
+    return [f"{name}: {' '.join(str(text).split())}" for name, text in sorted(texts.items())]
 
 
 def notes(manifest: Mapping[str, object]) -> list[str]:

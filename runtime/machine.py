@@ -75,7 +75,7 @@ def machine_name() -> str:
 
 def missing_features(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     """Return the features, in LLVM's names, that the processor lacks; none if the system does not report features."""
-    flags = _cpu_flags(cpuinfo)
+    flags = cpu_flags(cpuinfo)
     if not flags:
         return []
     names: Mapping[str, str] = _ARM if machine_name() == "aarch64" else _X86
@@ -88,7 +88,7 @@ def unreported(features: Iterable[str], cpuinfo: Path = Path("/proc/cpuinfo")) -
 
     If the system reports no features, as without /proc: those that no system reports.
     """
-    if _cpu_flags(cpuinfo):
+    if cpu_flags(cpuinfo):
         return missing_features(features, cpuinfo)
     return [feature for feature in needed(features) if feature not in _REPORTED]
 
@@ -99,7 +99,8 @@ def needed(features: Iterable[str]) -> list[str]:
     return [feature for feature in plain if not feature.startswith("-") and feature not in _UNUSED]
 
 
-def _cpu_flags(cpuinfo: Path) -> frozenset[str]:
+def cpu_flags(cpuinfo: Path) -> frozenset[str]:
+    """Return the features that the system reports, in its own names; none if it reports none."""
     try:
         text = cpuinfo.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 import aot as package
 import cli
 from aot import command
+from aot.commands.output import JSON_VERSION
 from runtime.abi import ABI_VERSION
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from runtime.version import VERSION
@@ -69,7 +70,7 @@ def test_all_that_the_package_names_is_there() -> None:
 
 def test_compile_json(tmp_path: Path) -> None:
     facts = json.loads(aot("compile", MODEL, "-o", tmp_path / "m.so", "--json").stdout)
-    assert facts["version"] == cli.JSON_VERSION
+    assert facts["version"] == JSON_VERSION
     assert facts["bytes"] == (tmp_path / "m.so").stat().st_size
     assert facts["manifest"]["inputs"][0]["name"] == "image"
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Unpack
 
+from aot.compilation.about import about
 from aot.compilation.budget import budgeted, file_bytes, nodes_of
 from aot.compilation.cache import check_files, key_of, load_or_make
 from aot.compilation.graph_passes import optimize, run_front
@@ -269,6 +270,11 @@ class Compilation:
                 return by_kernel[one](kernel)
 
     @property
+    def described(self) -> tuple[object, ...]:
+        """Calls of the general version as text, `Described`, and lines between them."""
+        return tuple(self._lowered.text)
+
+    @property
     def groups(self) -> str:
         """Return the calls with their works and schedules as text; those of versions follow."""
         lines = list(map(str, self._lowered.text))
@@ -348,6 +354,7 @@ class Compilation:
             external=external,
             progress=self._event,
             key=self.shared.key,
+            about=about(self.optimized.rt_info),
         )
 
     def _save(self, name: str, text: Callable[[], str]) -> None:

@@ -155,11 +155,13 @@ def build(
     external: bool = False,
     progress: Progress = _silent,
     key: str = "",
+    about: Mapping[str, str] | None = None,
 ) -> Built:
     """Compile `program` for `target`; `level` None runs no LLVM passes.
 
     `options`: further options of the compiler, kept in the manifest. `external`: weights in their own file.
-    `key`: key of the library in a cache; it is kept in the manifest and changes no hash.
+    `key`: key of the library in a cache; `about`: texts about the model, as its licence; both are kept in the manifest
+    and change no hash.
     `progress(stage, done, total)` is called for each kernel that is emitted and each part that is compiled.
     """
     with Workers(target) as workers:
@@ -178,6 +180,8 @@ def build(
         tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
         manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
         manifest |= {"key": key} if key else {}
+        manifest |= {"about": dict(about)} if about else {}
+        manifest |= {"arena": program.arena_bytes} if isinstance(program.arena_bytes, int) else {}
         text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
         code = parts.joined(text, partial(progress, "compile"))
     return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)

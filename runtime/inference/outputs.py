@@ -49,11 +49,12 @@ class Outputs(Mapping[str, Array]):
 
 
 class CallTime(NamedTuple):
-    """Layers that a kernel computes, and its time in seconds."""
+    """Layers that a kernel computes, and its time in seconds; `begin`: on the clock of `time.monotonic`."""
 
     kernel: str
     layers: tuple[str, ...]
     seconds: float
+    begin: float = 0.0
 
 
 def find(kind: str, infos: Sequence[TensorInfo], key: int | str | TensorInfo) -> int:

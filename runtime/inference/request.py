@@ -299,8 +299,8 @@ class InferRequest:
         if not self._request.profile:
             raise UsageError("profiling: enable_profiling() must be called before the inference, got no call")
         seconds = (self._profile[:, 1] - self._profile[:, 0]) * 1e-9
-        calls = self._library.manifest.calls
-        return [CallTime(c.kernel, c.layers, float(s)) for c, s in zip(calls, seconds, strict=True)]
+        times = zip(self._library.manifest.calls, seconds, self._profile[:, 0] * 1e-9, strict=True)
+        return [CallTime(c.kernel, c.layers, float(s), float(begin)) for c, s, begin in times]
 
     def _bind_all(self, inputs: object) -> None:
         """Bind the given inputs, and the defaults of absent ones."""

@@ -48,13 +48,18 @@ class CallProfile:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """Seconds of whole inferences through Python, measured without profiling; `calls` by time, longest first."""
+    """Seconds of whole inferences through Python, measured without profiling; `calls` by time, longest first.
+
+    `p90`, `p99`: seconds that so many percent of inferences do not exceed.
+    """
 
     least: float
     median: float
     runs: int
     work: int | None
     calls: tuple[CallProfile, ...]
+    p90: float = 0.0
+    p99: float = 0.0
 
 
 def measure(
@@ -75,7 +80,9 @@ def measure(
     rows = call_profiles(model.manifest, times, roofline)
     work = [row.work for row in rows]
     total = None if None in work else sum(w for w in work if w)
-    return ModelProfile(float(whole.min()), float(np.median(whole)), len(whole) + len(times), total, tuple(rows))
+    most = [float(p) for p in np.percentile(whole, (90, 99))]
+    least, median, runs = float(whole.min()), float(np.median(whole)), len(whole) + len(times)
+    return ModelProfile(least, median, runs, total, tuple(rows), *most)
 
 
 def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -> list[CallProfile]:
@@ -142,7 +149,8 @@ def summary(profile: ModelProfile) -> str:
     """Return the profile in one line."""
     together = sum(row.median for row in profile.calls)
     rate = f", {profile.work / profile.median / 1e9:.1f} GFLOP/s" if profile.work else ""
-    times = f"median {profile.median * 1e3:.3f} ms, least {profile.least * 1e3:.3f} ms{rate}"
+    most = f"p90 {profile.p90 * 1e3:.3f} ms, p99 {profile.p99 * 1e3:.3f} ms"
+    times = f"median {profile.median * 1e3:.3f} ms, least {profile.least * 1e3:.3f} ms, {most}{rate}"
     return f"{times}; {len(profile.calls)} calls, together {together * 1e3:.3f} ms; {profile.runs} runs"
 
 

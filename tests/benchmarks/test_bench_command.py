@@ -14,7 +14,7 @@ import cli
 import runtime
 from codegen.llvm.host import parse_target
 from codegen.llvm.peak import PeakLoops
-from runtime.measuring import profile
+from runtime.measuring import load, profile
 from runtime.measuring.examples import example_inputs
 from runtime.measuring.roofline import Roofline
 from tests.programs import built, chain
@@ -84,3 +84,47 @@ def test_peak_loops_do_the_work_they_say() -> None:
     assert loops.multiply(10) % (2 * target.lanes_bytes // 4) == 0
     assert loops.flops(seconds=0.001) > 1e8
     assert loops.bandwidth(1 << 16, seconds=0.001) > 1e7
+
+
+def test_percentiles_and_rate_of_requests_at_once(library: Path) -> None:
+    assert "p90 " in bench(library) and "p99 " in bench(library)
+    lines = bench(library, "--requests", 3).splitlines()
+    assert len(lines) == 2 and "requests 3: " in lines[1] and "inferences/s; p50 " in lines[1]
+    facts = json.loads(bench(library, "--requests", 3, "--json"))
+    (found,) = facts["loads"]
+    assert found["requests"] == 3 and found["inferences"] >= 3 * load.ROUNDS
+    assert found["throughput"] == pytest.approx(found["inferences"] / found["seconds"])
+    ordered = [*found["percentiles"].values(), found["longest"]]
+    assert ordered == sorted(ordered) and list(found["percentiles"]) == ["p50", "p90", "p95", "p99"]
+
+
+def test_models_are_compared_in_turns(library: Path, tmp_path: Path) -> None:
+    built(chain(calls=3)).write_shared(tmp_path / "other.so")
+    lines = bench(library, "--against", tmp_path / "other.so", "--against", library).splitlines()
+    assert [line.split(": ")[0] for line in lines[1:]] == list(map(str, (library, tmp_path / "other.so", library)))
+    assert "of the first's rate" in lines[2] and "of the first's rate" not in lines[1]
+
+
+def test_a_trace_has_each_call_inside_of_its_inference(library: Path, tmp_path: Path) -> None:
+    bench(library, "--trace", tmp_path / "t.json", "--requests", 2)
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    spans = [e for e in events if e["ph"] == "X"]
+    assert {e["tid"] for e in spans} == {0, 1} and {e["cat"] for e in spans} == {"inference", "kernel"}
+    outer = [e for e in spans if e["cat"] == "inference"]
+    inner = [e for e in spans if e["cat"] == "kernel"]
+    assert inner and len(inner) <= 5 * len(outer)
+    for e in inner:
+        around = [o for o in outer if o["tid"] == e["tid"] and o["ts"] - 1 <= e["ts"] <= o["ts"] + o["dur"] + 1]
+        assert around and e["args"]["layers"], e
+    names = [e["args"]["name"] for e in events if e["ph"] == "M"]
+    assert names == [str(library), "request 0", "request 1"]
+
+
+def test_energy_is_that_of_all_packages_where_it_can_be_read(tmp_path: Path) -> None:
+    assert load.joules(tmp_path) is None
+    for name, energy in (("intel-rapl:0", 2_000_000), ("intel-rapl:1", 500_000), ("intel-rapl:0:0", 7)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "energy_uj").write_text(f"{energy}\n")
+    assert load.joules(tmp_path) == 2.5
+    made = load.Load(1, np.array([0.001, 0.003]), 0.004, 0.02)
+    assert str(made).endswith("; 10 mJ an inference") and made.as_json()["energy"] == 0.01

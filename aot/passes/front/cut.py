@@ -39,7 +39,7 @@ class Cut:
         if not self.inputs and not self.outputs:
             return False
         types = self._types(graph)
-        tensors = _tensors(graph)
+        tensors = tensors_by_name(graph)
         if self.outputs:
             _set_outputs(graph, self.outputs)
         pairs = zip(self.inputs, types, strict=True)
@@ -56,7 +56,7 @@ class Cut:
 
     def _types(self, graph: Graph) -> list[TensorType]:
         """The types of the new inputs, inferred from what is above them."""
-        _check_names((*self.inputs, *self.outputs), _tensors(graph))
+        _check_names((*self.inputs, *self.outputs), tensors_by_name(graph))
         if not self.inputs:
             return []
         above = copy_graph(graph)
@@ -74,7 +74,7 @@ def _check_names(names: Iterable[str], tensors: Mapping[str, OutPort]) -> None:
             raise UsageError(f"--cut: a tensor or layer of the model, for example {near}, got {name!r}")
 
 
-def _tensors(graph: Graph) -> dict[str, OutPort]:
+def tensors_by_name(graph: Graph) -> dict[str, OutPort]:
     """Outputs of nodes by the names of tensors, and by those of layers where no tensor is called so."""
     nodes = [node for node in graph.order() if not isinstance(node.op, Result)]
     found = {name: port for node in nodes for port in node.out_ports().values() for name in port.names}
@@ -85,7 +85,7 @@ def _tensors(graph: Graph) -> dict[str, OutPort]:
 
 def _set_outputs(graph: Graph, names: Iterable[str]) -> None:
     """Make these tensors the outputs of the network, in this order."""
-    tensors = _tensors(graph)
+    tensors = tensors_by_name(graph)
     for node in list(graph.results):
         graph.remove(node)
     for name in names:

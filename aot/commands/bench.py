@@ -1,0 +1,71 @@
+"""`aot bench`: times of a model, of its kernels, of several requests at once, and of several models in turns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from aot.commands.output import echo_json
+from aot.compilation import trial
+from runtime.arrays.files import check_output
+from runtime.atomic import replacing
+from runtime.measuring import load, profile
+
+
+def bench(
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
+    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    threads: arg.Threads = None,
+    per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
+    top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 2.0,
+    requests: Annotated[
+        int, typer.Option("--requests", "-nireq", min=1, max=512, help="Infer so many at once, for throughput")
+    ] = 1,
+    against: Annotated[
+        list[Path] | None, typer.Option(exists=True, metavar="other.so", help="Compare with these, in turns")
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="t.json", help="Write all inferences and calls for ui.perfetto.dev")
+    ] = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
+    if trace is not None:
+        check_output(trace, model, *(against or ()))
+    files = [model, *(against or ())]
+    loaded = [trial.ready(one, threads, shape, dim) for one in files]
+    first = loaded[0]
+    roofline = None
+    if per_kernel:
+        from codegen.llvm.peak import roofline_here
+
+        roofline = roofline_here(first.threads)
+    given = [trial.inputs(file, one, inputs, shape, dim) for file, one in zip(files, loaded, strict=True)]
+    found = profile.measure(first, given[0], seconds, roofline)
+    pairs = list(zip(loaded, given, strict=True))
+    measured = load.loads(pairs, seconds, requests, trace is not None) if requests > 1 or against or trace else []
+    if trace is not None:
+        text = json.dumps(load.trace(list(zip(map(str, files), loaded, measured, strict=True))))
+        with replacing(trace) as new:
+            new.write_text(text, encoding="utf-8")
+    if as_json:
+        facts = profile.as_json(found)
+        if measured:
+            facts["loads"] = [{"file": str(f)} | m.as_json() for f, m in zip(files, measured, strict=True)]
+        echo_json({"threads": first.threads, "roofline": roofline and asdict(roofline), **facts})
+        return
+    typer.echo(f"{first.name}, {first.threads} threads: {profile.summary(found)}")
+    if roofline is not None:
+        typer.echo(f"{roofline}\n{profile.table(found, top)}")
+    for file, one in zip(files, measured, strict=bool(measured)):
+        ratio = f", {one.throughput / measured[0].throughput:.3f} of the first's rate" if file is not files[0] else ""
+        typer.echo(f"{file}: {one}{ratio}")

@@ -1,0 +1,102 @@
+"""`aot compare`: a compiled model against a reference, layer by layer; and `aot run --expect`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from aot.commands.output import echo_json
+from aot.options import names_of
+from runtime.arrays.files import Arrays, read_arrays, read_inputs
+from runtime.errors import UsageError
+from runtime.inference.outputs import find
+from runtime.loading.manifest import TensorInfo
+from runtime.measuring.difference import bound_of, difference, numbers
+
+DIFFERENT = 1  # exit code of commands that compare, as that of cmp and diff
+
+
+class Against(StrEnum):
+    REFERENCE, ONNXRUNTIME, OPENVINO = "reference", "onnxruntime", "openvino"
+
+
+def compare(
+    model: arg.Model,
+    other: Annotated[Path | None, typer.Argument(exists=True, help="m.so, or another model; default: MODEL")] = None,
+    data: Annotated[list[str] | None, typer.Option(metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")] = None,
+    against: Annotated[Against, typer.Option(help="Computes what is expected, from MODEL")] = Against.REFERENCE,
+    bound: arg.Bound = None,
+    layers: Annotated[bool, typer.Option("--layers", help="Compare all layers even if the outputs agree")] = False,
+    keep: Annotated[str | None, typer.Option(metavar="LAYER,...", help="Compare only these layers")] = None,
+    threads: arg.Threads = None,
+    target: arg.Target = "native",
+    layout: arg.Layout = None,
+    mean: arg.Mean = None,
+    scale: arg.Scale = None,
+    reverse_channels: arg.Reverse = False,
+    reverse_channels_of: arg.ReverseOf = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    small_weights: arg.SmallWeights = False,
+    plain_products: arg.PlainProducts = False,
+    precision: arg.Precision = "f32",
+    seed: arg.Seed = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Compare a compiled model with a reference: the first layer that differs. Exit code 1 if one does."""
+    given = locals()
+    from aot.comparing.compare import compare as compare_models
+    from aot.frontends import read_model
+
+    options = arg.options_of(given)
+    arrays: Arrays | None = None
+    if data:
+        arrays = read_inputs(data, [node.name for node in read_model(model, signature=signature).parameters])
+    found = compare_models(
+        model,
+        other,
+        arrays,
+        against=against.value,
+        bound=bound,
+        layers=layers,
+        keep=names_of(keep),
+        threads=threads,
+        options=options,
+    )
+    if as_json:
+        echo_json(found.as_json())
+    else:
+        typer.echo(found.text(layers or keep is not None))
+    if not found.agrees:
+        raise typer.Exit(DIFFERENT)
+
+
+def differences(infos: tuple[TensorInfo, ...], results: Arrays, expected: Path, bound: float | None) -> list[str]:
+    """Return a line for each output that is not as the file has it: an .npz by names, or an .npy of the only output.
+
+    UsageError for a file that has an array which is no output, or none.
+    """
+    loaded = read_arrays(expected)
+    if not isinstance(loaded, dict):
+        if len(infos) != 1:
+            raise UsageError(f"--expect: an .npz for {len(infos)} outputs, got {expected}")
+        loaded = {infos[0].name: loaded}
+    if not loaded:
+        raise UsageError(f"--expect: at least one output, got none in {expected}")
+    lines: list[str] = []
+    for name, array in loaded.items():
+        info = infos[find("--expect", infos, name)]
+        pair = numbers(array, info.dtype), numbers(results[info.name], info.dtype)
+        found = difference(*pair, bound_of(info.dtype, bound))
+        if not found.agrees:
+            lines.append(f"{name}: {found}, bound {found.bound:g}")
+    return lines

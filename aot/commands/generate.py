@@ -1,0 +1,40 @@
+"""`aot generate`: a text continued by a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from aot.compilation import trial
+from aot.text.stream import Stream, ids_of, text_source
+from aot.text.tokenizer import read_tokenizer
+from runtime.generation.generator import Generator
+from runtime.generation.sampling import Sampling
+
+
+def generate(
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model with state to compile in memory")],
+    prompt: Annotated[str, typer.Argument(help="Text, or with --ids numbers of tokens: 5,1,40")],
+    tokens: Annotated[int, typer.Option(min=0, help="At most so many new tokens")] = 64,
+    tokenizer: Annotated[Path | None, typer.Option(exists=True, help="tokenizer.json, or m.gguf")] = None,
+    ids: Annotated[bool, typer.Option("--ids", help="Numbers of tokens instead of text")] = False,
+    temperature: Annotated[float, typer.Option(min=0, help="0: always the most probable token")] = 0,
+    top_k: Annotated[int, typer.Option(min=0, help="Draw among so many most probable tokens; 0: all")] = 0,
+    top_p: Annotated[float, typer.Option(help="Draw among the fewest tokens of this probability together")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of draws")] = 0,
+    stop: Annotated[list[int] | None, typer.Option(help="Numbers of tokens that end the text")] = None,
+    threads: arg.Threads = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Continue a text with a language model, token by token."""
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    text = None if ids else read_tokenizer(text_source(model, tokenizer))
+    given = ids_of(prompt) if text is None else text.encode(prompt)
+    ends = (*(stop or ()), *(text.stop if text is not None else ()))
+    generator = Generator(trial.ready(model, threads, None, None, strict=True))
+    stream = Stream(text, lambda part: typer.echo(part, nl=False))
+    generator.generate(given, tokens, sampling, ends, stream.add)
+    typer.echo(stream.rest())

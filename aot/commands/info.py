@@ -1,0 +1,47 @@
+"""`aot info`: a compiled model, a model, or this machine in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from aot.commands.output import echo_json
+from runtime.arrays.files import is_compiled
+from runtime.describe import costs, manifest_text
+from runtime.errors import UsageError
+from runtime.loading.library import read_manifest
+from runtime.machine_facts import machine_facts
+
+
+def info(
+    file: Annotated[Path | None, typer.Argument(exists=True, help="m.so, or a model")] = None,
+    machine: Annotated[bool, typer.Option("--machine", help="What this machine offers")] = False,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Say what a compiled model or a model file holds, or --machine offers; nothing of a file is run."""
+    if file is None and not machine:
+        raise UsageError("info: needs a file or --machine, got neither")
+    here = machine_facts() if machine else None
+    facts, text = _facts(file, signature, extensions) if file is not None else ({}, "")
+    if as_json:
+        echo_json(facts | ({"machine_here": asdict(here)} if here is not None else {}))
+        return
+    typer.echo("\n".join(filter(None, (text, str(here) if here is not None else ""))))
+
+
+def _facts(file: Path, signature: str | None, extensions: Path | None) -> tuple[dict[str, object], str]:
+    """Return what a file holds, as JSON and as text."""
+    if is_compiled(file):
+        manifest = read_manifest(file)
+        return manifest.json | {"costs": costs(manifest)}, manifest_text(manifest, file)
+    from aot import overview
+
+    graph, counts = overview.read(file, extensions, signature)
+    return overview.facts(graph, counts), overview.text(graph, counts)

@@ -1,0 +1,14 @@
+"""Output of commands for programs."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+JSON_VERSION = 1  # raised with every change that an older reader would misread
+
+
+def echo_json(facts: dict[str, object]) -> None:
+    """Print facts and the version of their form as JSON."""
+    typer.echo(json.dumps({"version": JSON_VERSION, **facts}, indent=1, default=str))

@@ -1,0 +1,54 @@
+"""`aot report`: a page about a compiled model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from runtime.arrays.files import check_output, is_compiled, read_inputs
+from runtime.atomic import replacing
+from runtime.describe import size_text
+
+
+def report(
+    file: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model to compile in memory")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: FILE.html")] = None,
+    model: Annotated[Path | None, typer.Option(exists=True, help="The model of m.so: for graph, loops, memory")] = None,
+    against: Annotated[Path | None, typer.Option(exists=True, help="Another m.so to compare with")] = None,
+    data: Annotated[list[str] | None, typer.Option(metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 1.0,
+    threads: arg.Threads = None,
+    target: arg.Target = "native",
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    small_weights: arg.SmallWeights = False,
+    plain_products: arg.PlainProducts = False,
+    precision: arg.Precision = "f32",
+    seed: arg.Seed = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Write a page about a model, which needs no network: graph, times, memory, weights, loop nests."""
+    given = locals()
+    out = output if output is not None else Path(file.with_suffix(".html").name)
+    check_output(out, file, *([model] if model else []), *([against] if against else []))
+    from aot.frontends import read_model
+    from aot.report.facts import Asked, facts
+    from aot.report.page import page
+    from runtime.loading.library import read_manifest
+
+    inputs = None
+    if data:
+        tensors = read_manifest(file).inputs if is_compiled(file) else read_model(file, signature=signature).parameters
+        inputs = read_inputs(data, [one.name for one in tensors])
+    asked = Asked(model, against, threads, seconds, inputs)
+    text = page(facts(file, arg.options_of(given), asked))
+    with replacing(out) as new:
+        new.write_text(text, encoding="utf-8")
+    typer.echo(f"{out}: {size_text(out.stat().st_size)}")

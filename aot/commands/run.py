@@ -1,0 +1,71 @@
+"""`aot run`: one inference, its results, and their difference to expected ones."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from aot import arguments as arg
+from aot import classes
+from aot.commands.compare import DIFFERENT, differences
+from aot.commands.output import echo_json
+from aot.compilation import trial
+from runtime.arrays.files import Arrays, check_results_path, write_outputs
+from runtime.describe import summary
+
+
+def run(
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
+    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz | x.png]...")] = None,
+    output: arg.Results = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    threads: arg.Threads = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
+    top: Annotated[int | None, typer.Option(min=1, help="Print the so many largest scores of each row")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Names of classes, a line each")
+    ] = None,
+    expect: Annotated[
+        Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare with these results")
+    ] = None,
+    bound: arg.Bound = None,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given.
+
+    All bytes of a compiled one are checked first. With --expect, exit code 1 if a result differs beyond the bound.
+    """
+    loaded = trial.ready(model, threads, shape, dim, strict=True)
+    if output is not None:
+        check_results_path(output, len(loaded.outputs))
+    given = trial.inputs(model, loaded, inputs, shape, dim, made_up=bool(shape or dim))
+    names = classes.labels_of(labels)
+    times, results = list[float](), Arrays()
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        found = loaded(given)
+        times.append((time.perf_counter() - begin) * 1e3)
+        results = {t.name: found[i] for i, t in enumerate(loaded.outputs)}
+    if output is not None:
+        write_outputs(output, results)
+    wrong = differences(loaded.outputs, results, expect, bound) if expect is not None else []
+    if as_json:
+        facts: dict[str, object] = {} if expect is None else {"differences": wrong}
+        echo_json({"outputs": {name: summary(a) for name, a in results.items()}, "milliseconds": times, **facts})
+    else:
+        for name, array in results.items():
+            numbers = summary(array)
+            typer.echo(f"{name}: {numbers.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in numbers.items()))
+            if top is not None:
+                typer.echo("\n".join(classes.likeliest(array, top, names)))
+        spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {repeat} runs)" if repeat > 1 else ""
+        typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
+    if wrong:
+        typer.echo("\n".join(wrong), err=True)
+        raise typer.Exit(DIFFERENT)

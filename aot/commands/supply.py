@@ -1,0 +1,97 @@
+"""`aot sbom`, `aot provenance`, `aot sign`, `aot verify`: papers of a library for its users."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from aot import signature
+from runtime.arrays.files import check_output
+from runtime.atomic import replacing
+
+
+class Format(StrEnum):
+    ED25519, OMS = "ed25519", "oms"
+
+
+Signed = Annotated[Format, typer.Option("--format", help="ed25519: of aot; oms: OpenSSF Model Signing, curve P-256")]
+Paper = Annotated[Path | None, typer.Option("-o", "--output", help="Default: print it")]
+
+
+def sign(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, debug: arg.Debug = False) -> None:
+    """Sign a compiled model with a private key: writes LIBRARY.sig, or LIBRARY.oms.sig."""
+    if format is Format.OMS:
+        from aot.supply.oms import sign_oms
+
+        typer.echo(sign_oms(library, key))
+        return
+    typer.echo(signature.sign(library, key))
+
+
+def verify(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, debug: arg.Debug = False) -> None:
+    """Check with a public key that a compiled model is as its owner signed it; nothing of it is run."""
+    if format is Format.OMS:
+        from aot.supply.oms import verify_oms
+
+        verify_oms(library, key)
+    else:
+        signature.verify(library, key)
+    typer.echo(f"{library}: whole, and signed with {key}")
+
+
+def sbom(
+    library: arg.Library,
+    model: Annotated[Path | None, typer.Option(exists=True, help="The model it was made of, for its hashes")] = None,
+    output: Paper = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Write the bill of materials of a compiled model: CycloneDX 1.7, as JSON."""
+    from aot.supply.sbom import sbom as bill
+
+    _write(bill(library, model), output, library, *([model] if model else []))
+
+
+def provenance(
+    library: arg.Library,
+    model: Annotated[Path, typer.Option(exists=True, help="The model it was made of")],
+    output: Paper = None,
+    check: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Check a statement instead of making one")
+    ] = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    feed: arg.Feeds = None,
+    specialise: arg.Specialise = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    extensions: arg.Extensions = None,
+    seed: arg.Seed = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Compile a model again, and state that a compiled one is made of it: in-toto, with SLSA's predicate."""
+    given = locals()
+    from aot.supply.provenance import check_provenance
+    from aot.supply.provenance import provenance as statement
+
+    options = arg.options_of(given)
+    if check is not None:
+        check_provenance(check, library, model, options)
+        typer.echo(f"{check}: true of {library} and {model}")
+        return
+    _write(statement(library, model, options), output, library, model)
+
+
+def _write(facts: dict[str, object], output: Path | None, *inputs: Path) -> None:
+    text = json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    check_output(output, *inputs)
+    with replacing(output) as new:
+        new.write_text(text, encoding="utf-8")

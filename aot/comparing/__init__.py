@@ -1,0 +1,1 @@
+"""Comparison of compiled models with a reference, layer by layer."""

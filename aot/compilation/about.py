@@ -1,0 +1,27 @@
+"""Texts about a model for people that its file has: licence, author, description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+NAMES = ("author", "authors", "copyright", "description", "licence", "license", "license_name", "model_author", "url")
+MAX_LENGTH = 500  # characters of a text
+
+
+def about(rt_info: Mapping[str, object]) -> dict[str, str]:
+    """Return the texts of a graph's free information whose names tell what they are, by name; long ones are cut."""
+    return {name: value[:MAX_LENGTH] for name, value in flat(rt_info) if _last(name) in NAMES and value}
+
+
+def flat(rt_info: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Give the texts of nested information, by names with dots."""
+    for key, value in rt_info.items():
+        if isinstance(value, Mapping):
+            yield from flat(cast("Mapping[str, object]", value), f"{prefix}{key}.")
+        elif isinstance(value, str):
+            yield prefix + key, value
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2].lower().replace(" ", "_")

@@ -1,0 +1,1 @@
+"""Papers of a library for its users: bill of materials, provenance, signatures that others can check."""

@@ -1,0 +1,202 @@
+"""Which layer is wrong: comparisons of compiled models with references, layer by layer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from typer.testing import CliRunner, Result
+
+import aot as package
+import cli
+from aot.comparing import search as searching
+from aot.comparing.compare import Comparison, compare
+from aot.comparing.layers import Layer, layers_of
+from aot.comparing.search import Judge, Search
+from aot.comparing.sides import Compiled, Reference, Take
+from aot.ir.types import Array
+from aot.options import CompileOptions
+from runtime.arrays.files import Arrays
+from runtime.errors import UnsupportedError, UsageError
+
+DIGITS = Path(__file__).parent.parent.parent / "examples" / "digits"
+MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
+LAYERS = ["conv", "relu", "pattern", "flat", "product", "out"]  # of `network`, by the names of its tensors
+
+
+def network(path: Path, factor: float = 1.0, side: int = 4) -> Path:
+    """Write conv - relu - reshape by a computed pattern - product - softmax; `factor` of the product's weights."""
+    rng = np.random.default_rng(0)
+    weights = {
+        "w": rng.standard_normal((3, 2, 3, 3)).astype(np.float32),
+        "v": (rng.standard_normal((3 * side * side, 5)) * factor).astype(np.float32),
+        "minus": np.array([-1], np.int64),
+        "first": np.array([0], np.int64),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["conv"], "c", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["conv"], ["relu"], "r"),
+        helper.make_node("Shape", ["x"], ["sizes"], "s"),
+        helper.make_node("Gather", ["sizes", "first"], ["batch"], "g"),
+        helper.make_node("Concat", ["batch", "minus"], ["pattern"], "p", axis=0),
+        helper.make_node("Reshape", ["relu", "pattern"], ["flat"], "f"),
+        helper.make_node("MatMul", ["flat", "v"], ["product"], "m"),
+        helper.make_node("Softmax", ["product"], ["out"], "o", axis=1),
+    ]
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 2, side, side])
+    out = helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, ["n", 5])
+    constants = [numpy_helper.from_array(a, name) for name, a in weights.items()]
+    graph = helper.make_graph(nodes, "net", [x], [out], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+@pytest.fixture
+def data() -> Arrays:
+    return {"x": np.random.default_rng(1).standard_normal((3, 2, 4, 4)).astype(np.float32)}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("against", ["reference", "onnxruntime", "openvino"])
+@pytest.mark.parametrize("most", [400, 64 << 20])
+def test_right_code_agrees_in_each_layer(
+    tmp_path: Path, data: Arrays, against: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "BATCH_BYTES", most)
+    found = compare(network(tmp_path / "m.onnx"), data=data, against=against, layers=True)
+    assert found.agrees and found.first is None
+    tensors = {row.name: row for row in found.layers}
+    assert {"c", "r", "f", "m"} <= set(tensors)
+    assert all(row.found is not None and row.agrees for row in found.layers), found.text(all_layers=True)
+    assert {row.kind for row in found.layers} >= {"Conv", "Relu", "Reshape", "MatMul", "Softmax"}
+
+
+@pytest.mark.parametrize("most", [400, 64 << 20])
+def test_the_first_layer_that_differs_is_named(
+    tmp_path: Path, data: Arrays, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "BATCH_BYTES", most)
+    found = compare(network(tmp_path / "m.onnx"), network(tmp_path / "wrong.onnx", 1.01), data)
+    assert not found.agrees and found.first == "m"
+    errors = {row.name: row.found.error for row in found.layers if row.found is not None}
+    assert errors["f"] < 1e-6 and errors["m"] == pytest.approx(0.01, rel=0.01)
+    assert "> MatMul 'm'" in found.text() and "Conv 'c'" not in found.text()
+
+
+def test_a_library_of_another_model_is_told(tmp_path: Path, data: Arrays) -> None:
+    model, library = network(tmp_path / "m.onnx"), tmp_path / "m.so"
+    aot("compile", network(tmp_path / "wrong.onnx", 2.0), "-o", library, "--target", "x86-64-v2", "--small-weights")
+    found = compare(model, library, data)
+    assert found.first == "out" and found.same_code is False and "another hash" in found.text()
+    aot("compile", model, "-o", library, "--target", "x86-64-v2", "--small-weights", "--dim", "n=1..8")
+    found = compare(model, library, data, layers=True)
+    assert found.agrees and found.same_code is True
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--layout", "image=NHWC"),
+        ("--mean", "image[0.5]", "--scale", "image[0.25]"),
+        ("--precision", "bf16"),
+        ("--shape", "image=n,1,8,8", "--dim", "n=2..4"),
+        ("--shape", "image=n,1,8,8", "--dim", "n=1..8", "--specialise", "n=1,4"),
+        ("--target", "x86-64-v2,v3"),
+    ],
+)
+def test_options_of_a_library_are_those_of_its_manifest(tmp_path: Path, options: Sequence[str]) -> None:
+    aot("compile", MODEL, "-o", tmp_path / "m.so", *options)
+    found = compare(MODEL, tmp_path / "m.so", layers=True)
+    assert found.agrees and found.same_code is True, found.text(all_layers=True)
+
+
+class _Wrong(Compiled):
+    """Layers from `begin` on are wrong, but only if one alone is kept."""
+
+    def __init__(self, model: Path, begin: str, order: Sequence[str]) -> None:
+        super().__init__(model, CompileOptions())
+        self.wrong = set(order[order.index(begin) :])
+
+    def values(
+        self, layers: Sequence[Layer], inputs: Arrays, take: Take, known: Mapping[str, Array] | None = None
+    ) -> None:
+        fault = 1.0 if len(layers) == 1 else 0.0
+
+        def changed(name: str, value: Array) -> None:
+            take(name, value + fault if name in self.wrong else value)
+
+        super().values(layers, inputs, changed, known)
+
+
+@pytest.mark.parametrize("begin", ["c", "r", "m", "o"])
+def test_a_fault_that_keeping_layers_hides_is_found_by_bisection(tmp_path: Path, data: Arrays, begin: str) -> None:
+    model, options = network(tmp_path / "m.onnx"), CompileOptions()
+    layers = [one for one in layers_of(model, options, data) if one.dtype.is_float]
+    actual = _Wrong(model, begin, [one.name for one in layers])
+    rows, first, alone = Search(Reference(model, options), actual, Judge(None, options), data).run(layers, bisect=True)
+    assert (first, alone) == (begin, True)
+    assert [row.name for row in rows if not row.agrees] == [begin]
+
+
+def aot(*arguments: object, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_command_tells_errors_by_exit_code_text_and_json(tmp_path: Path) -> None:
+    aot("compile", MODEL, "-o", tmp_path / "m.so")
+    out = aot("compare", MODEL, tmp_path / "m.so", "--data", SEVEN).stdout
+    assert "probabilities" in out and "agree: 1 outputs" in out
+    facts = json.loads(aot("compare", MODEL, tmp_path / "m.so", "--bound", 0, "--json", code=1).stdout)
+    assert facts["agrees"] is False and facts["first"] in {row["name"] for row in facts["layers"]}
+    out = aot("compare", MODEL, "--keep", "__module.features.3/aten::relu/Relu,36").stdout
+    assert out.count("Relu ") == 2 and "2 layers" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ((MODEL, "--keep", "nothing"), 2, "nothing"),
+        ((MODEL, "--data", f"picture={SEVEN}"), 2, "picture"),
+        ((MODEL, "--against", "onnxruntime"), 2, "model.xml"),
+        ((MODEL, "--against", "openvino", "--mean", "image[1]"), 3, "mean"),
+        (("LIBRARY", MODEL), 2, "the first file is a model"),
+        ((MODEL, "OTHER"), 2, "input"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(tmp_path: Path, arguments: Sequence[Any], code: int, says: str) -> None:
+    files = {"LIBRARY": tmp_path / "m.so", "OTHER": network(tmp_path / "other.onnx")}
+    aot("compile", MODEL, "-o", files["LIBRARY"])
+    assert says in aot("compare", *(files.get(a, a) for a in arguments), code=code).stderr
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("against", ["onnxruntime", "openvino"])
+def test_errors_of_a_peer_are_errors_of_ours(tmp_path: Path, against: str) -> None:
+    model = network(tmp_path / "m.onnx")
+    with pytest.raises((UnsupportedError, UsageError), match=r"--against|x"):
+        compare(model, data={"x": np.zeros((3, 2, 5, 5), np.float32)}, against=against)
+
+
+def test_run_compares_with_a_file(tmp_path: Path) -> None:
+    aot("run", MODEL, SEVEN, "-o", tmp_path / "out.npz")
+    aot("run", MODEL, SEVEN, "--expect", tmp_path / "out.npz", "--bound", 0)
+    right = np.load(tmp_path / "out.npz")["probabilities"]
+    np.save(tmp_path / "wrong.npy", right + np.eye(1, 10, 3, dtype=np.float32))
+    assert "probabilities: " in aot("run", MODEL, SEVEN, "--expect", tmp_path / "wrong.npy", code=1).stderr
+    assert "[0,3]" in aot("run", MODEL, SEVEN, "--expect", tmp_path / "wrong.npy", "--json", code=1).stdout
+    np.savez(tmp_path / "other.npz", other=right)
+    assert "other" in aot("run", MODEL, SEVEN, "--expect", tmp_path / "other.npz", code=2).stderr
+
+
+def test_comparison_is_a_value_of_the_api(data: Arrays, tmp_path: Path) -> None:
+    found = package.compare(network(tmp_path / "m.onnx"), data=data, bound=1e-3, target="x86-64-v2")
+    assert isinstance(found, Comparison) and found.agrees
+    assert found.as_json()["agrees"] is True
