@@ -1,16 +1,21 @@
 """Loads and runs compiled models; needs Python's standard library and NumPy only."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from runtime.errors import AotError, BusyError, CancelledError
-from runtime.generation.generator import Generator
-from runtime.generation.sampling import Sampling
 from runtime.inference.executor import Executor
 from runtime.inference.request import InferRequest, Outputs
 from runtime.inference.variables import VariableState
 from runtime.loading.manifest import Dim, TensorInfo
 from runtime.loading.weights import update_weights
 from runtime.model import CompiledModel, import_model, load
-from runtime.pipeline import Pipeline
 from runtime.queue import AsyncInferQueue
+
+if TYPE_CHECKING:
+    from runtime.generation.generator import Generator
+    from runtime.generation.sampling import Sampling
+    from runtime.pipeline import Pipeline
 
 __all__ = [
     "AotError",
@@ -31,3 +36,21 @@ __all__ = [
     "load",
     "update_weights",
 ]
+
+# Imported when they are first used: a process that only infers does not wait for them.
+_LATER = {
+    "Generator": "runtime.generation.generator",
+    "Pipeline": "runtime.pipeline",
+    "Sampling": "runtime.generation.sampling",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Public names, those that are imported later too."""
+    return sorted(__all__)

@@ -8,11 +8,6 @@ from typing import Annotated
 import typer
 
 from aot import arguments as arg
-from aot.compilation import trial
-from aot.text.stream import Stream, ids_of, text_source
-from aot.text.tokenizer import read_tokenizer
-from runtime.generation.generator import Generator
-from runtime.generation.sampling import Sampling
 
 
 def generate(
@@ -30,6 +25,12 @@ def generate(
     debug: arg.Debug = False,
 ) -> None:
     """Continue a text with a language model, token by token."""
+    from aot.compilation import trial
+    from aot.text.stream import Stream, ids_of, text_source
+    from aot.text.tokenizer import read_tokenizer
+    from runtime.generation.generator import Generator
+    from runtime.generation.sampling import Sampling
+
     sampling = Sampling(temperature, top_k, top_p, seed)
     text = None if ids else read_tokenizer(text_source(model, tokenizer))
     given = ids_of(prompt) if text is None else text.encode(prompt)
