@@ -13,8 +13,8 @@ from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from tests.cases import Case, tables
 
+MODULES = sorted(tables())
 SLOW = "signal.spectrum"  # transforms of open sizes: half a minute
-MODULES = [pytest.param(name, marks=[pytest.mark.slow] * (name == SLOW)) for name in sorted(tables())]
 FAST = CompileOptions(level=None)
 
 
@@ -59,7 +59,7 @@ def wrong(case: Case, found: list[Array]) -> str:
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", [pytest.param(m, marks=[pytest.mark.slow] * (m == SLOW)) for m in MODULES])
 def test_compiled_agrees_with_reference(module: str, dynamic: bool) -> None:
     """All cases of a family in one network: it is compiled once."""
     graph, fed, cases = Graph(module), [], cases_of(module, dynamic)
