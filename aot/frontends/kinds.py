@@ -33,7 +33,7 @@ class Kind:
 def refuse(kind: Kind, path: Path) -> AotError:
     """The error for a file of this kind; its advice is a note, too."""
     error = kind.error(
-        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow and TensorFlow Lite can be read, got {kind.what}"
+        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite and GGUF can be read, got {kind.what}"
     )
     names = {"file": str(path), "stem": path.stem}
     error.advice = kind.advice.format(**names)

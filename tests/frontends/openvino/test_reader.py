@@ -390,7 +390,7 @@ def test_version_10_interface(tmp_path: Path, element_type: str, outside: tuple[
 def test_other_files(tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
     path.write_bytes(b"a model")
-    with pytest.raises(UnsupportedError, match="OpenVINO IR, ONNX, TensorFlow and TensorFlow Lite can be read"):
+    with pytest.raises(UnsupportedError, match="PyTorch, TensorFlow, TensorFlow Lite and GGUF can be read"):
         read_model(path)
     with pytest.raises(UsageError, match="there is no such file"):
         read_model(tmp_path / "none.xml")
