@@ -176,7 +176,7 @@ def test_samples_are_never_read(tmp_path: Path) -> None:
 def test_all_unsupported_operations_are_listed_with_their_lines(tmp_path: Path) -> None:
     def change(program: dict[str, Any]) -> None:
         first = node(program)
-        trace = 'File "/home/me/net.py", line 7, in forward\n    y = own(x)\n'
+        trace = 'File "/code/net.py", line 7, in forward\n    y = own(x)\n'
         first |= {"target": "torch.ops.mine.own.default", "metadata": {"stack_trace": trace}}
 
     path = tmp_path / "m.pt2"
