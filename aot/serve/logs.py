@@ -41,10 +41,10 @@ def configure(as_json: bool, requests: bool) -> None:
     """Send logs to stderr; `requests`: a line for each inference too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else Lines())
-    for name in ("aot", "uvicorn.error"):
+    for name in ("aot.serve", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO if name == "aot" else logging.WARNING)
+        logger.setLevel(logging.INFO if name == "aot.serve" else logging.WARNING)
     logging.getLogger("aot.serve.http").setLevel(logging.INFO if requests else logging.WARNING)
     logging.getLogger("aot.serve.rpc").setLevel(logging.INFO if requests else logging.WARNING)
 
