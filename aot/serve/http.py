@@ -8,7 +8,7 @@ import json
 import logging
 import zlib
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, cast
 
 from starlette.applications import Starlette
@@ -28,6 +28,7 @@ from aot.serve.settings import Settings
 from runtime.errors import AotError, InternalError, ModelError, UsageError
 
 _LOG = logging.getLogger(__name__)
+DISCARDED_BYTES, DISCARDING_SECONDS = 8 << 20, 1.0  # at most, of a request that is too large
 _OPEN = ("/v2/health/live", "/v2/health/ready")  # probes of an orchestrator carry no token
 _PARSED_HERE = 1 << 16  # bytes of a request that may be parsed in the event loop
 _CHUNK = 1 << 16
@@ -138,16 +139,19 @@ class Application:
 async def received(request: Request, settings: Settings) -> bytes:
     """Return the body, decompressed; TooLargeError for too many bytes, SlowError if it takes too long."""
     said = request.headers.get("content-length", "0")
-    if said.isascii() and said.isdecimal() and int(said[:20]) > settings.max_body:
-        raise _too_large(settings)
     parts, size = list[bytes](), 0
     try:
+        if said.isascii() and said.isdecimal() and int(said[:20]) > settings.max_body:
+            raise _too_large(settings)
         async with asyncio.timeout(settings.receive_timeout), aclosing(request.stream()) as stream:
             async for part in stream:
                 size += len(part)
                 if size > settings.max_body:
                     raise _too_large(settings)
                 parts.append(part)
+    except TooLargeError:
+        await _discard(request)
+        raise
     except TimeoutError:
         rule = f"must arrive in {settings.receive_timeout:g} s"
         raise SlowError(f"request: {rule}, got {size} bytes") from None
@@ -156,6 +160,17 @@ async def received(request: Request, settings: Settings) -> bytes:
     body = parts[0] if len(parts) == 1 else b"".join(parts)
     coding = request.headers.get("content-encoding", "identity")
     return body if coding == "identity" else _decompressed(body, coding, settings)
+
+
+async def _discard(request: Request) -> None:
+    """Read on a little: a client that is still sending then gets the answer, not a connection that is reset."""
+    left = DISCARDED_BYTES
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(DISCARDING_SECONDS), aclosing(request.stream()) as stream:
+            async for part in stream:
+                left -= len(part)
+                if left < 0:
+                    return
 
 
 def _decompressed(body: bytes, coding: str, settings: Settings) -> bytes:
