@@ -29,6 +29,8 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!aot\.|runtime\.).*")]
 nitpick_ignore = [
     ("py:class", "aot.ir.graph.Graph"),
     ("py:class", "aot.compilation.shared.Shared"),
+    ("py:class", "aot.compilation.sources.Message"),
+    ("py:class", "aot.compilation.precision_search.LayerError"),
     ("py:class", "runtime.loading.library.Library"),
     ("py:class", "runtime.loading.library.Pool"),
     ("py:class", "runtime.loading.manifest.Manifest"),

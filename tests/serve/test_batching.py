@@ -143,6 +143,7 @@ def test_a_full_queue_refuses_at_once_and_a_time_out_ends(digits: Path, monkeypa
             refused = ask(server.port, "digits", image=x)
             assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
             assert {w.result().status_code for w in (first, *others)} == {504}
+        until(lambda: served.waiting == 0)
         assert ask(server.port, "digits", image=x).status_code == 200
 
 
