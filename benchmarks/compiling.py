@@ -65,7 +65,7 @@ def main() -> None:
     begin = time.perf_counter()
     from aot.compilation.driver import stages  # noqa: PLC0415  (its time counts)
     from aot.options import CompileOptions  # noqa: PLC0415  (so does its)
-    from benchmarks.timing.worker import peak_rss  # noqa: PLC0415
+    from benchmarks.timing.worker import peak_rss  # noqa: PLC0415  (so does its memory)
 
     xml, out, target, precision = sys.argv[1:]
     stages(xml, CompileOptions(target=target, precision=precision)).built.write_shared(Path(out))

@@ -16,7 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --quick, keep the middle case of each parametrised test: the next full run sees the others."""
+    """With --quick, run one case of each parametrised test, the middle one; a full run has the others."""
     if not config.getoption("--quick"):
         return
     cases: dict[str, list[pytest.Item]] = {}

@@ -17,7 +17,7 @@ from runtime.errors import UsageError
 class Message(Protocol):
     """A ModelProto of ONNX, whose package need not be imported for it."""
 
-    def SerializeToString(self) -> bytes: ...  # noqa: N802
+    def SerializeToString(self) -> bytes: ...  # noqa: N802  (the name that protobuf gives it)
 
 
 Source = str | PathLike[str] | bytes | bytearray | Message | Graph

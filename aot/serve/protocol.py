@@ -50,7 +50,7 @@ async def answer(served: Served, read: Callable[[], Awaitable[Call]]) -> tuple[C
         results, times = await served.infer(call.inputs, call.timeout)
         status = 200
         return call, Answer(served, results, times)
-    except Exception as error:
+    except Exception as error:  # every failure is counted, and goes on to the answer
         status = http_status(error)
         raise
     finally:

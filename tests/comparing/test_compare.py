@@ -1,4 +1,4 @@
-"""Which layer is wrong: comparisons of compiled models with references, layer by layer."""
+"""`aot compare` finds the first layer in which a compiled model differs from a reference."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_another_source(graph: Graph) -> None:
 
 
 def test_names_move_with_the_readers(graph: Graph) -> None:
-    """As in Model Optimizer: behind the old names come those of the new source; a tensor that is read keeps its own."""
+    """A new source appends its names to those that the reader had, and a tensor that is still read keeps its names."""
     a, c, r = node(graph, "a"), node(graph, "c"), node(graph, "r")
     a.out_port(0).add_tensor_names(["sum"])
     c.out_port(0).add_tensor_names(["held"])

@@ -1,4 +1,4 @@
-"""What a machine tells of itself, from files as Linux has them."""
+"""`machine_facts` reads features, caches and limits from the files of Linux."""
 
 from __future__ import annotations
 

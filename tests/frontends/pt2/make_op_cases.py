@@ -143,7 +143,7 @@ def programs(case: Case, store: Store) -> dict[str, Any]:
         sizes = [dict.fromkeys(range(t.dim()), Dim.AUTO) for t in fed]
         try:
             opened = parts(export(module, fed, dynamic_shapes={"inputs": tuple(sizes)}), store)
-        except Exception as error:
+        except Exception as error:  # export raises errors of many kinds where sizes cannot be open
             sys.stdout.write(f"  fixed only: {case.op}: {str(error).partition(chr(10))[0][:100]}\n")
         else:
             if "as_expr" in json.dumps(opened):
@@ -170,7 +170,7 @@ def make(family: str) -> None:
         fed = [tensor(a) for a in (*arrays(case.args), *arrays(tuple(case.kwargs.values())))]
         try:
             made = programs(case, store)
-        except Exception as error:
+        except Exception as error:  # the message names the case, whatever PyTorch raised
             raise SystemExit(f"{name}: {error}") from error
         inputs = [store.entry(t) for t in fed]
         wanted = [store.entry(t) for t in outputs(Single(case)(*(t.clone() for t in fed)))]

@@ -69,7 +69,7 @@ def written(self: Of, x: torch.Tensor) -> torch.Tensor:
 
 
 def quantised(self: Of, x: torch.Tensor) -> torch.Tensor:
-    """What PT2E makes of a convolution: data of 8 bits per tensor, weights per channel."""
+    """A convolution as PT2E quantises it: data of 8 bits with one scale, weights with a scale for each channel."""
     ops = torch.ops.quantized_decomposed
     data = ops.quantize_per_tensor(x, 0.02, 3, -128, 127, torch.int8)
     data = ops.dequantize_per_tensor(data, 0.02, 3, -128, 127, torch.int8)

@@ -180,7 +180,7 @@ def test_rows_of_a_table_of_four_bits() -> None:
 @pytest.mark.parametrize("part", [32, 64])
 @pytest.mark.parametrize("most", [15, 31, 255])
 def test_zero_points_between_whole_numbers(most: int, part: int) -> None:
-    """As formats with a least element for each block have them."""
+    """GGUF's Q4_1 and Q4_K store the least element of each block, which is no multiple of the scale."""
     deep, wide = 256, 288  # enough elements that the constant is deferred
     rng = np.random.default_rng(0)
     whole = rng.integers(0, most + 1, (wide, deep // part, part)).astype(np.uint8)
