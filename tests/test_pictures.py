@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from PIL import Image as image
 from typer.testing import CliRunner
 
 import aot
 import cli
 from aot.classes import likeliest
+from aot.pictures import read_pictures
 from runtime.errors import UsageError
 from runtime.loading.manifest import TensorInfo
-
-image = pytest.importorskip("PIL.Image")
-read_pictures = pytest.importorskip("aot.pictures").read_pictures
 
 DIGITS = Path(__file__).parents[1] / "examples" / "digits"
 

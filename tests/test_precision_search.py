@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from typer.testing import CliRunner
 
@@ -19,10 +19,8 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from cli import app
 from runtime.errors import UsageError
+from tests.frontends.onnx import models
 from tests.passes.check import graph_of
-
-onnx = pytest.importorskip("onnx")
-models: Any = pytest.importorskip("tests.frontends.onnx.models")
 
 ROWS, TERMS, COLUMNS = 8, 64, 32
 RNG = np.random.default_rng(5)

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime as theirs
 import pytest
 
 import aot
 from aot.compat import onnxruntime as ours
 from runtime.errors import UsageError
-
-theirs = pytest.importorskip("onnxruntime")
 
 TEXTS = [
     "m (float[n,3] x, double[2] y) => (float[n,3] z, double[2] w) { z = Relu(x) w = Neg(y) }",

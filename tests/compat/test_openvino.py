@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openvino as theirs
 import pytest
 
 import aot
 from aot.compat import openvino as ours
 from runtime.errors import UsageError
-
-theirs = pytest.importorskip("openvino")
 
 FOLDER = Path(__file__).parents[2] / "examples" / "digits"
 SEVEN = np.load(FOLDER / "seven.npy")

@@ -10,13 +10,13 @@ import pytest
 
 from aot.compilation.driver import stages
 from aot.frontends import read_model
+from aot.frontends.tf.files import describe
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from runtime.errors import AotError
 from tests.frontends.tf.graphs import FLOAT, INT32, graph, tensor, written
 from tests.mo.test_loading import HEAD, folder
 
-describe = pytest.importorskip("aot.frontends.tf.files.describe", exc_type=ImportError)
 X = np.array([0.5, -2], np.float32)
 
 CONST = """

@@ -20,6 +20,8 @@ from aot.passes.pattern import PatternRule, rewrite
 from aot.passes.rewrite import RuleSet
 from runtime.abi import DType
 from runtime.errors import AotError, UsageError
+from tests.frontends.tf import graphs
+from tests.frontends.tflite import models
 from tests.passes.check import after, graph_of, operations
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "extensions" / "decorators"
@@ -186,12 +188,10 @@ def of_onnx(place: Path) -> Path:
 
 
 def of_tensorflow(place: Path) -> Path:
-    graphs = pytest.importorskip("tests.frontends.tf.graphs")
     return graphs.written(place, graphs.graph(("Doubled", "y", "x")))
 
 
 def of_tensorflow_lite(place: Path) -> Path:
-    models = pytest.importorskip("tests.frontends.tflite.models")
     tensors = [models.Tensor(name, "f32", (2,)) for name in "xy"]
     path = place / "m.tflite"
     path.write_bytes(models.model(models.Net(tensors, [models.Op("CUSTOM.Doubled", [0], [1])], [0], [1])))

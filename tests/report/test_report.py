@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium import webdriver
 from typer.testing import CliRunner
 
 import cli
@@ -126,7 +127,6 @@ def browser() -> Iterator[Any]:
     """Chromium without a window; tests that drive it are left out only where there is none."""
     if BROWSER is None or DRIVER is None:
         pytest.skip("chromium and chromium-driver are not installed")
-    webdriver: Any = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):

@@ -10,17 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 import runtime
+from aot.serve import batching
 from tests.dynamic.networks import compiled
 from tests.dynamic.test_variables import adding
 from tests.serve.conftest import listening
-
-pytest.importorskip("starlette")
-httpx = pytest.importorskip("httpx")
-batching = pytest.importorskip("aot.serve.batching")
 
 # Making a client takes longer than most tests.
 CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))

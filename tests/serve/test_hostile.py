@@ -15,13 +15,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
+import tritonclient.grpc as grpc
 
 from tests.serve.conftest import listening
-
-pytest.importorskip("starlette")
-httpx = pytest.importorskip("httpx")
 
 # Making a client takes longer than most tests.
 CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
@@ -181,7 +180,6 @@ def test_a_client_that_leaves_in_the_middle(server: Any) -> None:
 
 
 def test_a_token_is_needed_but_for_health(models: Path) -> None:
-    grpc = pytest.importorskip("tritonclient.grpc")
     with listening(models, token="s3cret") as server:
         url = f"http://127.0.0.1:{server.port}"
         right = {"authorization": "Bearer s3cret"}
@@ -198,7 +196,6 @@ def test_a_token_is_needed_but_for_health(models: Path) -> None:
 
 
 def test_tls(models: Path, tmp_path: Path) -> None:
-    grpc = pytest.importorskip("tritonclient.grpc")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2"]
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *name]

@@ -8,17 +8,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import httpx
 import ml_dtypes
 import numpy as np
 import pytest
 
 import runtime
 from tests.serve.conftest import listening
-
-pytest.importorskip("starlette")
-http = pytest.importorskip("tritonclient.http")
-pytest.importorskip("tritonclient.grpc")
-httpx = pytest.importorskip("httpx")
 
 # Making a client takes longer than most tests.
 CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))

@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import httpx
 import onnx
 import pytest
 from typer.testing import CliRunner
@@ -25,12 +26,9 @@ from typer.testing import CliRunner
 import aot
 import cli
 from aot import signature
+from aot.serve.repository import scan
 from runtime.errors import UsageError
 from tests.serve.conftest import listening
-
-pytest.importorskip("starlette")
-httpx = pytest.importorskip("httpx")
-scan = pytest.importorskip("aot.serve.repository").scan
 
 # Making a client takes longer than most tests.
 CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
@@ -194,7 +192,6 @@ def test_what_sources_name(
 
 
 def test_only_signed_libraries_are_served(factors: dict[int, Path], tmp_path: Path) -> None:
-    pytest.importorskip("cryptography")
     for command in ("genpkey -algorithm ed25519 -out key.pem", "pkey -in key.pem -pubout -out key.pub"):
         subprocess.run(["openssl", *command.split()], check=True, cwd=tmp_path)
     for n in (2, 3):

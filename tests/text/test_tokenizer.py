@@ -10,8 +10,6 @@ from aot.text.tokenizer import PIECES, read_tokenizer
 from runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.gguf.files import write
 
-pytest.importorskip("tokenizers", reason="extra `text`")
-
 
 def letters() -> list[str]:
     """The letters that stand for the 256 bytes in byte-level BPE."""
