@@ -69,8 +69,17 @@ DOMAIN = "aten"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural")  # folders of conversions
 ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
 CONVERSIONS: dict[str, Conversion] = {}
-
-
+# Arguments that change no number: where a tensor lies, and which library computes it. No conversion takes them.
+HINTS = {
+    "cudnn_enabled",
+    "cudnn_enable",
+    "device",
+    "layout",
+    "memory_format",
+    "non_blocking",
+    "pin_memory",
+    "requires_grad",
+}
 OF_COMPLEX: dict[str, Callable[..., Any]] = {}  # functions for nodes with complex inputs
 
 
@@ -278,7 +287,7 @@ class ByName:
             name = self.first if not i and self.first else self.names.get(name.lower(), name)
             if name in self.annotations:
                 given[name] = _checked(node, name, _resolved(node, value), self.annotations[name])
-            elif not _is_default(value):
+            elif name not in HINTS and not _is_default(value):
                 raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
         return _typed(node, self.function(node, **given))
 
@@ -289,7 +298,8 @@ def _of_complex(node: Call) -> Any:
     if function is None:
         raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
     first, *rest = node.arguments.items()
-    return _typed(node, function(node, _resolved(node, first[1]), **{k: _resolved(node, v) for k, v in rest}))
+    named = {name: _resolved(node, value) for name, value in rest if name not in HINTS}
+    return _typed(node, function(node, _resolved(node, first[1]), **named))
 
 
 def of_complex_only(node: Call, *inputs: Value) -> Any:
@@ -300,7 +310,7 @@ def of_complex_only(node: Call, *inputs: Value) -> Any:
 
 
 def _is_default(value: Any) -> bool:
-    """True for values that say nothing: no generator, no pinned memory, no device."""
+    """True for values that ask for nothing: no generator, no output to write into."""
     return value is None or value is False or value in ((), "")
 
 

@@ -39,7 +39,7 @@ def view_copy(node: Call, x: OutPort, size: Sequence[Size]) -> OutPort:
 
 
 @aten("resize.default")
-def resize(node: Call, x: OutPort, size: Sequence[Size], memory_format: str | None = None) -> OutPort:
+def resize(node: Call, x: OutPort, size: Sequence[Size]) -> OutPort:
     """The first elements, as many as the new shape has."""
     build = node.build
     sizes = node.vector(size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -31,11 +30,6 @@ def filled(
     size: Sequence[Size],
     fill_value: OutPort | Number | None = None,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
-    memory_format: str | None = None,
-    requires_grad: bool = False,
 ) -> OutPort:
     return node.build.Broadcast(node.port(value_of(node, fill_value), node.dtype()), node.vector(size))
 
@@ -48,9 +42,6 @@ def empty_strided(
     stride: Sequence[Size] = (),
     physical_layout: Sequence[int] = (),
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     wanted = size if isinstance(x, OutPort) else x
     return node.build.Broadcast(node.port(0, node.dtype()), node.vector(wanted))
@@ -63,9 +54,6 @@ def new_filled(
     size: Sequence[Size],
     fill_value: OutPort | Number | None = None,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     return filled(node, size, fill_value)
 
@@ -77,10 +65,6 @@ def filled_like(
     fill_value: OutPort | Number | None = None,
     value: OutPort | Number | None = None,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
-    memory_format: str | None = None,
 ) -> OutPort:
     number = value_of(node, fill_value if value is None else value)
     return node.build.Broadcast(node.port(number, dtype or node_type(node, x)), node.dims(x, range(x.type.rank)))
@@ -97,9 +81,6 @@ def scalar_tensor(
     node: Call,
     s: Number,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     return node.port(s, node.dtype())
 
@@ -111,9 +92,6 @@ def arange(
     end: Number | None = None,
     step: Number = 1,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     """start, start + step, ... before end; with one number that is the end."""
     if end is None:
@@ -132,9 +110,6 @@ def linspace(
     steps: int,
     base: float = 10.0,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     """Equal steps between two numbers; `base` to their power in `logspace`."""
     check_table(node.kind, steps)
@@ -152,9 +127,6 @@ def eye(
     n: Size,
     m: Size | None = None,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     rows, columns = node.port(n), node.port(n if m is None else m)
     return node.cast(node.build.Eye(rows, columns, node.scalar(0), output_type=DType.I32), node.dtype())
@@ -181,9 +153,6 @@ def tri_indices(
     col: int,
     offset: int = 0,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     check_table(node.kind, 2, row, col)
     found = (np.tril_indices if node.kind.startswith("tril") else np.triu_indices)(row, offset, col)

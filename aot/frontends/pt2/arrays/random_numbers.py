@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from aot.frontends.pt2.arrays.generators import node_type
 from aot.frontends.pt2.arrays.sorting import ranked
@@ -34,9 +33,6 @@ def rand(
     node: Call,
     size: Sequence[Size],
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     return _of_type(node, node.vector(size), node.kind.startswith("randn."), node.dtype())
 
@@ -46,10 +42,6 @@ def rand_like(
     node: Call,
     x: OutPort,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
-    memory_format: str | None = None,
 ) -> OutPort:
     return _of_type(node, shape_of(node, x), node.kind.startswith("randn_"), node.dtype())
 
@@ -69,9 +61,6 @@ def randint(
     high: Size | None = None,
     size: Sequence[Size] = (),
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     """Integers from `low` to below `high`; one number alone is the end."""
     ends = (0, low) if high is None else (low, high)
@@ -85,10 +74,6 @@ def randint_like(
     high: Size,
     low: Size = 0,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
-    memory_format: str | None = None,
 ) -> OutPort:
     return whole(node, shape_of(node, x), low, high)
 
@@ -98,9 +83,6 @@ def randperm(
     node: Call,
     n: Size,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     """The order of random numbers."""
     keys = drawn(node, node.vector([n]), dtype=DType.F64)

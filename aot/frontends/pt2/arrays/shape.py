@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from aot.frontends.pt2.files.element_types import COMPLEX
 from aot.frontends.pt2.registry import Call, Complex, Size, aten
@@ -67,7 +66,7 @@ def squeeze(node: Call, x: OutPort, dim: int | Sequence[int] | None = None) -> O
 
 @aten("alias.default", "clone.default", "contiguous.default", "detach.default", "lift_fresh_copy.default")
 @aten("lift_fresh.default", "alias_copy.default", "detach_copy.default", "lift.default")
-def alias(node: Call, x: OutPort, memory_format: str | None = None) -> OutPort:
+def alias(node: Call, x: OutPort) -> OutPort:
     return x
 
 
@@ -142,12 +141,7 @@ def to(
     x: OutPort,
     other: OutPort | DType | str | None = None,
     dtype: DType | str | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
-    non_blocking: bool = False,
     copy: bool = False,
-    memory_format: str | None = None,
 ) -> OutPort | Complex:
     """The element type of the output is what changes."""
     wanted = node.attrs.get("given", (None,))[0]

@@ -124,5 +124,5 @@ def sym_stride(node: Call, x: OutPort, dim: int) -> OutPort:
 
 
 @aten("sym_storage_offset.default", "sym_is_contiguous.default")
-def storage(node: Call, x: OutPort, memory_format: str | None = None) -> OutPort:
+def storage(node: Call, x: OutPort) -> OutPort:
     return node.port(0 if "offset" in node.kind else 1, node.dtype())

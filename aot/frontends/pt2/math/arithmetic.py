@@ -152,6 +152,6 @@ def addc(node: Call, x: OutPort, tensor1: OutPort, tensor2: OutPort, value: Numb
 
 
 @aten("copy.default")
-def copy(node: Call, x: OutPort, src: OutPort, non_blocking: bool = False) -> OutPort:
+def copy(node: Call, x: OutPort, src: OutPort) -> OutPort:
     """`src` in the shape and type of `x`."""
     return node.build.Broadcast(node.cast(src, x.type.dtype), node.dims(x, range(x.type.rank)))

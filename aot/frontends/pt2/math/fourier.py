@@ -175,9 +175,6 @@ def fftfreq(
     n: int,
     d: float = 1.0,
     dtype: DType | None = None,
-    layout: str | None = None,
-    device: Any = None,
-    pin_memory: bool | None = None,
 ) -> OutPort:
     made = np.fft.rfftfreq if "rfft" in node.kind else np.fft.fftfreq
     return node.build.const(made(n, d), node.dtype())

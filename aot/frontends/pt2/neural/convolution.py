@@ -134,7 +134,6 @@ def convolution(
     groups: int,
     benchmark: bool = False,
     deterministic: bool = False,
-    cudnn_enabled: bool = False,
     allow_tf32: bool = False,
 ) -> OutPort:
     if transposed:

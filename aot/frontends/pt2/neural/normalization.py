@@ -35,7 +35,6 @@ def batch_norm(
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-    cudnn_enabled: bool = False,
 ) -> OutPort:
     if not training and running_mean is not None and running_var is not None:
         vectors = [filled(node, weight, x, 1), filled(node, bias, x, 0), running_mean, running_var]
@@ -109,7 +108,6 @@ def layer_norm(
     weight: OutPort | None = None,
     bias: OutPort | None = None,
     eps: float = 1e-5,
-    cudnn_enable: bool = True,
 ) -> tuple[OutPort, ...]:
     rank = x.type.rank
     y, mean, scale = normalized(node, x, range(rank - len(normalized_shape), rank), eps)
@@ -124,7 +122,6 @@ def group_norm(
     weight: OutPort | None = None,
     bias: OutPort | None = None,
     eps: float = 1e-5,
-    cudnn_enabled: bool = True,
 ) -> OutPort:
     vectors = [node.cast(filled(node, v, x, n), x.type.dtype) for v, n in ((weight, 1), (bias, 0))]
     return node.build.GroupNormalization(x, *vectors, num_groups=num_groups, epsilon=eps)
@@ -163,7 +160,6 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-    cudnn_enabled: bool = True,
 ) -> OutPort:
     if not use_input_stats:
         return batch_norm(node, x, weight, bias, running_mean, running_var, False, momentum, eps)
