@@ -78,6 +78,9 @@ LayoutChange = Annotated[
     bool, typer.Option("--disable-layout-change", help="Leave Transposes of NHWC networks where they are, to compare")
 ]
 Precision = Annotated[str, typer.Option(metavar="f32|bf16|f16|auto[,LAYER=f32]", help="Type in which layers compute")]
+Samples = Annotated[
+    list[str] | None, typer.Option("--data", metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")
+]
 Data = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Inputs for --precision auto, x.npz")]
 MaxError = Annotated[float, typer.Option(min=0, help="Error of results that --precision auto allows")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]

@@ -10,8 +10,9 @@ import typer
 
 from aot import arguments as arg
 from aot.commands.output import echo_json
+from aot.commands.samples import samples
 from aot.options import names_of
-from runtime.arrays.files import Arrays, read_arrays, read_inputs
+from runtime.arrays.files import Arrays, read_arrays
 from runtime.errors import UsageError
 from runtime.inference.outputs import find
 from runtime.loading.manifest import TensorInfo
@@ -27,7 +28,7 @@ class Against(StrEnum):
 def compare(
     model: arg.Model,
     other: Annotated[Path | None, typer.Argument(exists=True, help="m.so, or another model; default: MODEL")] = None,
-    data: Annotated[list[str] | None, typer.Option(metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")] = None,
+    data: arg.Samples = None,
     against: Annotated[Against, typer.Option(help="Computes what is expected, from MODEL")] = Against.REFERENCE,
     bound: arg.Bound = None,
     layers: Annotated[bool, typer.Option("--layers", help="Compare all layers even if the outputs agree")] = False,
@@ -55,22 +56,17 @@ def compare(
     """Compare a compiled model with a reference: the first layer that differs. Exit code 1 if one does."""
     given = locals()
     from aot.comparing.compare import compare as compare_models
-    from aot.frontends import read_model
 
-    options = arg.options_of(given)
-    arrays: Arrays | None = None
-    if data:
-        arrays = read_inputs(data, [node.name for node in read_model(model, signature=signature).parameters])
     found = compare_models(
         model,
         other,
-        arrays,
+        samples(data, model, signature),
         against=against.value,
         bound=bound,
         layers=layers,
         keep=names_of(keep),
         threads=threads,
-        options=options,
+        options=arg.options_of(given),
     )
     if as_json:
         echo_json(found.as_json())

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from aot import arguments as arg
-from runtime.arrays.files import check_output, is_compiled, read_inputs
+from aot.commands.samples import samples
+from runtime.arrays.files import check_output
 from runtime.atomic import replacing
 from runtime.describe import size_text
 
@@ -18,7 +19,7 @@ def report(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: FILE.html")] = None,
     model: Annotated[Path | None, typer.Option(exists=True, help="The model of m.so: for graph, loops, memory")] = None,
     against: Annotated[Path | None, typer.Option(exists=True, help="Another m.so to compare with")] = None,
-    data: Annotated[list[str] | None, typer.Option(metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")] = None,
+    data: arg.Samples = None,
     seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 1.0,
     threads: arg.Threads = None,
     target: arg.Target = "native",
@@ -38,16 +39,10 @@ def report(
     given = locals()
     out = output if output is not None else Path(file.with_suffix(".html").name)
     check_output(out, file, *([model] if model else []), *([against] if against else []))
-    from aot.frontends import read_model
     from aot.report.facts import Asked, facts
     from aot.report.page import page
-    from runtime.loading.library import read_manifest
 
-    inputs = None
-    if data:
-        tensors = read_manifest(file).inputs if is_compiled(file) else read_model(file, signature=signature).parameters
-        inputs = read_inputs(data, [one.name for one in tensors])
-    asked = Asked(model, against, threads, seconds, inputs)
+    asked = Asked(model, against, threads, seconds, samples(data, file, signature))
     text = page(facts(file, arg.options_of(given), asked))
     with replacing(out) as new:
         new.write_text(text, encoding="utf-8")

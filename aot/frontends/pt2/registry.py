@@ -30,7 +30,7 @@ import numpy as np
 
 from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
 from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.families import load_families
+from aot.frontends.conversion.families import decorator, enter, entered, load_families
 from aot.frontends.onnx.registry import Call as OnnxCall
 from aot.frontends.onnx.registry import conversion_of as onnx_conversion
 from aot.frontends.pt2.files.element_types import COMPLEX
@@ -39,7 +39,6 @@ from aot.frontends.tf.math.complex_numbers import Complex
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.ir.graph import OutPort
-from aot.ir.scope import current, scope_for
 from codegen.ir.loops import Expr
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
@@ -107,7 +106,7 @@ def aten(*kinds: str) -> Callable[[C], C]:
     """Register the conversion of operations."""
 
     def register(function: C) -> C:
-        _register(kinds, ByName(function), function.__module__)
+        enter(CONVERSIONS, DOMAIN, kinds, ByName(function), function.__module__)
         return function
 
     return register
@@ -117,29 +116,14 @@ def aten_node(*kinds: str) -> Callable[[C], C]:
     """Register the conversion of operations with sub-graphs: it gets the inputs of the node, in order."""
 
     def register(function: C) -> C:
-        _register(kinds, function, function.__module__)
+        enter(CONVERSIONS, DOMAIN, kinds, function, function.__module__)
         return function
 
     return register
 
 
-def aten_complex(*kinds: str) -> Callable[[C], C]:
-    """Register the function for nodes with complex inputs; it gets all arguments by name, the first one by place."""
-
-    def register(function: C) -> C:
-        OF_COMPLEX.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
-
-
-def _register(kinds: Sequence[str], conversion: Conversion, module: str) -> None:
-    scope = scope_for(module)
-    for kind in kinds:
-        if scope is None:
-            CONVERSIONS[kind] = conversion
-        else:
-            scope.conversions[DOMAIN, kind] = conversion
+# Registers the function for nodes with complex inputs; it gets all arguments by name, the first one by place.
+aten_complex = decorator(OF_COMPLEX)
 
 
 def load_conversions() -> None:
@@ -150,7 +134,7 @@ def load_conversions() -> None:
 def conversion_of(kind: str) -> Conversion | None:
     """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
-    found = current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+    found = entered(CONVERSIONS, DOMAIN, kind)
     return of_complex_only if found is None and kind in OF_COMPLEX else found
 
 

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
 from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.families import load_families
-from aot.ir.scope import current, scope_for
+from aot.frontends.conversion.families import enter, entered, load_families
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
@@ -50,12 +49,7 @@ def tf(*kinds: str, takes_complex: bool = False) -> Callable[[C], C]:
     def register(function: C) -> C:
         if takes_complex:
             mark_complex(function)
-        scope = scope_for(function.__module__)
-        for kind in kinds:
-            if scope is None:
-                CONVERSIONS[kind] = function
-            else:
-                scope.conversions[DOMAIN, kind] = function
+        enter(CONVERSIONS, DOMAIN, kinds, function, function.__module__)
         return function
 
     return register
@@ -79,7 +73,7 @@ def load_conversions() -> None:
 def conversion_of(kind: str) -> Conversion | None:
     """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
-    return current().conversions.get((DOMAIN, kind)) or CONVERSIONS.get(kind)
+    return entered(CONVERSIONS, DOMAIN, kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Handle, Scope
 from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
 from aot.frontends.tflite.tensors import Stored
@@ -34,14 +35,7 @@ Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[V
 RULES: dict[str, Rule] = {}
 
 
-def rule(*kinds: str) -> Callable[[Rule], Rule]:
-    """Register what the walk does for operations."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
+rule = decorator(RULES)  # registers what the walk does for operations
 
 
 @dataclass(slots=True)

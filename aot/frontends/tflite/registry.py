@@ -26,12 +26,12 @@ from typing import Any, TypeVar, cast
 
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.calls import Conversion, Outputs, Value
-from aot.frontends.conversion.families import load_families
+from aot.frontends.conversion.families import decorator, enter, load_families
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.frontends.tflite.tensors import Quantization, Tensor
 from aot.ir.graph import OutPort
-from aot.ir.scope import current, scope_for
+from aot.ir.scope import current
 from aot.opset.elementwise.unary import Rounding
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
@@ -64,26 +64,14 @@ def tflite(*kinds: str, stored: bool = False, activates: bool = True) -> Callabl
     """Register the conversion of operations. `activates`: the fused activation is applied to what it gives."""
 
     def register(function: C) -> C:
-        scope = scope_for(function.__module__)
         found = function if stored else _numbers(function, activates)
-        for kind in kinds:
-            if scope is None:
-                CONVERSIONS[kind] = found
-            else:
-                scope.conversions[DOMAIN, kind] = found
+        enter(CONVERSIONS, DOMAIN, kinds, found, function.__module__)
         return function
 
     return register
 
 
-def exact(*kinds: str) -> Callable[[C], C]:
-    """Register the conversion of operations on quantised tensors."""
-
-    def register(function: C) -> C:
-        EXACT.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
+exact = decorator(EXACT)  # registers the conversion of operations on quantised tensors
 
 
 def load_conversions() -> None:

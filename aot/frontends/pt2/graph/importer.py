@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Scope
 from aot.frontends.pt2.files.element_types import COMPLEX, ELEMENT_TYPES
 from aot.frontends.pt2.files.schema import Table, elements, union
@@ -31,14 +32,7 @@ Rule = Callable[["Walk", "Item"], Sequence[OutPort]]
 RULES: dict[str, Rule] = {}
 
 
-def rule(*kinds: str) -> Callable[[Rule], Rule]:
-    """Register what the walk does for operations with sub-graphs."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
+rule = decorator(RULES)  # registers what the walk does for operations with sub-graphs
 
 
 def kind_of(target: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Handle, Saved, Scope, Table, Value, foreign
 from aot.frontends.tf.files.element_types import COMPLEX
 from aot.frontends.tf.files.tensors import array, attributes, complex_parts
@@ -36,14 +37,7 @@ Rule = Callable[["Importer", Item, Scope, list[Value], str], Sequence[Value]]
 RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; the last input is the name of the node
 
 
-def rule(*kinds: str) -> Callable[[Rule], Rule]:
-    """Register what the walk does for operations."""
-
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(kinds, function))
-        return function
-
-    return register
+rule = decorator(RULES)  # registers what the walk does for operations
 
 
 @dataclass(slots=True)
