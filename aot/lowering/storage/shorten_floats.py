@@ -31,7 +31,7 @@ from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.ir.program import Region
-from codegen.ir.traverse import members, move_loads, rewrite_work
+from codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from runtime.abi import DType
 from runtime.errors import UsageError
 
@@ -243,12 +243,14 @@ class _Shortened:
 
         Weights that bytes hold, those that a layer of another type reads, too, and those beyond f16 stay what they are.
         """
-        for d in (d for w in step.works for d in members(w)):
+        for work, d in ((w, d) for w in step.works for d in members(w)):
+            again = _axes_around(work)  # each of their iterations reads the weights anew: steps of time
             r = d.reduction
             factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
             for w in factors or ():
                 value = self.steps.values.get(w.buffer.name)
-                rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
+                inner = (a for a in d.axes if a not in again and a not in variables(*w.index))
+                rows = prod(known(a.extent or 1) for a in inner)
                 if r is None or value is None or value.data is None or (kind is DType.BF16 and rows >= MIN_ROWS):
                     continue
                 if kind is DType.F16 and not self.small and self.is_loaded_often(w.buffer.name):
@@ -263,11 +265,16 @@ class _Shortened:
                     self.done.add(value.name)
 
 
+def _axes_around(work: Work) -> set[Var]:
+    """Return the axes of a group, around all of its definitions."""
+    return set(work.axes) if isinstance(work, Group) else set()
+
+
 def _loads_together(steps: Steps) -> dict[str, float]:
     """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
     found: dict[str, float] = {}
     for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
-        shared = set(work.axes) if isinstance(work, Group) else set[Var]()
+        shared = _axes_around(work)
         for d in members(work):
             for x in loads(d.value):
                 again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))

@@ -67,11 +67,19 @@ def tiny(b: Builder, x: OutPort) -> OutPort:
     return b.Multiply(b.MatMul(y, weights(b, 64, 32, seed=1)), 1e30)
 
 
+def recurrent(b: Builder, x: OutPort) -> OutPort:
+    """An LSTM: each step of time reads its recurrent weights, 512 x 128, anew."""
+    state, ends = b.const(np.zeros((1, 1, 128), np.float32), DType.F32), b.const(np.array([40]), DType.I32)
+    w, r = (weights(b, 1, 512, n, seed=n) for n in (32, 128))
+    return b.LSTMSequence(x, state, state, ends, w, r, weights(b, 1, 512), hidden_size=128, outputs=3)
+
+
 CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
     "picture": (picture, (1, 32, 17, 19)),
     "attention": (attention, (2, 48, 64)),
     "stem": (stem, (1, 3, 20, 24)),
     "tiny": (tiny, (20, 64)),
+    "recurrent": (recurrent, (1, 40, 32)),
     "dynamic": (attention, (1, "n=37", 64)),
 }
 
@@ -94,7 +102,7 @@ def test_all_targets_and_threads_compute_the_same_bits(name: str, precision: str
 
 
 @pytest.mark.parametrize("precision", ["bf16", "f16"])
-@pytest.mark.parametrize("name", ["picture", "attention", "stem"])
+@pytest.mark.parametrize("name", ["picture", "attention", "stem", "recurrent"])
 def test_results_are_near_those_of_f32(name: str, precision: str) -> None:
     make, shape = CASES[name]
     inputs = values(shape)
@@ -191,6 +199,14 @@ def test_weights_of_few_rows_are_rounded_but_for_those_that_bytes_hold() -> None
     read = {x.buffer.name: x.buffer.dtype for s in short(vector, (1, 64)).steps.steps for x in s.reads()}
     assert read["Constant_1"] in (DType.BF16, DType.F16)  # f16 holds most bf16 numbers
     assert read["Constant_3"] is DType.I8
+
+
+@pytest.mark.parametrize("precision", ["bf16", "f16"])
+def test_recurrent_weights_lie_in_16_bits(precision: str) -> None:
+    """Many steps of time are no rows of a product: none of them shares what another one has read."""
+    steps = short(recurrent, (1, 40, 32), precision=precision).steps.steps
+    read = {x.buffer.dtype for s in steps for x in s.reads() if x.buffer.shape[-2:] == (512, 128)}
+    assert read and read <= {DType.BF16, DType.F16}
 
 
 def test_data_in_f16_lie_in_16_bits_where_they_are_loaded_once() -> None:
