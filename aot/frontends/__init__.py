@@ -8,7 +8,6 @@ from pathlib import Path
 
 from aot.frontends import openvino
 from aot.frontends.conversion.walk import ToOpset
-from aot.frontends.gguf import reader as gguf
 from aot.frontends.kinds import (
     SAVED_MODEL,
     folder,
@@ -22,7 +21,6 @@ from aot.frontends.kinds import (
 )
 from aot.frontends.onnx.convert import ONNX
 from aot.frontends.pt2.convert import ATEN
-from aot.frontends.pt2.files import reader as pt2
 from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
 from aot.ir.graph import Graph
@@ -65,9 +63,9 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
 def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
     """The network in a file of a format without signatures."""
     if is_gguf(head):
-        return gguf.read(path)
+        return import_module("aot.frontends.gguf.reader").read(path)  # most compilations do without these readers
     if is_exported(head, path):
-        return pt2.read(path)
+        return import_module("aot.frontends.pt2.files.reader").read(path)
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)

@@ -89,6 +89,8 @@ class _Dots:
         product = self._product(step.definition)
         if product is None or step.definition is None:
             return
+        if quantised(product.data, self.kept) is None and self._bytes_of(product.x.buffer.name) is None:
+            return  # before its weights are looked at: those of a language model in f32 take seconds and hundreds of MB
         weights = self._weights(product.w, step.definition)
         if weights is not None and product.x.dtype not in (BYTES if self.together == 4 else (DType.I16,)):
             self._make_bytes(product.x.buffer.name)
@@ -135,20 +137,26 @@ class _Dots:
                 return _Product(data, x, w)
         return None
 
-    def _make_bytes(self, name: str) -> None:
-        """Store a value as bytes if a single step computes it from bytes."""
+    def _bytes_of(self, name: str) -> tuple[Step, Definition, Quantised] | None:
+        """Return the single step that computes a value from bytes, its definition, and the bytes; None without one."""
         made = self.makers.get(name, [])
         d = made[0].definition if len(made) == 1 else None
         found = quantised(d.value, self.kept) if d is not None else None
-        if d is None or found is None:
+        return (made[0], d, found) if d is not None and found is not None else None
+
+    def _make_bytes(self, name: str) -> None:
+        """Store a value as bytes if a single step computes it from bytes."""
+        made = self._bytes_of(name)
+        if made is None:
             return
+        step, d, found = made
         found = found.unsigned
         kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
         byte = found.byte if found.byte.dtype is self.dtype else cast(found.byte, self.dtype)
         self.steps.values[kept.name] = Value(kept, Region.ARENA, holds_bytes=True)
         self.kept.add(kept.name)
-        made[0].works = (replace(d, out=kept, value=byte),)
-        self.makers[kept.name] = made
+        step.works = (replace(d, out=kept, value=byte),)
+        self.makers[kept.name] = [step]
         self._read_bytes(name, kept, found)
         del self.steps.values[name]
 

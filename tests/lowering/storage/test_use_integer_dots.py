@@ -12,6 +12,7 @@ from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
+from aot.lowering.storage import use_integer_dots
 from aot.options import CompileOptions
 from runtime.abi import DType
 from tests.lowering.check import conv, ints
@@ -130,6 +131,22 @@ def test_long_sums_less_a_zero_that_is_no_byte(zero: int, dots: int) -> None:
         return b.MatMul(b.Subtract(b.Subtract(number, 200.0), float(zero - 200)), w, transpose_b=True)
 
     check(make, (2, 60000), dots=dots, inputs=[-np.ones((2, 60000), np.float32)])
+
+
+def test_weights_of_products_of_floats_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a language model in f32 data would take seconds and hundreds of MB."""
+    looked = list[int]()
+    original = use_integer_dots.whole_numbers
+    monkeypatch.setattr(use_integer_dots, "whole_numbers", lambda *a: (looked.append(1), original(*a))[1])
+    whole = np.random.default_rng(0).integers(-100, 100, (64, 64)).astype(np.float32)
+
+    def product(b: Builder, x: OutPort) -> OutPort:
+        return b.MatMul(x, b.const(whole, F32))
+
+    for make, looks in ((lambda b, x: b.Relu(x), False), (quantised, True)):
+        graph = graph_of(lambda b, x, make=make: product(b, make(b, x)), (16, 64))
+        _ = stages(graph, CompileOptions(target="x86-64-v4", small_weights=True)).steps
+        assert bool(looked) is looks
 
 
 @pytest.mark.parametrize("target", TARGETS)
