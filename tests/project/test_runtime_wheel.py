@@ -13,7 +13,7 @@ import pytest
 
 from tests.programs import built, chain
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys, time
 import numpy as np
