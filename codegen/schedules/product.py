@@ -17,7 +17,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import small_factors, takes_words, word
+from codegen.ir.dot_widths import dot_factors, takes_rows, takes_words
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
@@ -40,14 +40,15 @@ from codegen.schedules.product_form import (
 from codegen.schedules.reasons import is_recording, note
 from codegen.schedules.scaled import column_bytes, kept_vectors, panel_bytes, step_axis, takes_pairs
 from codegen.target import Target
+from runtime.abi import DType
 
-# Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
-UNROLLED_DOT_TERMS = {4: 16, 2: 2}
+# Unrolled terms of a sum, by the type of its factors. Of i16 one word: more would reorder sums.
+UNROLLED_DOT_TERMS = {DType.I8: 16, DType.I16: 2, DType.BF16: 16}
 
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
     """None if no output axis serves as lanes."""
-    form = matmul_shape(d, constants, shared, lane_count(d, target))
+    form = matmul_shape(d, constants, shared, lane_count(d, target), target.sums_pairs)
     if form is None:
         return None
     lanes = lane_count(d, target)
@@ -107,13 +108,11 @@ def _matrix(
         tiles.insert(0, row_tile([a for a in form.rows if a.name in tiled], rows, height, few=fetched))
     plans = _packs(d, form, constants, width * vectors)
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
-    terms = _terms_together(d, target)
-    dots = terms > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
-    if dots:
-        plans = (replace(plans[0], words=len(inner)),)
+    terms, plans = _dots(d, form, inner, plans, target)
+    dots = terms > 0
     epilogue = _prefetches_epilogue(form, target)
     if dots:
-        tiles.append(Tile(sums[-1], UNROLLED_DOT_TERMS[terms], Tail.CUT))
+        tiles.append(Tile(sums[-1], terms, Tail.CUT))
     elif takes_pairs(d, form):
         tiles.append(Tile(sums[-1], 2, Tail.CUT))
     elif epilogue:
@@ -172,11 +171,21 @@ def _prefetch_level(form: MatmulShape, target: Target) -> int:
     return 1 if near else 2
 
 
-def _terms_together(d: Definition, target: Target) -> int:
-    """Terms that an instruction of the target sums at a time: words of i16 where there are those of bytes, too."""
-    factors = small_factors(d.reduction) if d.reduction is not None else None
-    size = word(factors[1].dtype) if factors is not None else 0
-    return size if size <= target.dots else 0
+def _dots(
+    d: Definition, form: MatmulShape, inner: tuple[Var, ...], plans: tuple[Pack, ...], target: Target
+) -> tuple[int, tuple[Pack, ...]]:
+    """Return the unrolled terms of a sum by dots, 0 without, and the packing of its weights.
+
+    Dots of i16 are used only where there are those of bytes, too.
+    """
+    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    kind = factors[1].buffer.dtype if factors is not None else None
+    if kind is None or not target.dot_terms(kind):
+        return 0, plans
+    if len(plans) == 1 and takes_words(d, inner, plans[0], form.lane.name):
+        return UNROLLED_DOT_TERMS[kind], (replace(plans[0], words=len(inner)),)
+    rows = not plans and len(inner) == 1 and takes_rows(d, inner[0], form.lane.name)
+    return UNROLLED_DOT_TERMS[kind] if rows else 0, plans
 
 
 def _prefetches_epilogue(form: MatmulShape, target: Target) -> bool:

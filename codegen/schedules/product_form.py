@@ -9,7 +9,7 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import Access, known, reads, store, varies
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import small_factors
+from codegen.ir.dot_widths import dot_factors, small_factors
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
@@ -31,7 +31,10 @@ def extent(a: Var) -> int:
     return known(a.extent)
 
 
-def matmul_shape(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> MatmulShape | None:
+def matmul_shape(
+    d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int, pairs: bool = False
+) -> MatmulShape | None:
+    """Return the roles; None if no output axis serves as lanes. `pairs`: dots sum products of bf16."""
     assert d.reduction is not None
     body, out = reads(d, body=True), store(d)
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
@@ -50,7 +53,7 @@ def matmul_shape(d: Definition, constants: frozenset[str], shared: frozenset[Var
     window = all(x.moves(lane) for x in body)
     outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
     rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
-    return MatmulShape(lane, tuple(rows), tuple(outer), _sums(d, body), window)
+    return MatmulShape(lane, tuple(rows), tuple(outer), _sums(d, body, lane, pairs), window)
 
 
 def is_thin(d: Definition, form: MatmulShape) -> bool:
@@ -69,13 +72,13 @@ def _close(x: Access, a: Var) -> bool:
     return step is not None and 0 < step < COSTS.gather_distance
 
 
-def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
+def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tuple[Var, ...]:
     """Reduction axes with the largest steps outermost, so that the innermost runs along memory.
 
-    Of a product of small integers only those of its data count, a word of which is read at a time.
+    Of products that dots compute only those of the data count, a word of which is read at a time.
     """
     assert d.reduction is not None
-    factors = small_factors(d.reduction)
+    factors = dot_factors(d.reduction, lane.name) if pairs else small_factors(d.reduction)
     if factors is not None:
         body = tuple(x for x in body if x.load == factors[0])
     steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}
