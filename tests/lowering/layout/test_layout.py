@@ -98,6 +98,16 @@ def _is_within(e: Expr) -> bool:
     return isinstance(e, Prim) and e.fn == "within"
 
 
+def test_what_is_added_to_a_convolution_lies_as_its_result() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(conv(b, x, 8))
+        pooled = b.MaxPool(y, strides=(2, 2), kernel=(2, 2), pads_begin=(0, 0), pads_end=(0, 0))
+        return b.Relu(conv(b, b.Add(conv(b, y, 8, 3, stride=2, seed=1), pooled), 8, seed=2))
+
+    made = compiled(make, (1, 3, 8, 12))
+    assert all(b.strides[1] == 1 for b in buffers(made))
+
+
 def test_pools_that_want_another_value_outside() -> None:
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
         y = conv(b, x, 8)
