@@ -257,7 +257,8 @@ def tile_of(
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
-    of all tiles but the first, come on top.
+    of all tiles but the first, come on top. Accumulators of the last columns, which are cut into shorter vectors, may
+    be more than the registers hold: a step then stores and loads the others.
     """
     best: tuple[float, int, int, int] | None = None
     tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
@@ -272,8 +273,8 @@ def tile_of(
             low, more = divmod(rows, max(_tiles(rows, height), 1))
             heights = [(low + 1, more), (low, max(_tiles(rows, height), 1) - more)]
             whole, rest = divmod(columns, vectors * width)
-            widths = [(vectors, whole), (-(-rest // width), 1 if rest else 0)]
-            cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
+            widths = [(vectors, whole), (_cut(rest, width), 1 if rest else 0)]
+            cost = sum(m * n * _step(h, v, free - 1 - kept * v) for h, m in heights for v, n in widths if h and m and n)
             if rows <= COSTS.single_use_rows and depth * vectors * width > target.l1 * 3 // 4:
                 cost += (_tiles(rows, height) - 1) * -(-columns // width)
             if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
@@ -298,9 +299,17 @@ def _note_tiles(tried: list[tuple[float, int, int]], chosen: tuple[int, int], ro
     note(lambda: f"register tile of {rows} rows, {columns} columns: {texts[0]}; next {', '.join(texts[1:]) or 'none'}")
 
 
-def _step(height: int, vectors: int, target: Target) -> float:
-    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill."""
-    loads = height + vectors
+def _cut(columns: int, width: int) -> int:
+    """Return the number of vectors of `width` lanes, and of shorter ones for the rest, by powers of two."""
+    return columns // width + (columns % width).bit_count()
+
+
+def _step(height: int, vectors: int, registers: int) -> float:
+    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill.
+
+    `registers`: those that are free for accumulators and a row of the panel.
+    """
+    loads = height + vectors + 2 * max(0, (height + 1) * vectors - registers)
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 

@@ -207,7 +207,10 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
 
 
 def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
-    """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis."""
+    """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis.
+
+    What is read beside the sum, as by an addition behind a convolution, should lie as the result.
+    """
     assert d.reduction is not None
     weight = float(known(points(d)))
     if streams(d, constants):
@@ -218,9 +221,14 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
         return
     if _stays(d, steps):
         return
+    results = float(prod(known(a.extent or 1) for a in d.axes))
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
-        _add(votes, d.out, dim, COSTS.scattered_store * float(prod(known(a.extent or 1) for a in d.axes)))
-    for x in loads(d.reduction.body):
+        _add(votes, d.out, dim, COSTS.scattered_store * results)
+    summed_loads = loads(d.reduction.body)
+    for x in loads(d.value):
+        if lane is not None and x not in summed_loads and (dim := dim_of(x.index, lane, d.axes)) is not None:
+            _add(votes, x.buffer, dim, results)
+    for x in summed_loads:
         if _is_read_once(x, d, steps):
             continue
         along = dim_of(x.index, lane, d.axes) if lane is not None else None
