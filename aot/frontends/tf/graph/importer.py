@@ -49,7 +49,10 @@ class Importer:
     value_of: Callable[[str], Array | None] = lambda name: None
     saved: dict[str, Saved] = field(default_factory=dict[str, Saved])  # variables that were set from the checkpoint
     tables: dict[str, Table] = field(default_factory=dict[str, Table])
-    folder: Path | None = None  # in which assets lie
+    table_types: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])  # of keys and values
+    unfilled: dict[str, str] = field(default_factory=dict[str, str])  # tables that are unknown, and why
+    assets: frozenset[str] = frozenset()  # names of files of which tables may be filled
+    folder: Path | None = None  # of the SavedModel
     calling: list[str] = field(default_factory=list[str])
     count: int = 0
 
