@@ -119,14 +119,26 @@ def test_other_operations_on_texts_are_refused(tmp_path: Path) -> None:
 
 
 def filled_from(
-    folder: Path, content: bytes | None, *, name: str = "words.txt", values: int = INT64, **attrs: int | bytes
+    folder: Path,
+    content: bytes | None,
+    *,
+    name: str = "words.txt",
+    values: int = INT64,
+    variable: bool = False,
+    **attrs: int | bytes,
 ) -> Path:
-    """A SavedModel that looks texts up in an asset."""
-    fill = ("InitializeTableFromTextFileV2", "fill", "table", "path", {"key_index": -2, "value_index": -1, **attrs})
+    """A SavedModel that looks texts up in an asset, whose path a variable may hold."""
+    held = (
+        ("VarHandleOp", "held", {"shared_name": b"held"}),
+        ("AssignVariableOp", "assign", "held", "path"),
+        ("ReadVariableOp", "read", "held", "^assign", {"dtype": STRING}),
+    )
+    columns = {"key_index": -2, "value_index": -1, **attrs}
+    fill = (*held, ("InitializeTableFromTextFileV2", "fill", "table", "read" if variable else "path", columns))
     empty = {"int64_val": [-1]} if values == INT64 else {"float_val": [-1.0]}
     default = const("default", values, [], **empty)
     made = asking(
-        const("path", STRING, [], string_val=[b"/home/trainer/words.txt"]), fill, values=values, default=default
+        const("path", STRING, [], string_val=[b"/home/trainer/words.txt"]), *fill, values=values, default=default
     )
     saved_model(folder, made, inputs=["asked"])
     model = messages.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
@@ -141,24 +153,27 @@ def filled_from(
     return folder
 
 
-LINES = b"b\r\na\n\nz\n"
-COLUMNS = b"# key value\na,x,1.5\nb,y,-2e1\nz,,.25"
+LINES = b"b\r\na\nz\n"
+COLUMNS = b"a,x,1.5\nb,y,-2e1\n,,.25"
 PAIRS: dict[str, tuple[bytes, dict[str, Any], list[float]]] = {
-    "numbers of lines": (LINES, {}, [1, 2, 0, -1, 3, -1, -1]),
+    "numbers of lines": (LINES, {}, [1, -1, 0, -1, 2, -1, -1]),
     "first lines": (LINES, {"vocab_size": 2}, [1, -1, 0, -1, -1, -1, -1]),
-    "later lines": (LINES, {"offset": 1}, [0, 1, -1, -1, 2, -1, -1]),
+    "numbers that begin with 5": (LINES, {"offset": 5}, [6, -1, 5, -1, 7, -1, -1]),
     "columns": (
         COLUMNS,
-        {"key_index": 0, "value_index": 2, "delimiter": b",", "offset": 1, "values": FLOAT},
-        [1.5, -1, -20, -1, 0.25, -1, -1],
+        {"key_index": 0, "value_index": 2, "delimiter": b",", "offset": 5, "values": FLOAT},
+        [1.5, 0.25, -20, -1, -1, -1, -1],
     ),
 }
 
 
+@pytest.mark.parametrize("variable", [False, True])
 @pytest.mark.parametrize("name", PAIRS)
-def test_lines_of_an_asset_fill_a_table(name: str, tmp_path: Path) -> None:
+def test_lines_of_an_asset_fill_a_table(name: str, variable: bool, tmp_path: Path) -> None:
     content, attrs, wanted = PAIRS[name]
-    found = aot.compile_model(filled_from(tmp_path / "m", content, **attrs))(np.array(TEXTS, object))["y"]
+    found = aot.compile_model(filled_from(tmp_path / "m", content, variable=variable, **attrs))(
+        np.array(TEXTS, object)
+    )["y"]
     assert found.tolist() == wanted
 
 
@@ -169,7 +184,9 @@ HOSTILE: dict[str, tuple[bytes | None, dict[str, Any], str]] = {
     "no name": (LINES, {"name": ""}, "an asset is a file in the folder assets"),
     "no file": (None, {}, "the asset 'words.txt' is a file in the folder assets, got none"),
     "the folder": (LINES, {"name": "."}, "the asset '.' is a file in the folder assets, got none"),
-    "too few lines": (LINES, {"vocab_size": 5}, "it has 5 lines, got 4"),
+    "too few lines": (LINES, {"vocab_size": 5}, "it has 5 lines, got 3"),
+    "an empty line": (b"a\n\nb\n", {}, "got the empty line 1"),
+    "numbers of lines as floats": (LINES, {"values": FLOAT}, "numbers of lines are i64, got f32"),
     "no such column": (LINES, {"value_index": 1}, "line 0 has column 1, got 1 columns"),
     "a negative column": (LINES, {"value_index": -7}, "line 0 has column -7"),
     "no number": (b"a\t1_0\n", {"key_index": 0, "value_index": 1}, "holds numbers, got '1_0'"),
@@ -195,7 +212,7 @@ def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
 
 def test_large_assets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aot.frontends.tf.files.assets.MOST_BYTES", 3)
-    with pytest.raises(BudgetError, match="at most 3 bytes, got 8"):
+    with pytest.raises(BudgetError, match="at most 3 bytes, got 7"):
         aot.read_model(filled_from(tmp_path / "m", LINES))
 
 

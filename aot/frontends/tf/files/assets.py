@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,12 +27,15 @@ _FLOAT = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?\s*|\s*[+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of keys and of values in the lines of a file. `most`: lines that are read, -1 for all."""
+    """Columns of keys and of values in the lines of a file.
+
+    `offset` is added to numbers of lines. `most`: lines that are read, -1 for all.
+    """
 
     key: int
     value: int
     delimiter: str = "\t"
-    skipped: int = 0
+    offset: int = 0
     most: int = -1
 
 
@@ -65,10 +67,11 @@ def read_lines(folder: Path, name: str) -> list[str]:
 
 def table_of(lines: list[str], columns: Columns, key: DType, value: DType, what: str) -> tuple[Array, Array]:
     """Return the keys and the values in lines; CorruptError if a line lacks a column, or has no number there."""
-    end = None if columns.most < 0 else columns.skipped + columns.most
-    rows = list(islice(lines, columns.skipped, end))
+    rows = lines if columns.most < 0 else lines[: columns.most]
     if len(rows) < columns.most:
         raise CorruptError(f"{what}: it has {columns.most} lines, got {len(rows)}")
+    if "" in rows:
+        raise CorruptError(f"{what}: lines of a table hold something, got the empty line {rows.index('')}")
     read = _Reader(rows, columns, what)
     return read.column(columns.key, key), read.column(columns.value, value)
 
@@ -81,7 +84,9 @@ class _Reader:
 
     def column(self, index: int, dtype: DType) -> Array:
         if index == LINE_NUMBER:
-            return np.arange(len(self.rows)).astype(numpy_dtype(dtype))
+            if dtype is not DType.I64:
+                raise CorruptError(f"{self.what}: numbers of lines are i64, got {dtype.value}")
+            return np.arange(len(self.rows), dtype=np.int64) + self.columns.offset
         texts = self.rows if index == WHOLE_LINE else [self._field(i, index) for i in range(len(self.rows))]
         if dtype is DType.STRING:
             return np.array([*texts, ""], object)[:-1]

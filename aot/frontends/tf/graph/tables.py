@@ -9,10 +9,8 @@ import numpy as np
 from aot.frontends.conversion.scopes import Handle, Scope, Table, Value, foreign
 from aot.frontends.tf.files.assets import LINE_NUMBER, WHOLE_LINE, Columns, read_lines, table_of
 from aot.frontends.tf.files.element_types import element_type
-from aot.frontends.tf.graph.importer import Importer, rule
+from aot.frontends.tf.graph.importer import Importer, data_of, rule
 from aot.frontends.tf.graph.nets import Item
-from aot.ir.graph import OutPort
-from aot.ir.types import Array
 from runtime.errors import CorruptError
 
 __all__ = ["FILE_FILLERS", "FILLERS", "Table"]
@@ -35,7 +33,7 @@ def fill(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: st
     """Keys and values become the table's; those that are no constants leave it unknown."""
     if len(inputs) < 3:
         raise CorruptError(f"{item.kind}: a table, keys and values are inputs, got {len(inputs)}")
-    keys, values = (_data(v) for v in inputs[1:3])
+    keys, values = (data_of(v) for v in inputs[1:3])
     if keys is not None and values is not None:
         if keys.ndim != 1 or keys.shape != values.shape:
             raise CorruptError(f"{item.kind}: a vector of keys and a value for each, got {keys.shape}, {values.shape}")
@@ -62,10 +60,6 @@ def fill_from_file(self: Importer, item: Item, scope: Scope, inputs: list[Value]
     key, value = (element_type(t) for t in self.table_types.get(filled, (0, 0)))
     self.tables[filled] = table_of(read_lines(self.folder, paths[0]), columns, key, value, f"asset {paths[0]!r}")
     return []
-
-
-def _data(value: Value) -> Array | None:
-    return value.node.data if isinstance(value, OutPort) else None
 
 
 @rule("LookupTableFind", "LookupTableFindV2")
