@@ -269,7 +269,7 @@ class _Sweep:
 
     @property
     def parts(self) -> tuple[tuple[Size, Size, int], ...]:
-        """Each part as (first index, number of steps, elements of a step)."""
+        """Return the parts, each as (first index, number of steps, elements of a step)."""
         wide, rest = self.extent // self.width, self.extent % self.width
         near, last = self.extent - rest, rest % self.lanes
         steps = rest // self.lanes if self.width > self.lanes else 0

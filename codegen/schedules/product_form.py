@@ -17,7 +17,7 @@ from codegen.schedules.pointwise import fresh, packable
 
 @dataclass(frozen=True, slots=True)
 class MatmulShape:
-    """`lane`, the rows (outermost first), loops outside of the tile, and the reduction axes in memory order."""
+    """Axes by role: `lane`, rows (outermost first), loops outside of the tile, reduction axes in memory order."""
 
     lane: Var
     rows: tuple[Var, ...]
@@ -67,13 +67,13 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 
 
 def _close(x: Access, a: Var) -> bool:
-    """True if the lanes lie so near each other that they are shuffled out of a few vectors."""
+    """True if the elements of all lanes lie in a few vectors, out of which they are shuffled."""
     step = x.steps[a]
     return step is not None and 0 < step < COSTS.gather_distance
 
 
 def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tuple[Var, ...]:
-    """Reduction axes with the largest steps outermost, so that the innermost runs along memory.
+    """Return the reduction axes, the largest step outermost, so that the innermost runs along memory.
 
     Of products that dots compute only those of the data count, a word of which is read at a time.
     """
@@ -102,9 +102,9 @@ def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str
 
 
 def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> Tile:
-    """Return the tile of the rows. A dynamic number is balanced (a loop for each height), or cut if rows are many.
+    """Return the tile of the rows. A dynamic count is balanced (a loop for each height), or cut if there are many rows.
 
-    Cutting needs five loops only. `few`: balance always, since tiles of the few last rows would take too long.
+    Cutting takes five loops. `few`: always balance, because the short tiles at the end would take too much of the time.
     """
     high = not few and height > COSTS.balanced_tile_rows
     many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height

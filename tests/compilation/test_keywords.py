@@ -18,7 +18,7 @@ from aot.options import CompileOptions
 from runtime.errors import UsageError
 from runtime.version import VERSION
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits" / "model.xml"
 
 GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
