@@ -77,7 +77,7 @@ def compile(
     emit: Annotated[
         arg.Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")
     ] = None,
-    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
+    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too; m.hpp: for C++")] = None,
     name: Annotated[str | None, typer.Option(help="AOT_NAME in the header; default: by the output's file name")] = None,
     weights: Annotated[
         arg.Weights, typer.Option(help="In the library, or in MODEL.weights beside it")
@@ -102,7 +102,7 @@ def compile(
     for path in filter(None, (out, header, tune_file)):
         check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
-    from codegen.llvm.header import checked_name, header_text, name_from
+    from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from codegen.llvm.object.link import find_linker
 
     called = name_from(out.stem) if name is None else checked_name(name)
@@ -132,7 +132,8 @@ def compile(
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            header.write_text(header_text(made.built, called), encoding="utf-8")
+            text = (cpp_header_text if header.suffix == ".hpp" else header_text)(made.built, called)
+            header.write_text(text, encoding="utf-8")
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
