@@ -29,6 +29,7 @@ from aot.commands.report import report
 from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
+from aot.examples import epilog
 from aot.options import Stage
 from aot.precision import AUTO, F32
 from runtime.arrays.files import check_output, read_arrays
@@ -43,7 +44,7 @@ app = typer.Typer(**arg.APPLICATION)
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
     """Register a command."""
-    return app.command()(guarded(run, typer.Exit))
+    return app.command(epilog=epilog(run.__name__))(guarded(run, typer.Exit))
 
 
 @command
@@ -93,6 +94,7 @@ def compile(
     max_seconds: arg.Seconds = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
+    quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -110,7 +112,7 @@ def compile(
     if (data is not None) != automatic:
         raise UsageError(f"compile: --data is for --precision auto, which needs it, got --precision {precision}")
     given["precision"] = precision.replace(AUTO, F32, 1) if automatic else precision
-    with Watch(sys.stderr) as watch:
+    with Watch(None if quiet else sys.stderr) as watch:
         options = arg.options_of(
             given,
             on_event=watch,
@@ -139,6 +141,8 @@ def compile(
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
         found = {} if chosen is None else {"precision": asdict(chosen)}
         echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": made.built.manifest})
+        return
+    if quiet:
         return
     lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(made.built.manifest)]
     lines += str(chosen).splitlines() if chosen is not None else []
@@ -299,6 +303,7 @@ def check(
     seed: arg.Seed = None,
     max_memory: arg.Memory = None,
     max_seconds: arg.Seconds = None,
+    quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -307,7 +312,7 @@ def check(
     from aot.check import check as check_model
     from aot.progress import Watch
 
-    with Watch(sys.stderr) as watch:
+    with Watch(None if quiet else sys.stderr) as watch:
         found = check_model(model, arg.options_of(given, on_event=watch))
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
