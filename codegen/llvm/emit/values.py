@@ -47,16 +47,21 @@ K = TypeVar("K")
 class Values(Lanes):
     """Emits expressions at the current place of a function.
 
-    `half`: the target converts f16 and f32; `masks`: it has masked loads.
+    `native`: the short types that the target converts itself; `masks`: it has masked loads.
     """
 
     def __init__(
-        self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value], half: bool, masks: bool
+        self,
+        function: Function,
+        sizes: dict[Var, Value],
+        pointers: dict[str, Value],
+        native: frozenset[DType],
+        masks: bool,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
         self.at = Addresses(function, sizes, pointers, self.expr)
-        self.half = half
+        self.native = native
         self.masks = masks
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
@@ -98,7 +103,7 @@ class Values(Lanes):
         value = self.known(a.buffer, key)
         if value is None:
             # `raw` may read an index from the same buffer.
-            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.half)
+            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.native)
             self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
 
@@ -159,7 +164,7 @@ class Values(Lanes):
         dtype = a.buffer.dtype.compute
         stored = replace(a.buffer, name=name, dtype=DType.U8 if dtype is DType.BOOL else dtype)
         value = self.raw(replace(a, buffer=stored), lanes, self.inside)
-        return from_memory(self.f, dtype, value, self.half)
+        return from_memory(self.f, dtype, value, self.native)
 
     def table_name(self, buffer: Buffer) -> str:
         dtype = buffer.dtype.compute
@@ -224,7 +229,7 @@ class Values(Lanes):
                     one = self.read(part, 1)
                 value = self.f.insert(value, one, i)
         else:
-            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.half)
+            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.native)
         self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
 
@@ -307,7 +312,7 @@ class Values(Lanes):
                 del self.loaded[name]
             return
         pointer, align = self.at.pointer(a), self.at.align(a)
-        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.half), pointer, align)
+        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.native), pointer, align)
         self.loaded.pop(name, None)
         self.at.forget()
 

@@ -16,7 +16,7 @@ import pytest
 from scripts.layout import lay_out, rewritten
 from tests.programs import built, chain
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
 PROJECT = """
 import pickle, sys

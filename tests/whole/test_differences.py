@@ -42,7 +42,7 @@ from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from runtime.abi import DType
 
-PAGE = Path(__file__).parent.parent / "docs" / "use" / "differences.md"
+PAGE = Path(__file__).parents[2] / "docs" / "use" / "differences.md"
 
 
 def run(

@@ -12,7 +12,7 @@ from aot.ir.op import FORMS, REGISTRY, ComputeOp, DecomposedOp, LoopOp, Op, Regi
 from aot.table import markdown, operations
 from tests.cases import Case, tables
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FOLDERS = ("aot", "benchmarks", "codegen", "docs", "examples", "runtime", "scripts", "tests", "typings")
 TEXTS = sorted(
     path

@@ -21,7 +21,7 @@ from tests.cases import LOOSE
 from tests.networks import NETWORKS
 from tests.passes.check import values
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "examples" / "digits" / "model.xml"
 FAST = CompileOptions(level=None)
 each_network = pytest.mark.parametrize("name", NETWORKS)
@@ -103,7 +103,7 @@ def test_without_passes_of_llvm_results_differ_by_rounding(name: str, tmp_path: 
 
 @pytest.mark.slow
 def test_compiling_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
-    code = "import sys, pathlib, tests.test_end_to_end as t; t.compiled(sys.argv[1], pathlib.Path(sys.argv[2]))"
+    code = "import sys, pathlib, tests.whole.test_end_to_end as t; t.compiled(sys.argv[1], pathlib.Path(sys.argv[2]))"
     for seed in ("0", "1", "77"):
         arguments = [sys.executable, "-c", code, "picture", tmp_path / f"{seed}.so"]
         subprocess.run(arguments, check=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed})

@@ -29,7 +29,7 @@ from codegen.target import Target
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, ModelError, UsageError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "examples" / "digits" / "model.xml"
 
 

@@ -17,7 +17,7 @@ from aot.why_not import attempts
 from runtime.errors import UsageError
 from tests.mo.graphs import build, op
 
-FOLDER = Path(__file__).parents[1] / "examples" / "extensions"
+FOLDER = Path(__file__).parents[2] / "examples" / "extensions"
 DECORATORS = FOLDER / "decorators"
 HEAD = '<ir_version: 10, opset_import: ["": 21, "me": 1]> m (float[1,3,5,5] x) => (float[n,c,h,w] y) '
 

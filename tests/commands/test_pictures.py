@@ -18,7 +18,7 @@ from aot.pictures import read_pictures
 from runtime.errors import UsageError
 from runtime.loading.manifest import TensorInfo
 
-DIGITS = Path(__file__).parents[1] / "examples" / "digits"
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 
 def info(shape: str, kind: str = "float") -> TensorInfo:

@@ -18,7 +18,7 @@ from aot.options import CompileOptions
 from runtime.errors import UsageError
 from runtime.version import VERSION
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits" / "model.xml"
 
 GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -46,7 +46,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"level": None, "verify": True}, {"level": None, "verify": True}),
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
     ({"disable_layout_change": True}, {"disable_layout_change": True}),
-    ({"precision": "bf16,head.*=f32"}, {"precision": "bf16,head.*=f32"}),
+    ({"precision": "bf16,head.*=f32", "fast_math": True}, {"precision": "bf16,head.*=f32", "fast_math": True}),
 ]
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -14,7 +14,7 @@ import pytest
 import aot
 from runtime.errors import CorruptError, UsageError
 
-FOLDER = Path(__file__).parents[1] / "examples" / "digits"
+FOLDER = Path(__file__).parents[2] / "examples" / "digits"
 TEXT = '<ir_version: 10, opset_import: ["": 21]> m (float[n] x) => (float[n] y) { y = Add(x, x) }'
 X = np.array([1, 2], np.float32)
 

@@ -21,7 +21,7 @@ from aot.options import CompileOptions
 from runtime.errors import UsageError
 from runtime.model import CompiledModel
 
-DIGITS = Path(__file__).parents[1] / "examples" / "digits"
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 FAST = CompileOptions(level=None)
 
 

@@ -39,7 +39,7 @@ def test_unsupported_nodes_are_listed_with_exit_code_3(tmp_path: Path) -> None:
 
 
 def test_unknown_layers_of_ir_are_listed(tmp_path: Path) -> None:
-    xml = (Path(__file__).parent.parent / "examples" / "digits" / "model.xml").read_text()
+    xml = (Path(__file__).parents[2] / "examples" / "digits" / "model.xml").read_text()
     path = tmp_path / "m.xml"
     path.write_text(xml.replace('type="ReLU"', 'type="Odd"').replace('type="SoftMax" version="opset8"', 'type="Own"'))
     found = check(path)

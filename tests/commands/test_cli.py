@@ -19,7 +19,7 @@ from runtime.abi import ABI_VERSION
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from runtime.version import VERSION
 
-DIGITS = Path(__file__).parent.parent / "examples" / "digits"
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
 
 

@@ -12,7 +12,7 @@ import pytest
 import aot
 import runtime
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FOLDERS = ("aot", "codegen", "runtime")
 ANSWERS = "Of What Those These With Without As Whether Where Which Who Whose How Does Is Are May Can Has Do".split()
 RIDDLES = re.compile(rf"({'|'.join(ANSWERS)}) ")
