@@ -33,7 +33,7 @@ from aot.examples import epilog
 from aot.options import Stage
 from aot.precision import AUTO, F32
 from runtime.arrays.files import check_output, read_arrays
-from runtime.describe import escape_unprintable, notes, size_text
+from runtime.describe import certificate_lines, escape_unprintable, notes, size_text
 from runtime.errors import UnsupportedError, UsageError
 from runtime.version import VERSION
 
@@ -95,6 +95,10 @@ def compile(
     max_seconds: arg.Seconds = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
+    certify: Annotated[
+        bool, typer.Option("--certify", help="Compare the code with the reference on edge inputs")
+    ] = False,
+    certify_samples: Annotated[int | None, typer.Option(min=1, max=1000, help="Samples of noise; default: 2")] = None,
     quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
@@ -131,21 +135,27 @@ def compile(
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
         if not as_object or len(made.targets) > 1:
             find_linker(made.target.machine)
-        write = made.built.write_object if as_object else made.built.write_shared
+        built = made.built
+        if certify or certify_samples is not None:
+            from aot.comparing.certify import SAMPLES, certified
+
+            built = certified(model, made.options, built, certify_samples or SAMPLES)
+        write = built.write_object if as_object else built.write_shared
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            text = (cpp_header_text if header.suffix == ".hpp" else header_text)(made.built, called)
+            text = (cpp_header_text if header.suffix == ".hpp" else header_text)(built, called)
             header.write_text(text, encoding="utf-8")
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
         found = {} if chosen is None else {"precision": asdict(chosen)}
-        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": made.built.manifest})
+        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": built.manifest})
         return
     if quiet:
         return
-    lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(made.built.manifest)]
+    lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(built.manifest)]
+    lines += certificate_lines(built.manifest)
     lines += str(chosen).splitlines() if chosen is not None else []
     typer.echo("\n  ".join(lines))
     if time_passes:

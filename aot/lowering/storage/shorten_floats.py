@@ -172,6 +172,8 @@ class _Shortened:
                 step.works = (self._summed(d, product, copies),)
             elif kind is not None:
                 found += self._pixels(step, copies) if chained else []
+                if chained and self.sums.pairs:
+                    step.works = tuple(self._recurrent(w) if isinstance(w, Group) else w for w in step.works)
                 self._round_weights(step, kind)
             found.append(step)
         block.steps = found
@@ -264,6 +266,44 @@ class _Shortened:
         axes = (*(a for a in r.axes if a is not product.axis), product.axis)
         total: Expr = Reduce("add" if self.sums.pairs else CHAINS, axes, rewrite(r.body, short))
         return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))
+
+    def _recurrent(self, g: Group) -> Group:
+        """Return a group whose products of states and constant weights are of bf16: each step of time copies its state.
+
+        gates[g] = add[k](h[t, k] * r[g, k])   ->   h.bf16[k] = h[t, k];  gates[g] = add[k](h.bf16[k] * r.bf16[g, k])
+        """
+        members: list[Definition | Group] = []
+        for d in g.members:
+            r = d.reduction if isinstance(d, Definition) else None
+            factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
+            if isinstance(d, Group) or r is None or factors is None:
+                members.append(d)
+                continue
+            x, w = factors if factors[1].buffer.name in self.constants else factors[::-1]
+            kept = [k for k, i in enumerate(x.index) if variables(i).isdisjoint(g.axes)]
+            state = (
+                x.buffer.name in self.steps.values and x.buffer.dtype is DType.F32 and w.buffer.name in self.constants
+            )
+            if not state or not self._is_recurrent(g, r, x, w):
+                members.append(d)
+                continue
+            name = self.steps.unused(f"{x.buffer.name}.bf16")
+            made = dense(name, *(x.buffer.shape[k] for k in kept), dtype=DType.BF16)
+            self.steps.values[made.name] = Value(made, Region.ARENA)
+            index = tuple(x.index[k] for k in kept)
+            copied = (*g.axes, *(a for a in (*d.axes, *r.axes) if a in variables(*index) and a not in g.axes))
+            members.append(Definition(made, copied, x, index))
+            change: dict[Expr, Expr] = {x: Load(made, index), w: Load(self._short_constant(w.buffer), w.index)}
+            members.append(replace(d, value=rewrite(d.value, change)))
+        return replace(g, members=tuple(members))
+
+    def _is_recurrent(self, g: Group, r: Reduce, x: Load, w: Load) -> bool:
+        """True if the steps of a group along one axis, of which weights know nothing, sum enough terms of a state."""
+        plain = self._is_plain(w.buffer) and self.shared_kind(w.buffer.name) is DType.BF16
+        alone = all(isinstance(i, Var | Const) for i in x.index if variables(i).isdisjoint(g.axes))
+        terms = [a.extent for a in r.axes if a in x.index and a in w.index]
+        long = len(terms) == 1 and isinstance(terms[0], int) and terms[0] >= MIN_DOT_TERMS
+        return plain and alone and long and len(g.axes) == 1 and g.axes[0] not in variables(*w.index)
 
     def _round_weights(self, step: Step, kind: DType) -> None:
         """Round the weights of products so that they can lie in memory in 16 bits: for bf16, those of few rows.

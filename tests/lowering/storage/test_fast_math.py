@@ -15,6 +15,8 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
+from runtime.abi import DType
+from runtime.describe import notes
 from runtime.machine import missing_features
 from tests.lowering.check import conv
 from tests.lowering.storage.test_shorten_floats import CASES, ERROR, linear, types
@@ -79,6 +81,51 @@ def test_products_of_f16_may_be_those_of_f32() -> None:
 
     assert "winograd" in groups(fast_math=True)
     assert "winograd" not in groups(fast_math=False)
+
+
+def widest(b: Builder, x: OutPort) -> OutPort:
+    """3x3 with and without padding, of stride 2, ragged, and taps that lie apart: all become Winograd's."""
+    y = b.Relu(conv(b, x, 64, 3))
+    y = b.Relu(conv(b, y, 64, 3, stride=2))
+    return conv(b, b.Relu(conv(b, y, 64, 3, begin=(0, 0), end=(0, 0))), 64, 3)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_winograd_of_bf16(target: str) -> None:
+    shape = (1, 64, 45, 38)
+    options = CompileOptions(level=None, target=target, precision="bf16", fast_math=True, verify=True)
+    made = stages(graph_of(widest, shape), options)
+    assert made.groups.count("group winograd") >= 3
+    x = values(shape)[0]
+    expected = interpret(graph_of(widest, shape), [x])[0]
+    found = [np.asarray(in_memory(made.built, threads=n)(x)[0]).copy() for n in (1, 3)]
+    assert found[0].tobytes() == found[1].tobytes()
+    assert np.abs(found[0] - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_states_of_recurrences_are_rounded_for_dots() -> None:
+    made = fast("recurrent")
+    assert made.groups.count("dots=") == 2  # of the inputs, and of the states
+    read = {x.buffer.dtype for s in made.steps.steps for x in s.reads() if x.buffer.shape[-2:] == (512, 128)}
+    assert read == {DType.BF16}
+
+
+@pytest.mark.parametrize(
+    ("target", "precision", "fast_math", "count"),
+    [
+        ("x86-64-v4", "bf16", False, 1),
+        (PAIRS, "second=bf16", False, 1),
+        ("x86-64-v4", "f16", False, 1),
+        (PAIRS, "bf16", True, 0),
+        ("x86-64-v4", "f32", False, 0),
+        ("x86-64-v4-amx", "bf16", False, 0),
+        ("x86-64-v4,v4-amx", "bf16", False, 0),
+    ],
+)
+def test_types_that_may_be_slower_than_f32_say_so(target: str, precision: str, fast_math: bool, count: int) -> None:
+    options = CompileOptions(level=None, target=target, precision=precision, fast_math=fast_math)
+    found = notes(stages(graph_of(linear, (32, 64)), options).built.manifest)
+    assert sum("--fast-math" in note for note in found) == count
 
 
 def test_a_library_says_so_and_has_a_level_for_it(tmp_path: Path) -> None:
