@@ -337,7 +337,7 @@ def check(
 @command
 def ops(
     as_json: arg.Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/ops.md")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/models/ops.md")] = False,
     debug: arg.Debug = False,
 ) -> None:
     """List the operations that can be compiled: type, operation sets, form, element types, front ends, meaning."""

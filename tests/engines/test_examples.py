@@ -42,7 +42,11 @@ def test_example(name: str, library: Path, tmp_path: Path) -> None:
     package, shown = SHOWN[name]
     pytest.importorskip(package, exc_type=ImportError)
     command = [sys.executable, f"examples/engines/{name}.py", str(library), str(tmp_path / "model")]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "ignore",
+        "RAY_raylet_start_wait_time_s": "300",
+    }
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout.splitlines()  # engines may log behind it
