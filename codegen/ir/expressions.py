@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from operator import is_
 
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, prim
-from runtime.abi import DType
+from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 
 NONE = frozenset[Var]()
 
@@ -126,16 +125,3 @@ def _loads(node: Expr) -> tuple[Load, ...]:
         found = () if not parts else parts[0] if len(parts) == 1 else tuple(dict.fromkeys(chain.from_iterable(parts)))
         object.__setattr__(node, "known_loads", found)
     return (node, *found) if isinstance(node, Load) else found
-
-
-def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
-    """Match a clamp that is cast to a small integer type with its bounds: return value and bounds, else None."""
-    match e:
-        case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
-            value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16
-        ):
-            least = -(1 << dtype.bits - 1) if dtype.is_signed else 0
-            fits = least <= low <= high < least + (1 << dtype.bits)
-            return (value, float(low), float(high)) if fits else None
-        case _:
-            return None

@@ -9,7 +9,8 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from math import inf
 
-from codegen.ir.expressions import clamp_of, variables
+from codegen.ir.clamps import clamp_of
+from codegen.ir.expressions import variables
 from codegen.ir.loops import Const, Expr, Load, Prim, cast, prim
 from runtime.abi import DType
 

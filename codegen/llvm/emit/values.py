@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from codegen.ir.expressions import clamp_of, variables
+from codegen.ir.clamps import clamp_of, without_inner_bounds
+from codegen.ir.expressions import variables
 from codegen.ir.index import Affine, decide, exactly, is_index, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.llvm.emit.address import Access, Addresses, fixed, reads_memory
@@ -362,7 +363,8 @@ class Values(Lanes):
                 return cast(self.f, NARROW, dtype.compute, self.numbers(self.at.normal(a), NARROW))
             case "cast", (a,) if (found := clamp_of(expr) or clamp_of(a)) is not None:
                 value, low, high = found
-                return cast(self.f, DType.I32, dtype.compute, clamped(self.f, self.expr(value), low, high))
+                level = self.expr(without_inner_bounds(value, low, high))
+                return cast(self.f, DType.I32, dtype.compute, clamped(self.f, level, low, high))
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
             case (("even" | "odd"), (Load() as x,)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.ir.expressions import clamp_of
+from codegen.ir.clamps import clamp_of, without_inner_bounds
 from codegen.ir.loops import Const, Expr, Prim, Var, cast, dense, prim
 from runtime.abi import DType
 from tests.codegen.llvm.test_dtypes import NUMPY, run, saturated
@@ -116,6 +116,53 @@ def test_rounded_numbers(rounding: str) -> None:
     x = floats(DType.U8, "f4")
     found = run(lambda e: cast(clamp(prim(rounding, e), 0, 255), DType.U8), DType.U8, (DType.F32, x))
     whole = {"round_even": np.rint, "floor": np.floor, "trunc": np.trunc}[rounding](x)
+    np.testing.assert_array_equal(found, expected(whole, 0, 255, DType.U8))
+
+
+# ---- bounds before the rounding
+
+
+def level(x: Expr, step: float, zero: float = 0.0) -> Expr:
+    return prim("round_even", x / step) + zero if zero else prim("round_even", x / step)
+
+
+def test_bounds_that_the_outer_ones_imply_vanish() -> None:
+    six = 6 / 255
+    assert without_inner_bounds(level(clamp(X, 0, 6), six), 0, 255) == level(X, six)
+    assert without_inner_bounds(level(clamp(X, -3.02, 3), six, 128.0), 0, 255) == level(X, six, 128.0)
+    assert without_inner_bounds(level(prim("max", X, 0.0), 0.3), 0, 255) == level(X, 0.3)
+    assert without_inner_bounds(level(clamp(X, 0, 9), six), 0, 255) == level(X, six)
+
+
+def test_bounds_that_are_narrower_stay() -> None:
+    six, other = 6 / 255, dense("b", 4)[AT]
+    for e in (
+        level(clamp(X, 0, 5.98), six),
+        level(prim("max", X, 0.02), six),
+        level(prim("max", X, 0.0), six, 128.0),
+        level(prim("max", X, 0.0), -six),
+        level(prim("max", X, other), six),
+        clamp(X, 0, 300),
+        prim("abs", prim("max", X, 0.0)),
+    ):
+        assert without_inner_bounds(e, 0, 255) == e
+    assert without_inner_bounds(level(clamp(X, 0, 5), six), 0, 255) == level(clamp(X, 0, 5), six)
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize(("low", "high", "zero"), [(0, 6, 0), (0, 5.9, 0), (-3, 3, 128), (0, 3, 128), (-9, 9, 128)])
+def test_bytes_of_clamped_numbers(low: float, high: float, zero: int, lanes: int) -> None:
+    step = np.float32(6 / 255)
+    middle = ((np.arange(-160, 300) + 0.5) * np.float64(step)).astype(np.float32)
+    x = np.concatenate([np.float32(SPECIAL), middle, np.nextafter(middle, np.float32(9)), np.float32([low, high])])
+    found = run(
+        lambda e: cast(clamp(level(clamp(e, low, high), float(step), zero), 0, 255), DType.U8),
+        DType.U8,
+        (DType.F32, x),
+        lanes=lanes,
+    )
+    with np.errstate(invalid="ignore"):
+        whole = np.rint(np.minimum(np.maximum(x, np.float32(low)), np.float32(high)) / step) + np.float32(zero)
     np.testing.assert_array_equal(found, expected(whole, 0, 255, DType.U8))
 
 

@@ -1,0 +1,78 @@
+"""Floats that are clamped and cast to small integers, as quantised networks make bytes.
+
+u8(min(max(round_even(min(max(x, 0), 6) / 0.0235), 0), 255))  =  u8(min(max(round_even(x / 0.0235), 0), 255))
+"""
+
+from __future__ import annotations
+
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Const, Expr, Prim
+from runtime.abi import DType
+
+MARGIN = 0.25  # of a whole number: far more than operations in f32 round by, and not yet the next one
+
+
+def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
+    """Match a clamp that is cast to a small integer type with its bounds: return value and bounds, else None."""
+    match e:
+        case Prim("cast", (Prim("min", (Prim("max", (value, Const(low))), Const(high))),), dtype) if (
+            value.dtype.is_float and not dtype.is_float and dtype is not DType.BOOL and dtype.bits <= 16
+        ):
+            least = -(1 << dtype.bits - 1) if dtype.is_signed else 0
+            fits = least <= low <= high < least + (1 << dtype.bits)
+            return (value, float(low), float(high)) if fits else None
+        case _:
+            return None
+
+
+def without_inner_bounds(value: Expr, low: float, high: float) -> Expr:
+    """Return `value`, which is clamped from `low` to `high`, without bounds on its way that are no narrower.
+
+    Between them and the outer ones lie operations that keep the order of numbers, one of which rounds.
+    """
+    while (found := _inner(value)) is not None:
+        bound, x, level = found
+        if not (level <= low + MARGIN if bound.fn == "max" else level >= high - MARGIN):
+            break
+        value = rewrite(value, {bound: x})
+    return value
+
+
+def _inner(e: Expr) -> tuple[Prim, Expr, float] | None:
+    """Return the outermost bound in `e`, what it bounds, and the value of `e` at it, not rounded; None without one."""
+    path: list[Prim] = []
+    while isinstance(e, Prim) and e.dtype is DType.F32 and (x := _ordered(e)) is not None:
+        path.append(e)
+        e = x
+    match e:
+        case Prim("min" | "max", (x, Const(at)), DType.F32) if any(p.fn == "round_even" for p in path):
+            for p in reversed(path):
+                at = _value(p, at)
+            return e, x, at
+        case _:
+            return None
+
+
+def _ordered(e: Prim) -> Expr | None:
+    """Return the operand, if the operation keeps the order of numbers."""
+    match e:
+        case Prim("round_even", (x,)) | Prim("add" | "sub", (x, Const())):
+            return x
+        case Prim("mul" | "div", (x, Const(factor))) if factor > 0:
+            return x
+        case _:
+            return None
+
+
+def _value(e: Prim, x: float) -> float:
+    match e.fn, e.args:
+        case "add", (_, Const(c)):
+            return x + c
+        case "sub", (_, Const(c)):
+            return x - c
+        case "mul", (_, Const(c)):
+            return x * c
+        case "div", (_, Const(c)):
+            return x / c
+        case _:
+            return x
