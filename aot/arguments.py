@@ -47,6 +47,7 @@ Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin 
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
 Target = Annotated[
     str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-bf16, -v4-amx; several: x86-64-v2,v3")

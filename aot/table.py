@@ -1,4 +1,4 @@
-"""The operations that can be compiled, as a table: `aot ops` prints it, and docs/use/ops.md is made from it."""
+"""The operations that can be compiled, as a table: `aot ops` prints it, and docs/use/models/ops.md is made from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TITLE = """# Operations
 Every definition of OpenVINO's operation sets that can be compiled; made by `aot ops --markdown`.
 
 - **Opsets**: the sets that first registered a definition with this meaning; `extension`: OpenVINO does not have it.
-- **Form**: how it runs, see [Add an operation](../develop/add-an-op.md). `graph`: it only holds a graph together.
+- **Form**: how it runs, see [Add an operation](../../develop/add-an-op.md). `graph`: it only holds a graph together.
 - **Elements** of the first input. `float`: f64, f32, f16, bf16; `integer`: i8 to i64, u8 to u64; `number`: both;
   `any`: boolean too, and strings where elements are only moved. Packed and f8 types are storage: Convert reads them.
 - **ONNX**: conversions of the ONNX front end use it.
@@ -81,7 +81,7 @@ def count(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The page docs/use/ops.md."""
+    """The page docs/use/models/ops.md."""
     lines = [TITLE, f"{count(rows)}.\n", "| type | opsets | form | elements | ONNX | meaning |", "|--|--|--|--|--|--|"]
     for r in rows:
         onnx, meaning = "yes" if "onnx" in r.frontends else "", r.meaning.replace("|", "\\|").replace("*", "\\*")

@@ -1,4 +1,4 @@
-"""OpenVINO and ONNX Runtime as oracles, and where they are none (docs/use/differences.md)."""
+"""OpenVINO and ONNX Runtime as oracles, and where they are none (docs/use/migrate/differences.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of docs/use/numerics.md, compiled: what integers, roundings and NaN give."""
+"""The lines of docs/use/compile/numerics.md, compiled: what integers, roundings and NaN give."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_scores_equal_to_the_threshold(op: Op, boxes: int) -> None:
 
 
 def test_page_names_tests_that_are_there() -> None:
-    named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / "use" / "numerics.md").read_text()))
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / "use" / "compile" / "numerics.md").read_text()))
     assert named and all((ROOT / name).is_file() for name in named)
 
 

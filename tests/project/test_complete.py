@@ -76,8 +76,8 @@ def test_cases_have_the_element_types_that_the_table_says(case: Case) -> None:
 
 
 def test_page_of_operations_is_up_to_date() -> None:
-    """`aot ops --markdown > docs/use/ops.md` makes it."""
-    assert (ROOT / "docs" / "use" / "ops.md").read_text() == markdown(operations()) + "\n"
+    """`aot ops --markdown > docs/use/models/ops.md` makes it."""
+    assert (ROOT / "docs" / "use" / "models" / "ops.md").read_text() == markdown(operations()) + "\n"
 
 
 def test_definitions_are_registered_once() -> None:

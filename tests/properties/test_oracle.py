@@ -1,4 +1,4 @@
-"""Random trials: the reference against OpenVINO, for operations in which it is right (docs/use/differences.md)."""
+"""Random trials: the reference against OpenVINO, where it is right (docs/use/migrate/differences.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases of docs/use/differences.md: where OpenVINO's CPU plugin does not do what the specification says."""
+"""The cases of docs/use/migrate/differences.md: where OpenVINO's CPU plugin does not do what the specification says."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from runtime.abi import DType
 
-PAGE = Path(__file__).parents[2] / "docs" / "use" / "differences.md"
+PAGE = Path(__file__).parents[2] / "docs" / "use" / "migrate" / "differences.md"
 
 
 def run(

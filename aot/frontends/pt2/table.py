@@ -1,6 +1,6 @@
-"""The operations of PyTorch that can be read, as a page: docs/use/pytorch-ops.md is made from it.
+"""The operations of PyTorch that can be read, as a page: docs/use/models/pytorch-ops.md is made from it.
 
-python -m aot.frontends.pt2.table > docs/use/pytorch-ops.md
+python -m aot.frontends.pt2.table > docs/use/models/pytorch-ops.md
 """
 
 from __future__ import annotations

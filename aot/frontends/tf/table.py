@@ -1,6 +1,6 @@
-"""The operations of TensorFlow that can be read, as a page: docs/use/tensorflow-ops.md is made from it.
+"""The operations of TensorFlow that can be read, as a page: docs/use/models/tensorflow-ops.md is made from it.
 
-python -m aot.frontends.tf.table > docs/use/tensorflow-ops.md
+python -m aot.frontends.tf.table > docs/use/models/tensorflow-ops.md
 """
 
 from __future__ import annotations

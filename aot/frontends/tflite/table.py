@@ -1,6 +1,6 @@
-"""The operations of TensorFlow Lite that can be read, as a page: docs/use/tflite-ops.md is made from it.
+"""The operations of TensorFlow Lite that can be read, as a page: docs/use/models/tflite-ops.md is made from it.
 
-python -m aot.frontends.tflite.table > docs/use/tflite-ops.md
+python -m aot.frontends.tflite.table > docs/use/models/tflite-ops.md
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
     ) -> tuple[TensorType, ...]:
         if (r.dtype, scale.dtype, sums.dtype) != (DType.I8, DType.F32, DType.I32):
             raise ShapeError(f"{self.type}: R is i8, scales are f32, sums i32, got {r.type}, {scale.type}, {sums.type}")
-        return self.types(a, 2)
+        return self.types(a, h, c)
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         return super().conditions(*operands[:4], *operands[6:])

@@ -65,6 +65,11 @@ class Walk:
         return Definition(y, (*self.batch, self.t, j), value, (self.b, self.t, j))
 
 
+def batch_of(state: Operand, data: Operand) -> Dim:
+    """Return the batch of a state after the last step: that of the first state, if it is a number, else of the data."""
+    return state.shape[0] if isinstance(state.shape[0], int) else data.shape[0]
+
+
 def as_index(n: Dim) -> Expr:
     return Const(n) if isinstance(n, int) else n
 
@@ -80,10 +85,9 @@ class Recurrence(Recurrent):
 
     reverse: bool = False
 
-    def types(self, a: Operand, states: int) -> tuple[TensorType, ...]:
-        batch, steps = a.shape[:2]
-        state = TensorType(a.dtype, (batch, self.hidden_size))
-        return TensorType(a.dtype, (batch, steps, self.hidden_size)), *[state] * states
+    def types(self, a: Operand, *states: Operand) -> tuple[TensorType, ...]:
+        after = [TensorType(a.dtype, (batch_of(s, a), self.hidden_size)) for s in states]
+        return TensorType(a.dtype, (*a.shape[:2], self.hidden_size)), *after
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """Require that states and lengths have the batch size of the data."""
@@ -143,7 +147,7 @@ class RNNRecurrence(Recurrence, RNN, LoopOp):
     """h' = f(a + h R^T) over time."""
 
     def infer(self, a: Operand, h: Operand, r: Operand, lengths: Operand | None = None) -> tuple[TensorType, ...]:
-        return self.types(a, 1)
+        return self.types(a, h)
 
     def nest(
         self, outs: tuple[Buffer, ...], a: Input, h0: Input, r: Input, lengths: Input | None = None
@@ -171,7 +175,7 @@ class GRURecurrence(Recurrence, GRU, LoopOp):
     def infer(
         self, a: Operand, h: Operand, r: Operand, inner: Operand | None = None, lengths: Operand | None = None
     ) -> tuple[TensorType, ...]:
-        return self.types(a, 1)
+        return self.types(a, h)
 
     def nest(
         self,
@@ -243,7 +247,7 @@ class LSTMRecurrence(Recurrence, LSTM, LoopOp):
     def infer(
         self, a: Operand, h: Operand, c: Operand, r: Operand, lengths: Operand | None = None
     ) -> tuple[TensorType, ...]:
-        return self.types(a, 2)
+        return self.types(a, h, c)
 
     def nest(
         self, outs: tuple[Buffer, ...], a: Input, h0: Input, c0: Input, r: Input, lengths: Input | None = None

@@ -20,7 +20,7 @@ from aot.ir.op import Condition, DecomposedOp, Operand, alike, op
 from aot.ir.types import Array, TensorType, simplify
 from aot.opset.base.decomposition import narrowed, numbers, reshaped, wide, widened
 from aot.opset.elementwise.broadcasting import Broadcast
-from aot.opset.recurrent.recurrence import GRURecurrence, LSTMRecurrence, RNNRecurrence, recur
+from aot.opset.recurrent.recurrence import GRURecurrence, LSTMRecurrence, RNNRecurrence, batch_of, recur
 from aot.opset.recurrent.recurrent_cells import GRU, LSTM, RNN, Recurrent, gru_biases, linear, product, sections, split
 from runtime.errors import ShapeError
 
@@ -42,7 +42,7 @@ class Directed(Recurrent, ABC):
         """True for each direction that runs backwards."""
         return (False, True) if self.direction is Direction.BIDIRECTIONAL else (self.direction is Direction.REVERSE,)
 
-    def types(self, x: Operand, states: int, lengths: Operand, *parts: Operand) -> tuple[TensorType, ...]:
+    def types(self, x: Operand, states: Sequence[Operand], lengths: Operand, *parts: Operand) -> tuple[TensorType, ...]:
         count = len(self.reversals)
         if x.rank != 3:
             raise ShapeError(f"{self.type}: X must have rank 3, got {x.rank}")
@@ -51,8 +51,8 @@ class Directed(Recurrent, ABC):
         for p in parts:
             self.expect("directions", p.shape[0], count)
         self.expect("number of sequence lengths", lengths.shape[0], x.shape[0])
-        state = TensorType(x.dtype, (x.shape[0], count, self.hidden_size))
-        return TensorType(x.dtype, (x.shape[0], count, x.shape[1], self.hidden_size)), *[state] * states
+        after = [TensorType(x.dtype, (batch_of(s, x), count, self.hidden_size)) for s in states]
+        return TensorType(x.dtype, (x.shape[0], count, x.shape[1], self.hidden_size)), *after
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """Require that states have the batch size of the data."""
@@ -140,7 +140,7 @@ class RNNSequence(Directed, RNN, DecomposedOp):
         self, x: Operand, h: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
     ) -> tuple[TensorType, ...]:
         self.check_weights(x, h, w, r, b, 1)
-        return self.types(x, 1, lengths, w, r, b)
+        return self.types(x, [h], lengths, w, r, b)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
@@ -173,7 +173,7 @@ class GRUSequence(Directed, GRU, DecomposedOp):
         self, x: Operand, h: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
     ) -> tuple[TensorType, ...]:
         self.check_weights(x, h, w, r, b, self.bias_gates)
-        return self.types(x, 1, lengths, w, r, b)
+        return self.types(x, [h], lengths, w, r, b)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
@@ -210,7 +210,7 @@ class LSTMSequence(Directed, LSTM, DecomposedOp):
         self, x: Operand, h: Operand, c: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
     ) -> tuple[TensorType, ...]:
         self.check_weights(x, h, w, r, b, 4, c)
-        return self.types(x, 2, lengths, w, r, b)
+        return self.types(x, [h, c], lengths, w, r, b)
 
     def decompose(
         self, build: Builder, x: OutPort, h: OutPort, c: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort

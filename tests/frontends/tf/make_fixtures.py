@@ -95,6 +95,16 @@ def masked(folder):
 
 
 @maker
+def stateful(folder):
+    """Layers that keep their states: of two sequences, though the file leaves their number open."""
+    x = keras.Input(batch_shape=(2, 4, 6))
+    y = layers.LSTM(5, stateful=True)(layers.GRU(5, stateful=True, return_sequences=True)(layers.Masking()(x)))
+    given = [f32(2, 4, 6) for _ in range(3)]
+    given[0][0, 2:] = given[1][1] = 0
+    return exported(folder, keras.Model(x, y), *given)
+
+
+@maker
 def transformer(folder):
     ids = keras.Input((12,), dtype="int32")
     x = layers.Embedding(100, 16)(ids)

@@ -32,8 +32,8 @@ def tried() -> set[str]:
 
 
 def test_page_of_operations_is_up_to_date() -> None:
-    """`python -m aot.frontends.tf.table > docs/use/tensorflow-ops.md` makes it."""
-    assert (ROOT / "docs" / "use" / "tensorflow-ops.md").read_text() == markdown()
+    """`python -m aot.frontends.tf.table > docs/use/models/tensorflow-ops.md` makes it."""
+    assert (ROOT / "docs" / "use" / "models" / "tensorflow-ops.md").read_text() == markdown()
 
 
 def test_conversions_have_cases() -> None:

@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_page_of_operations_is_up_to_date() -> None:
-    """`python -m aot.frontends.tflite.table > docs/use/tflite-ops.md` makes it."""
-    assert (ROOT / "docs" / "use" / "tflite-ops.md").read_text() == markdown()
+    """`python -m aot.frontends.tflite.table > docs/use/models/tflite-ops.md` makes it."""
+    assert (ROOT / "docs" / "use" / "models" / "tflite-ops.md").read_text() == markdown()
 
 
 def test_most_builtins_are_read() -> None:

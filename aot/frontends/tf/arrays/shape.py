@@ -40,7 +40,7 @@ def identity_n(node: Call, *xs: Value) -> Outputs:
 
 @tf("EnsureShape")
 def ensure_shape(node: Call, x: OutPort) -> OutPort:
-    """Sizes that the shape names are checked, those that vary when the inference runs."""
+    """Sizes that the shape names are checked, those that vary when the inference runs, and known from there on."""
     wanted = node.shape("shape")
     if wanted is None:
         return x
@@ -49,6 +49,8 @@ def ensure_shape(node: Call, x: OutPort) -> OutPort:
         if n >= 0 and n != m:
             node.refuse(isinstance(m, int), f"dimension {axis} must be {n}, got {m}")
             x = node.within(node.dims(x, [axis]), n, n, f"dimension {axis} is {n}", x)
+            sizes = [n if a == axis else 0 for a in range(x.type.rank)]
+            x = node.build.Reshape(x, node.list(sizes), special_zero=True)
     return x
 
 

@@ -14,7 +14,7 @@ from aot.frontends.tf.control.tensor_list import TensorList, zeros
 from aot.frontends.tf.registry import Call, Outputs, Value, tf
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
-from aot.ir.types import Dim
+from aot.ir.types import Dim, dim_text
 from aot.opset.control.control_flow import Loop
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
@@ -113,7 +113,9 @@ def _outside(node: Call, dim: Dim, values: Mapping[int, Given]) -> Dim | OutPort
             for axis, own in enumerate(port.shape):
                 if own == dim:
                     return node.dims(port, [axis])
-    raise UnsupportedError(f"{node.kind}: the elements of a list have sizes of values that go into the loop, got {dim}")
+    rule = "the elements of a list have sizes of values that go into the loop"
+    hint = "sizes of inputs that are equal get one name by --shape"
+    raise UnsupportedError(f"{node.kind}: {rule}, got {dim_text(dim)}: {hint}")
 
 
 def _loop(

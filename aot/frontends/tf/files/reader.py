@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aot.frontends.conversion.scopes import Scope, SizeNames, Value
+from aot.frontends.conversion.scopes import Scope, SizeNames, Value, foreign
 from aot.frontends.tf.files.element_types import element_type
 from aot.frontends.tf.files.messages import GraphDef, MetaGraphDef, parsed, parsed_text
 from aot.frontends.tf.files.restore import INIT_SIGNATURE, Stored, stored
 from aot.frontends.tf.files.saved_model import meta_graph
-from aot.frontends.tf.files.tensors import shape_of
+from aot.frontends.tf.files.tensors import Sizes, shape_of
 from aot.frontends.tf.graph import regions, tables, variables
 from aot.frontends.tf.graph.functions import check_inlined
 from aot.frontends.tf.graph.importer import Importer
@@ -145,6 +145,10 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
         made = graph.add(Result(), port, name=name, origin=Origin((name,), file))
         made.out_port(0).names = (name,) if ":" in name else (name, f"{name}:0")
     kept = [name for name in scope.written if name in scope.firsts]  # others are always set before they are read
+    for name in kept:
+        if importer.shapes.get(name):  # a value keeps the sizes of its variable, also where they follow from inputs
+            shape = Sizes(importer.shapes[name] or ())
+            scope.set(name, foreign(scope, "EnsureShape", scope.values[name], name=name, file=file, shape=shape))
     scope.keep_variables(kept, importer.first, importer.file)
     for node in graph.nodes.values():
         for i, port in node.out_ports().items():

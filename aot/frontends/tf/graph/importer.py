@@ -54,6 +54,7 @@ class Importer:
     file: str
     functions: Mapping[str, Any]
     value_of: Callable[[str], Array | None] = lambda name: None
+    shapes: dict[str, tuple[int, ...] | None] = field(default_factory=dict[str, tuple[int, ...] | None])  # of variables
     saved: dict[str, Saved] = field(default_factory=dict[str, Saved])  # variables that were set from the checkpoint
     tables: dict[str, Table] = field(default_factory=dict[str, Table])
     table_types: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])  # of keys and values

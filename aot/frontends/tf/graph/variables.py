@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from aot.frontends.conversion.scopes import Handle, Saved, Scope, Value, foreign
+from aot.frontends.tf.files.tensors import shape_of
 from aot.frontends.tf.graph.importer import Importer, rule
 from aot.frontends.tf.graph.nets import Item
 from aot.ir.graph import OutPort
@@ -32,12 +33,20 @@ def _check_count(item: Item, inputs: Sequence[Value], count: int) -> None:
 
 @rule("VarHandleOp")
 def var_handle(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    return [Handle(item.text("shared_name") or name)]
+    return [_handle(self, item, name)]
 
 
 @rule("Variable", "VariableV2")
 def variable(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    return [Handle(item.text("shared_name") or name, reference=True)]
+    return [_handle(self, item, name, reference=True)]
+
+
+def _handle(self: Importer, item: Item, name: str, reference: bool = False) -> Handle:
+    """The handle of a variable, whose shape is kept."""
+    handle = Handle(item.text("shared_name") or name, reference)
+    if "shape" in item.attrs:
+        self.shapes[handle.name] = shape_of(item.attrs["shape"].shape, f"{self.file}: variable {handle.name!r}")
+    return handle
 
 
 @rule("ReadVariableOp")
