@@ -11,7 +11,7 @@ from __future__ import annotations
 from codegen.ir.access import access, all_axes
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables
+from codegen.ir.expressions import variables, walk
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.ir.schedule import Pack
 from runtime.abi import DType
@@ -41,7 +41,7 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
 def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
     """Return the data and the weights of a sum that dots compute, the latter of which move with `lane`, else None.
 
-    Guards of padding around products of bf16 are left out.
+    Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
     if (found := small_factors(reduction)) is not None:
         return found
@@ -50,6 +50,11 @@ def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
         return None
     x, w = factors if _moves(factors[1], lane) else factors[::-1]
     return (x, w) if _moves(w, lane) and not _moves(x, lane) else None
+
+
+def is_guarded(reduction: Reduce) -> bool:
+    """True if terms of a sum are tested for padding."""
+    return any(isinstance(e, Prim) and e.fn == "within" for e in walk(reduction.body))
 
 
 def _moves(x: Load, axis: str) -> bool:

@@ -15,7 +15,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import volume
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition, identity
-from codegen.ir.dot_widths import dot, dot_factors, word
+from codegen.ir.dot_widths import dot, dot_factors, is_guarded, word
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.loops import (
     Alloc,
@@ -136,7 +136,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     """Return the terms to add for a tile of the sum, with the spans that they cover; with dots, for each word."""
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
     factors = dot_factors(reduction, schedule.lanes[0]) if schedule.lanes is not None else None
-    if axis is None or factors is None:
+    if axis is None or factors is None or (factors[1].dtype.is_float and is_guarded(reduction)):
         return [(reduction.body, inner)]
     start, extent = inner[axis].start, inner[axis].extent
     if not isinstance(extent, int):

@@ -17,7 +17,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, takes_rows, takes_words
+from codegen.ir.dot_widths import dot_factors, is_guarded, takes_rows, takes_words
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
@@ -181,7 +181,9 @@ def _dots(
     """
     factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
     kind = factors[1].buffer.dtype if factors is not None else None
-    if kind is None or not target.dot_terms(kind):
+    if d.reduction is None or kind is None or not target.dot_terms(kind):
+        return 0, plans
+    if kind.is_float and is_guarded(d.reduction):
         return 0, plans
     if len(plans) == 1 and takes_words(d, inner, plans[0], form.lane.name):
         return UNROLLED_DOT_TERMS[kind], (replace(plans[0], words=len(inner)),)

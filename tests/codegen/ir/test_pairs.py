@@ -77,6 +77,26 @@ def test_dynamic_rows(target: Target, rows: int) -> None:
     close(y, x, w, bias)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_terms_in_padding_that_is_not_stored_are_zero(target: Target) -> None:
+    """y[i, j] = add[t, k](within(i + t - 2, 9, x[i + t - 2, k]) * w[t, k, j]): each row asks, so no word is read."""
+    i, j, t, k = Var("i", 9), Var("j", 16), Var("t", 5), Var("k", 32)
+    x, w, y = dense("x", 9, 32, dtype=DType.BF16), dense("w", 5, 32, 16, dtype=DType.BF16), dense("y", 9, 16)
+    body = prim("within", i + t - 2, 9, x[i + t - 2, k]) * w[t, k, j]
+    work = Definition(y, (i, j), Reduce("add", (t, k), body))
+    plan = choose(work, target, CONSTANT)
+    data, weights = numbers(9, 32), numbers(5, 32, 16)
+    packed = pack_array(weights.view(np.uint16), plan.pack[0])
+    out = aligned(np.zeros((9, 16), np.float32))
+    compiled(apply("k", work, plan, (x, w, y)), target)(aligned(data), aligned(packed), out)
+    wide, factors = np.zeros((13, 32)), np.asarray(weights, np.float64)
+    wide[2:11] = np.asarray(data, np.float64)
+    expected = np.zeros((9, 16))
+    for tap in range(5):
+        expected += wide[tap : tap + 9] @ factors[tap]
+    np.testing.assert_allclose(np.asarray(out, np.float64), expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("constant", [True, False], ids=["weights", "data"])
 def test_the_instruction_is_emitted_on_any_machine(constant: bool) -> None:
     work, params = product(6, 32, 32)
