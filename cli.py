@@ -29,6 +29,7 @@ from aot.commands.report import report
 from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
+from aot.examples import epilog
 from aot.options import Stage
 from aot.precision import AUTO, F32
 from runtime.arrays.files import check_output, read_arrays
@@ -43,7 +44,7 @@ app = typer.Typer(**arg.APPLICATION)
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
     """Register a command."""
-    return app.command()(guarded(run, typer.Exit))
+    return app.command(epilog=epilog(run.__name__))(guarded(run, typer.Exit))
 
 
 @command
@@ -77,7 +78,7 @@ def compile(
     emit: Annotated[
         arg.Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")
     ] = None,
-    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
+    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too; m.hpp: for C++")] = None,
     name: Annotated[str | None, typer.Option(help="AOT_NAME in the header; default: by the output's file name")] = None,
     weights: Annotated[
         arg.Weights, typer.Option(help="In the library, or in MODEL.weights beside it")
@@ -86,6 +87,7 @@ def compile(
     plain_products: arg.PlainProducts = False,
     disable_layout_change: arg.LayoutChange = False,
     precision: arg.Precision = "f32",
+    fast_math: arg.FastMath = False,
     data: arg.Data = None,
     max_error: arg.MaxError = 1e-2,
     seed: arg.Seed = None,
@@ -97,6 +99,7 @@ def compile(
         bool, typer.Option("--certify", help="Compare the code with the reference on edge inputs")
     ] = False,
     certify_samples: Annotated[int | None, typer.Option(min=1, max=1000, help="Samples of noise; default: 2")] = None,
+    quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -106,7 +109,7 @@ def compile(
     for path in filter(None, (out, header, tune_file)):
         check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
-    from codegen.llvm.header import checked_name, header_text, name_from
+    from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from codegen.llvm.object.link import find_linker
 
     called = name_from(out.stem) if name is None else checked_name(name)
@@ -114,7 +117,7 @@ def compile(
     if (data is not None) != automatic:
         raise UsageError(f"compile: --data is for --precision auto, which needs it, got --precision {precision}")
     given["precision"] = precision.replace(AUTO, F32, 1) if automatic else precision
-    with Watch(sys.stderr) as watch:
+    with Watch(None if quiet else sys.stderr) as watch:
         options = arg.options_of(
             given,
             on_event=watch,
@@ -141,12 +144,15 @@ def compile(
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            header.write_text(header_text(built, called), encoding="utf-8")
+            text = (cpp_header_text if header.suffix == ".hpp" else header_text)(built, called)
+            header.write_text(text, encoding="utf-8")
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
         found = {} if chosen is None else {"precision": asdict(chosen)}
         echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": built.manifest})
+        return
+    if quiet:
         return
     lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(built.manifest)]
     lines += certificate_lines(built.manifest)
@@ -184,6 +190,7 @@ def dump(
     plain_products: arg.PlainProducts = False,
     disable_layout_change: arg.LayoutChange = False,
     precision: arg.Precision = "f32",
+    fast_math: arg.FastMath = False,
     seed: arg.Seed = None,
     stop_after_rewrite: arg.Rewrites = None,
     stop_after_lowering: arg.Lowerings = None,
@@ -308,6 +315,7 @@ def check(
     seed: arg.Seed = None,
     max_memory: arg.Memory = None,
     max_seconds: arg.Seconds = None,
+    quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -316,7 +324,7 @@ def check(
     from aot.check import check as check_model
     from aot.progress import Watch
 
-    with Watch(sys.stderr) as watch:
+    with Watch(None if quiet else sys.stderr) as watch:
         found = check_model(model, arg.options_of(given, on_event=watch))
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})

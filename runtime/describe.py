@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
@@ -146,9 +147,22 @@ def about_lines(manifest: Manifest) -> list[str]:
 
 
 def notes(manifest: Mapping[str, object]) -> list[str]:
-    """Return notes about changes that the compiler made to numbers of the model."""
+    """Return notes about changes that the compiler made to numbers of the model, and about types that cost time."""
     count = manifest.get("denormals", 0)
-    return [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
+    lines = [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
+    return lines + _slow_types(manifest)
+
+
+def _slow_types(manifest: Mapping[str, object]) -> list[str]:
+    """Return a note if layers keep the same bits on all processors in a type that may be slower than f32 for that."""
+    options = cast("Mapping[str, object]", manifest.get("options", {}))
+    levels = cast("list[Mapping[str, object]]", manifest.get("levels", [manifest]))
+    tiles = any("amx-bf16" in cast("list[str]", level.get("features", [])) for level in levels)
+    types = set(re.split("[,=]", str(options.get("precision", "f32"))))
+    slow = types & {"f16", *([] if tiles else ["bf16"])}
+    if not slow or options.get("fast_math"):
+        return []
+    return [f"{' and '.join(sorted(slow))} may be slower than f32 here, for the same bits everywhere: see --fast-math"]
 
 
 def certificate_lines(manifest: Mapping[str, object]) -> list[str]:
