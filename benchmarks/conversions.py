@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx.backend.test.case.node import collect_testcases
+from onnx.numpy_helper import to_array
 from openvino import Core
 
 from aot.compilation.driver import compile_model
@@ -122,7 +123,7 @@ def onnx_items() -> list[tuple[str, Callable[[Path], Verdict]]]:
     def item(test: Any) -> Callable[[Path], Verdict]:
         def run(folder: Path) -> Verdict:
             onnx.save(test.model, folder / "model.onnx")
-            inputs = list(test.data_sets[0][0])
+            inputs = [to_array(x) if isinstance(x, onnx.TensorProto) else x for x in test.data_sets[0][0]]
             try:
                 ours = compile_model(folder / "model.onnx", PLAIN, threads=1)
                 expected = ours(*inputs)

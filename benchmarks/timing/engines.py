@@ -66,6 +66,25 @@ def onnxruntime(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[
     return lambda: session.run(None, given), lambda: session.run(None, given)
 
 
+def inductor(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run, Callable[[], list[Array]]]:
+    """An exported program by torch.compile, its weights as constants."""
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(threads)
+    torch._inductor.config.freezing = True
+    program = torch.export.load(path)
+    args, kwargs = program.example_inputs
+    named = [name for name, value in kwargs.items() if value is not None]
+    given = [torch.from_numpy(array) for array in inputs.values()]
+    compiled = torch.compile(program.module())
+
+    def run() -> object:
+        with torch.no_grad():
+            return compiled(*given[: len(args)], **dict(zip(named, given[len(args) :], strict=True)))
+
+    return run, lambda: [t.numpy() for t in torch.utils._pytree.tree_leaves(run())]
+
+
 def peak(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run, Callable[[], list[Array]]]:
     """Not an engine: multiply-adds at the machine's limit, a fixed number of them."""
     from codegen.llvm.host import parse_target  # noqa: PLC0415
@@ -77,5 +96,5 @@ def peak(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run, Ca
     return lambda: loops.multiply(turns, threads), lambda: [np.array([flops])]
 
 
-ENGINES = {"ours": ours, "openvino": openvino, "onnxruntime": onnxruntime, "peak": peak}
+ENGINES = {"ours": ours, "openvino": openvino, "onnxruntime": onnxruntime, "inductor": inductor, "peak": peak}
 AS_INSTALLED = ENGINES | {"openvino": openvino_as_installed}

@@ -91,10 +91,12 @@ def start(
     cores: list[int],
     scratch: Path,
     as_installed: bool = False,
+    python: str = sys.executable,
 ) -> Worker:
     """A worker after its first inference; WorkerError if it got not that far. Its files are in memory before.
 
-    `as_installed`: the runtime keeps its defaults, whatever precision they mean.
+    `as_installed`: the runtime keeps its defaults, whatever precision they mean. `python`: of the environment that the
+    runtime is installed in.
     """
     for file in (path, path.with_suffix(".bin")):
         with suppress(FileNotFoundError):
@@ -103,7 +105,7 @@ def start(
     with log.open("w") as errors:
         spawned = time.clock_gettime(time.CLOCK_MONOTONIC)
         process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.timing.worker"],
+            [python, "-m", "benchmarks.timing.worker"],
             cwd=Path(benchmarks.__file__).parent.parent,
             text=True,
             stdin=subprocess.PIPE,

@@ -300,6 +300,7 @@ CONFIGS = [
         UsageError,
         r"replacement X: a scope fits nodes of the network by their names, got \['q'\]",
     ),
+    ('[{"id": "X", "match_kind": "scope", "instances": ["q"]}]', UsageError, r"by their names, got \['q'\]"),
     ('[{"id": "X", "match_kind": "scope", "instances": ["t"]}]', UsageError, "replaced if its inputs are known"),
     (
         f'[{{"id": "X", "match_kind": "points", "instances": {POINTS % (["n"], ["t"])}}}]'.replace("'", '"'),

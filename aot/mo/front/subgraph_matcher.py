@@ -111,6 +111,9 @@ class SubgraphMatcher:
 
     def _scope(self, graph: Graph, scope: str) -> SubgraphMatch | None:
         described = self.replacement_desc
+        names = nodes_matching_name_pattern(graph, scope)
+        if not names:
+            return None
         inputs, outputs = described.get_inputs_description(), described.get_outputs_description()
         for name, given in (("inputs", inputs), ("outputs", outputs)):
             if given is None:
@@ -120,8 +123,7 @@ class SubgraphMatcher:
             if not find_object_by_pattern(graph.nodes(), f".*{pattern}"):
                 _LOG.info("replacement %s: no node fits %s of its inputs", described.id, pattern)
                 return None
-        names = nodes_matching_name_pattern(graph, scope)
-        return SubgraphMatch(graph, described, names, inputs, outputs, scope) if names else None
+        return SubgraphMatch(graph, described, names, inputs, outputs, scope)
 
     def _points(self, graph: Graph) -> SubgraphMatch | None:
         described = self.replacement_desc

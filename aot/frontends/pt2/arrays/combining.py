@@ -131,6 +131,7 @@ def combinations(node: Call, x: OutPort, r: int = 2, with_replacement: bool = Fa
 def sum_to_size(node: Call, x: OutPort, size: Sequence[int]) -> OutPort:
     """The sum over axes that `size` lacks, or where it is 1."""
     build, lead = node.build, x.type.rank - len(size)
+    x = node.cast(x, node.dtype())  # booleans are counted
     axes = [k + lead for k, n in enumerate(size) if n == 1 and x.shape[k + lead] != 1]
     x = build.ReduceSum(x, node.list(axes), keep_dims=True) if axes else x
     return build.ReduceSum(x, node.list(range(lead))) if lead else x

@@ -238,8 +238,10 @@ def nonzero(node: Call, x: OutPort) -> OutPort:
     return node.build.Transpose(found, node.list([1, 0]))
 
 
-@aten("nonzero_numpy.default")
+@aten("nonzero_numpy.default", "where.default")
 def nonzero_numpy(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    """Places as one vector an axis; a scalar has one axis here."""
+    x = x if x.type.rank else node.build.Unsqueeze(x, node.list([0]))
     found = node.build.NonZero(x, output_type=DType.I64)
     return tuple(node.build.Gather(found, node.scalar(k), node.scalar(0)) for k in range(x.type.rank))
 

@@ -104,11 +104,21 @@ def atan2(node: Call, x: OutPort, other: OutPort) -> OutPort:
     return node.tf("Atan2", *node.promoted(x, other, floats=True))
 
 
+def hypotenuse(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """The root of a^2 + b^2, whose squares may overflow or vanish; infinite where one of them is, beside NaN, too."""
+    build = node.build
+    a, b = build.Abs(a), build.Abs(b)
+    large, small = build.Maximum(a, b), build.Minimum(a, b)
+    part = build.Divide(small, build.Select(build.Equal(large, node.like(0, a)), node.like(1, a), large))
+    found = build.Multiply(large, build.Sqrt(build.Add(build.Multiply(part, part), node.like(1, a))))
+    infinite = node.like(float("inf"), a)
+    return build.Select(build.LogicalOr(build.Equal(a, infinite), build.Equal(b, infinite)), infinite, found)
+
+
 @aten("hypot.default")
 def hypot(node: Call, x: OutPort, other: OutPort) -> OutPort:
-    build = node.build
     a, b = node.promoted(x, other, floats=True)
-    return build.Sqrt(build.Add(build.Multiply(a, a), build.Multiply(b, b)))
+    return hypotenuse(node, a, b)
 
 
 @aten("copysign.Tensor", "copysign.Scalar")

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from aot.frontends.pt2.files.element_types import COMPLEX, PARTS
+from aot.frontends.pt2.math.arithmetic import hypotenuse
 from aot.frontends.pt2.math.products import einsum, matmul
 from aot.frontends.pt2.registry import Call, Complex, Number, Outputs, aten, aten_complex, conversion_of
 from aot.frontends.tf.math.complex_numbers import product, zeros
@@ -129,8 +130,7 @@ def conj_physical(node: Call, x: OutPort) -> OutPort:
 
 @aten_complex("abs.default")
 def magnitude(node: Call, x: Complex) -> OutPort:
-    build = node.build
-    return build.Sqrt(build.Add(build.Multiply(x.real, x.real), build.Multiply(x.imag, x.imag)))
+    return hypotenuse(node, x.real, x.imag)
 
 
 @aten_complex("angle.default")

@@ -113,4 +113,6 @@ CASES = [
     case("soft_margin_loss.default", X, Y),
     *(case("cross_entropy_loss.default", X, CLASSES, p(4), n, 3, tolerance=NEAR) for n in range(3)),
     case("cross_entropy_loss.default", X, p(3, 4), None, 1, -100, 0.1, tolerance=NEAR),
+    case("where.default", b(2, 3), fixed=True),
+    case("where.default", b(), fixed=True),
 ]
