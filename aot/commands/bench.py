@@ -49,7 +49,7 @@ def bench(
         from codegen.llvm.peak import roofline_here
 
         roofline = roofline_here(first.threads)
-    given = [trial.inputs(file, one, inputs, shape, dim) for file, one in zip(files, loaded, strict=True)]
+    given = [trial.inputs(file, one.manifest, inputs, shape, dim) for file, one in zip(files, loaded, strict=True)]
     found = profile.measure(first, given[0], seconds, roofline)
     pairs = list(zip(loaded, given, strict=True))
     measured = load.loads(pairs, seconds, requests, trace is not None) if requests > 1 or against or trace else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +15,14 @@ from aot import classes
 from aot.commands.compare import DIFFERENT, differences
 from aot.commands.output import echo_json
 from aot.compilation import trial
-from runtime.arrays.files import Arrays, check_results_path, write_outputs
+from aot.options import bytes_of
+from runtime.arrays.files import Arrays, check_results_path, is_compiled, write_outputs
+from runtime.arrays.strings import joined
 from runtime.describe import summary
+from runtime.errors import UsageError
+from runtime.loading.library import read_manifest
+from runtime.loading.manifest import Manifest
+from runtime.model import CompiledModel
 
 
 def run(
@@ -34,27 +41,45 @@ def run(
         Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare with these results")
     ] = None,
     bound: arg.Bound = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Run a library of others in a process that can compute and nothing else")
+    ] = False,
+    max_memory: Annotated[
+        str | None, typer.Option(metavar="4GB", help="Most memory of the sandbox, beside that of the library")
+    ] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0.01, help="Most time of the sandbox; default: 60")] = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
     """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given.
 
-    All bytes of a compiled one are checked first. With --expect, exit code 1 if a result differs beyond the bound.
+    All bytes of a compiled one are checked first. With --expect, exit code 1 if a result differs beyond the bound. With
+    --sandbox, a library that opens a file or a socket, or starts a program, is ended; times are those of a new process.
     """
-    loaded = trial.ready(model, threads, shape, dim, strict=True)
+    if not sandbox and (max_memory is not None or max_seconds is not None):
+        raise UsageError("run: --max-memory and --max-seconds are limits of --sandbox, got no --sandbox")
+    ready = None if sandbox else trial.ready(model, threads, shape, dim, strict=True)
+    manifest = ready.manifest if ready is not None else _manifest(model)
+    outputs = joined(manifest.outputs)
     if output is not None:
-        check_results_path(output, len(loaded.outputs))
-    given = trial.inputs(model, loaded, inputs, shape, dim, made_up=bool(shape or dim))
+        check_results_path(output, len(outputs))
+    given = trial.inputs(model, manifest, inputs, shape, dim, made_up=bool(shape or dim))
     names = classes.labels_of(labels)
+    if ready is not None:
+        infer = partial(_infer, ready, given)
+    else:
+        from aot.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
+
+        limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)
+        infer = partial(run_sandboxed, model, given, threads, limits)
     times, results = list[float](), Arrays()
     for _ in range(repeat):
         begin = time.perf_counter()
-        found = loaded(given)
+        results = infer()
         times.append((time.perf_counter() - begin) * 1e3)
-        results = {t.name: found[i] for i, t in enumerate(loaded.outputs)}
     if output is not None:
         write_outputs(output, results)
-    wrong = differences(loaded.outputs, results, expect, bound) if expect is not None else []
+    wrong = differences(outputs, results, expect, bound) if expect is not None else []
     if as_json:
         facts: dict[str, object] = {} if expect is None else {"differences": wrong}
         echo_json({"outputs": {name: summary(a) for name, a in results.items()}, "milliseconds": times, **facts})
@@ -69,3 +94,15 @@ def run(
     if wrong:
         typer.echo("\n".join(wrong), err=True)
         raise typer.Exit(DIFFERENT)
+
+
+def _infer(model: CompiledModel, given: Arrays) -> Arrays:
+    found = model(given)
+    return {t.name: found[i] for i, t in enumerate(model.outputs)}
+
+
+def _manifest(library: Path) -> Manifest:
+    """Return the manifest of a library, of which nothing is run; UsageError for a model that is not compiled."""
+    if not is_compiled(library):
+        raise UsageError(f"run: --sandbox is for compiled models, got {library}")
+    return read_manifest(library)

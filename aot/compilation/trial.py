@@ -9,6 +9,8 @@ import runtime
 from aot.options import CompileOptions, dims_of, shapes_of
 from aot.pictures import is_picture, read_pictures
 from runtime.arrays.files import Arrays, is_compiled, read_inputs
+from runtime.arrays.strings import joined
+from runtime.loading.manifest import Manifest
 from runtime.measuring.examples import example_inputs
 from runtime.model import CompiledModel
 
@@ -25,24 +27,23 @@ def ready(model: Path, threads: int | None, shape: Texts, dim: Texts, *, strict:
     return aot.compile_model(model, CompileOptions(shapes=shapes_of(shape), dims=dims_of(dim)), threads=threads)
 
 
-def inputs(
-    model: Path, loaded: CompiledModel, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True
-) -> Arrays:
+def inputs(model: Path, manifest: Manifest, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True) -> Arrays:
     """Return the arrays of the files, pictures for the first input; without any, noise, if `made_up`.
 
-    `shape` and `dim`: sizes of the noise.
+    `manifest`: the compiled model's; `shape` and `dim`: sizes of the noise.
     """
+    infos = joined(manifest.inputs)
     pictures = [file for file in files or [] if is_picture(file)]
     others = [file for file in files or [] if file not in pictures]
-    given = read_inputs(others, [t.name for t in loaded.inputs][bool(pictures) :])
+    given = read_inputs(others, [t.name for t in infos][bool(pictures) :])
     if pictures:
-        given[loaded.inputs[0].name] = read_pictures([Path(file) for file in pictures], loaded.inputs[0])
+        given[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0])
     if given or not made_up:
         return given
     # a model compiled in memory has checked the names, and has no dimension where one size was given
-    left = {str(d) for i in loaded.inputs for d in i.shape}
+    left = {str(d) for i in infos for d in i.shape}
     dims = [d for d in dims_of(dim) if is_compiled(model) or d[0] in left]
-    return example_inputs(loaded.inputs, loaded.manifest.rules, shapes_of(shape), dims)
+    return example_inputs(infos, manifest.rules, shapes_of(shape), dims)
 
 
 __all__ = ["inputs", "ready"]

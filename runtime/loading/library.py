@@ -137,17 +137,24 @@ def read_manifest(path: Path) -> Manifest:
         return _read_manifest(stream, str(path))
 
 
-def open_library(path: Path, weights: Path | None = None, strict: bool = False, key: str | None = None) -> Library:
+def open_library(
+    path: Path,
+    weights: Path | None = None,
+    strict: bool = False,
+    key: str | None = None,
+    before: Callable[[], None] | None = None,
+) -> Library:
     """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
 
     A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
     `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: embedded weights are checked
-    too, which reads all of them. `key`: the key that the file must have as an entry of the compile cache.
+    too, which reads all of them. `key`: the key that the file must have as an entry of the compile cache. `before` is
+    called when all is checked and no code of the file has run.
     """
     with open_file(path, "load") as stream:
         if strict:
             _verify(stream, str(path), None)
-        return _open(stream, path, weights if weights is not None else beside(path), key)
+        return _open(stream, path, weights if weights is not None else beside(path), key, before)
 
 
 def open_bytes(data: BinaryIO) -> Library:
@@ -166,7 +173,13 @@ def _anonymous() -> BinaryIO:
         return import_module("tempfile").TemporaryFile()
 
 
-def _open(stream: BinaryIO, path: Path | None, weights: Path | None, key: str | None = None) -> Library:
+def _open(
+    stream: BinaryIO,
+    path: Path | None,
+    weights: Path | None,
+    key: str | None = None,
+    before: Callable[[], None] | None = None,
+) -> Library:
     name = "memory" if path is None else str(path)
     manifest = _read_manifest(stream, name)
     if key is not None:
@@ -177,24 +190,26 @@ def _open(stream: BinaryIO, path: Path | None, weights: Path | None, key: str | 
         raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
     info = info_in(manifest.json, name)
     if info is None:
-        library = _loaded(stream.fileno(), None, manifest, path)
+        library = _loaded(stream.fileno(), None, manifest, path, before)
     elif weights is None:
         raise UsageError(f"load: {name}: needs the path of its weights, a file of their own, got none")
     else:
         with _external(weights, name) as side:
             check(side, info, str(weights))
-            library = _loaded(stream.fileno(), side.fileno(), manifest, path)
+            library = _loaded(stream.fileno(), side.fileno(), manifest, path, before)
             map_into(side, library.weights, info.bytes)
     populate_later(library.weights, library.weights_bytes, library)
     return library
 
 
-def _loaded(source: int, side: int | None, manifest: Manifest, path: Path | None) -> Library:
+def _loaded(
+    source: int, side: int | None, manifest: Manifest, path: Path | None, before: Callable[[], None] | None
+) -> Library:
     """Load the library behind a descriptor, with weights from `side`; both descriptors are kept for export."""
     name = "memory" if path is None else str(path)
     descriptors = [os.dup(d) for d in (source, side) if d is not None]
     try:
-        handle = map_library(descriptors[0], path, name)
+        handle = map_library(descriptors[0], path, name, before)
     except BaseException:
         _close(descriptors)
         raise

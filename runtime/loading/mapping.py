@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from _ctypes import dlopen  # `ctypes.CDLL` creates a class for each file, in a cycle of references
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,14 +18,18 @@ _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 _PIECE_BYTES = 2 << 20
 
 
-def map_library(descriptor: int, path: Path | None, name: str) -> int:
+def map_library(descriptor: int, path: Path | None, name: str, before: Callable[[], None] | None = None) -> int:
     """Map the library behind `descriptor`; return its handle. `path`: its file; None: in memory.
+
+    `before` is called before the file's code can run.
 
     PlatformError if this system has no way to map it, CorruptError for a file that cannot be loaded.
     """
     failed: OSError | None = None
     runs = not os.fstatvfs(descriptor).f_flag & os.ST_NOEXEC
     if runs and (where := _visible(descriptor, path)) is not None:
+        if before is not None:
+            before()
         try:
             return _loaded(where, descriptor, path)
         except OSError as error:

@@ -1,0 +1,290 @@
+"""One inference of a library of others in a child process that can compute and nothing else: `aot run --sandbox`.
+
+    command      reads inputs, forks, checks and takes the results
+    supervisor   is asked by the system for each call in `ASKED`, answers, and watches the clock
+    sandbox      loads and runs the library, under the calls in `ALLOWED` and limits of memory
+
+The list applies before the first byte of the library's code can run: its constructors are bound by it. The loader may
+open one file then, which is the library; each later opening ends the sandbox.
+"""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import json
+import os
+import resource
+import signal
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, cast
+
+import numpy as np
+
+from aot.ir.types import Array
+from runtime.arrays.files import Arrays
+from runtime.arrays.tensors import numpy_dtype
+from runtime.describe import error_text, size_text
+from runtime.errors import (
+    AotError,
+    BudgetError,
+    CorruptError,
+    MissingError,
+    PlatformError,
+    UnsupportedError,
+    UsageError,
+)
+from runtime.loading.library import open_library, read_manifest
+from runtime.loading.manifest import TensorInfo
+from runtime.machine import default_threads
+from runtime.model import CompiledModel
+
+MEMORY, SECONDS = 4 << 30, 60.0  # limits of a sandbox unless the user says: bytes beside the library's, time
+FILES = 64  # descriptors that a sandbox may have
+HEADER_BYTES = 1 << 16  # of the description of one result, at most
+
+ASKED = {  # calls that end a sandbox with a message that names them
+    "opened a file": ("open", "openat", "openat2", "creat", "name_to_handle_at", "open_by_handle_at"),
+    "opened a socket": ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg"),
+    "started a program": ("execve", "execveat", "vfork"),
+    "changed files": ("unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "link", "symlink"),
+    "touched another process": ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_open"),
+}
+ALLOWED = (
+    *("read", "pread64", "lseek", "close", "dup", "fstat", "newfstatat", "stat", "statx", "fstatfs", "statfs"),
+    *("mmap", "mprotect", "munmap", "mremap", "madvise", "brk", "mincore", "membarrier"),
+    *("futex", "sched_yield", "sched_getaffinity", "sched_setaffinity", "getcpu", "set_robust_list", "rseq"),
+    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "set_tid_address"),
+    *("clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "getrandom", "getpid", "gettid", "uname"),
+    *("arch_prctl", "exit", "exit_group", "sysinfo"),
+    *(name for names in ASKED.values() for name in names),  # the supervisor decides
+)
+CONTINUE = 1  # answer of a supervisor: the call is made as it stands
+CLONE_THREAD, F_DUPFD_CLOEXEC, PR_SET_NAME, PR_SET_VMA = 0x10000, 1030, 15, 0x53564D41
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes beside those of the library's files, and seconds, that a sandbox may take."""
+
+    memory: int = MEMORY
+    seconds: float = SECONDS
+
+
+def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, limits: Limits | None = None) -> Arrays:
+    """Return the outputs of a library for `inputs`, by name, computed in a sandbox.
+
+    CorruptError for a library that does what no compiled model does, and for results that do not fit its manifest;
+    BudgetError beyond the limits; MissingError without pyseccomp; what the library's own checks raise.
+    """
+    if find_spec("pyseccomp") is None:
+        raise MissingError("run: --sandbox needs the package pyseccomp: pip install 'aot[sandbox]'")
+    infos = read_manifest(library).outputs
+    if strings := [info.name for info in infos if info.string]:
+        raise UnsupportedError(f"run: --sandbox gives numbers, got strings in {strings[0]!r}")
+    try:
+        seccomp = import_module("pyseccomp")  # before the fork: it looks for its library
+    except RuntimeError as error:
+        raise MissingError(f"run: --sandbox needs libseccomp 2.5 (Debian: libseccomp2), got {error}") from None
+    given = limits if limits is not None else Limits()
+    (results, results_end), (report, report_end) = os.pipe(), os.pipe()
+    count = default_threads() if threads is None else threads  # reads files of the system
+    child = os.fork()
+    if not child:
+        os.close(results)
+        os.close(report)
+        _Supervisor(seccomp, given, report_end, results_end).run(library, inputs, count)
+    os.close(results_end)
+    os.close(report_end)
+    with os.fdopen(results, "rb") as stream, os.fdopen(report, "rb") as told:
+        try:
+            found = _received(stream, infos, given.memory)
+        except (ValueError, RecursionError, EOFError) as error:
+            found = error
+        results_left = stream.read(1)  # the end: nobody writes any more
+        reason = told.read().decode()
+    os.waitpid(child, 0)
+    if reason:
+        kind = BudgetError if reason.startswith("took") else CorruptError
+        raise kind(f"run: {library}: in the sandbox, a library computes only, got one that {reason}; it was ended")
+    if isinstance(found, AotError):
+        raise found
+    if isinstance(found, Exception) or results_left:
+        raise CorruptError(f"run: {library}: results that its manifest describes, got others: {found}")
+    return {info.name: array for info, array in zip(infos, found, strict=True)}
+
+
+class _Supervisor:
+    """The process between: it has no code of the library, and ends the sandbox when that asks for too much."""
+
+    def __init__(self, seccomp: Any, limits: Limits, report: int, results: int) -> None:
+        self.seccomp, self.limits, self.report, self.results = seccomp, limits, report, results
+        self.reason = ""
+        self.opened = 0
+
+    def run(self, library: Path, inputs: Arrays, threads: int) -> NoReturn:
+        """Start the sandbox and wait for its end; ends this process."""
+        code = 1
+        try:
+            silent = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(silent, stream)
+            entered, marker = os.pipe()
+            os.set_blocking(entered, False)
+            asked = self.seccomp.SyscallFilter(self.seccomp.ALLOW)
+            for names in ASKED.values():
+                _add(asked, self.seccomp.NOTIFY, names)
+            asked.load()
+            sandbox = os.fork()
+            if not sandbox:
+                _Sandbox(self.seccomp, self.limits, self.results, marker).run(library, inputs, threads)
+            os.close(self.results)
+            threading.Thread(target=self._answer, args=(asked, sandbox, entered), daemon=True).start()
+            late = f"took more than {self.limits.seconds:g} s"
+            timer = threading.Timer(self.limits.seconds, self._end, (sandbox, late))
+            timer.daemon = True
+            timer.start()
+            _, status = os.waitpid(sandbox, 0)
+            if os.WIFSIGNALED(status) and not self.reason:
+                number = os.WTERMSIG(status)
+                own = "made a call of the system that is not on the list" if number == signal.SIGSYS else ""
+                self.reason = own or f"was ended by {signal.Signals(number).name}"
+            os.write(self.report, self.reason.encode())
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _answer(self, asked: Any, sandbox: int, entered: int) -> None:
+        """Answer the calls that the system asks about: all before the library is loaded, then one opening of a file."""
+        known = {
+            self.seccomp.resolve_syscall(self.seccomp.system_arch(), name): what
+            for what, names in ASKED.items()
+            for name in names
+        }
+        inside = False
+        while True:
+            try:
+                call = asked.receive_notify()
+            except OSError as error:
+                if error.errno in (errno.EINTR, errno.ENOENT):  # the caller has ended
+                    continue
+                return
+            with suppress(BlockingIOError):
+                inside = inside or bool(os.read(entered, 1))
+            what = known.get(call.syscall, "made a call of the system that is not on the list")
+            self.opened += inside and what == "opened a file"
+            if inside and (what != "opened a file" or self.opened > 1):
+                self._end(sandbox, what)
+                return
+            with suppress(OSError):
+                asked.respond_notify(self._go_on(call.id))
+
+    def _go_on(self, call: int) -> Any:
+        return self.seccomp.NotificationResponse(error=0, flags=CONTINUE, id=call, val=0)
+
+    def _end(self, sandbox: int, reason: str) -> None:
+        self.reason = self.reason or reason
+        os.kill(sandbox, signal.SIGKILL)
+
+
+class _Sandbox:
+    """The process that loads and runs the library."""
+
+    def __init__(self, seccomp: Any, limits: Limits, results: int, marker: int) -> None:
+        self.seccomp, self.limits, self.results, self.marker = seccomp, limits, results, marker
+
+    def run(self, library: Path, inputs: Arrays, threads: int) -> NoReturn:
+        """Write the results, or the error, and end this process."""
+        faulthandler.disable()  # it would write about a fault of the library
+        for low, high in _between(3, self.results, self.marker):
+            os.closerange(low, high)
+        try:
+            model = CompiledModel(open_library(library, strict=True, before=self._enter), threads)
+            found = model(inputs)
+            parts = [b"".join(_sent(found[i])) for i in range(len(model.outputs))]
+        except BaseException as error:
+            code = error.exit_code if isinstance(error, AotError) else 1
+            parts = [_line({"error": error_text(cast(Exception, error))[:2000], "code": code})]
+        for part in parts:
+            view = memoryview(part)
+            while view:
+                view = view[os.write(self.results, view) :]
+        os._exit(0)
+
+    def _enter(self) -> None:
+        """Forbid what a library does not need; from here on its code may run."""
+        with open("/proc/self/statm", encoding="ascii") as stream:
+            taken = int(stream.read().split()[0]) * resource.getpagesize()
+        most = taken + self.limits.memory
+        for limit, number in ((resource.RLIMIT_AS, most), (resource.RLIMIT_NOFILE, FILES)):
+            resource.setrlimit(limit, (number, number))
+        for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
+            resource.setrlimit(limit, (0, 0))
+        own = self.seccomp
+        rules = own.SyscallFilter(own.KILL_PROCESS)
+        _add(rules, own.ALLOW, ALLOWED)
+        rules.add_rule(own.ALLOW, "write", own.Arg(0, own.EQ, self.results))
+        rules.add_rule(own.ALLOW, "clone", own.Arg(0, own.MASKED_EQ, CLONE_THREAD, CLONE_THREAD))
+        rules.add_rule(own.ERRNO(errno.ENOSYS), "clone3")  # libc falls back to clone, whose flags can be read
+        rules.add_rule(own.ALLOW, "fcntl", own.Arg(1, own.EQ, F_DUPFD_CLOEXEC))
+        for name in (PR_SET_NAME, PR_SET_VMA):
+            rules.add_rule(own.ALLOW, "prctl", own.Arg(0, own.EQ, name))
+        rules.add_rule(own.ALLOW, "prlimit64", own.Arg(2, own.EQ, 0))  # reads limits
+        os.write(self.marker, b"1")
+        os.close(self.marker)
+        rules.load()
+
+
+def _add(rules: Any, action: int, names: Sequence[str]) -> None:
+    """Add calls by name; those that this machine or libseccomp does not have are left out."""
+    for name in names:
+        with suppress(OSError, ValueError):
+            rules.add_rule(action, name)
+
+
+def _between(first: int, *kept: int) -> list[tuple[int, int]]:
+    """Return ranges of the descriptors from `first` on that are not kept."""
+    ends = [first - 1, *sorted(kept), 1 << 16]
+    return [(low + 1, high) for low, high in pairwise(ends)]
+
+
+def _line(facts: object) -> bytes:
+    return json.dumps(facts).encode() + b"\n"
+
+
+def _sent(array: Array) -> tuple[bytes, bytes]:
+    """Return the description and the bytes of a result."""
+    return _line({"shape": list(array.shape)}), np.ascontiguousarray(array).tobytes()
+
+
+def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[Array] | AotError:
+    """Read results, which may be hostile; an error that the sandbox reports is returned.
+
+    ValueError and EOFError for what is no result.
+    """
+    found: list[Array] = []
+    for info in infos:
+        facts: object = json.loads(stream.readline(HEADER_BYTES) or b"null")
+        told = cast("dict[str, object]", facts) if isinstance(facts, dict) else {}
+        if "error" in told:
+            kinds = UsageError, UnsupportedError, CorruptError, PlatformError, BudgetError
+            return next((c for c in kinds if c.exit_code == told.get("code")), AotError)(str(told["error"]))
+        shape = told.get("shape")
+        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in cast("list[object]", shape)):
+            raise ValueError("no shape")
+        sizes, dtype = cast("list[int]", shape), numpy_dtype(info)
+        pairs = zip(sizes, info.shape, strict=False)
+        fits = len(sizes) == len(info.shape) and all(n == m for n, m in pairs if isinstance(m, int))
+        if not fits or prod(sizes) * dtype.itemsize > most:
+            raise ValueError(f"the shape {sizes[:8]} of {info.name!r}, which is {info}, of at most {size_text(most)}")
+        data = stream.read(prod(sizes) * dtype.itemsize)
+        found.append(np.frombuffer(data, dtype).reshape(sizes))
+    return found
