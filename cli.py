@@ -29,10 +29,11 @@ from aot.commands.report import report
 from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
+from aot.examples import epilog
 from aot.options import Stage
 from aot.precision import AUTO, F32
 from runtime.arrays.files import check_output, read_arrays
-from runtime.describe import escape_unprintable, notes, size_text
+from runtime.describe import certificate_lines, escape_unprintable, notes, size_text
 from runtime.errors import UnsupportedError, UsageError
 from runtime.version import VERSION
 
@@ -43,7 +44,7 @@ app = typer.Typer(**arg.APPLICATION)
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
     """Register a command."""
-    return app.command()(guarded(run, typer.Exit))
+    return app.command(epilog=epilog(run.__name__))(guarded(run, typer.Exit))
 
 
 @command
@@ -77,7 +78,7 @@ def compile(
     emit: Annotated[
         arg.Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")
     ] = None,
-    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too")] = None,
+    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too; m.hpp: for C++")] = None,
     name: Annotated[str | None, typer.Option(help="AOT_NAME in the header; default: by the output's file name")] = None,
     weights: Annotated[
         arg.Weights, typer.Option(help="In the library, or in MODEL.weights beside it")
@@ -86,6 +87,7 @@ def compile(
     plain_products: arg.PlainProducts = False,
     disable_layout_change: arg.LayoutChange = False,
     precision: arg.Precision = "f32",
+    fast_math: arg.FastMath = False,
     data: arg.Data = None,
     max_error: arg.MaxError = 1e-2,
     seed: arg.Seed = None,
@@ -93,6 +95,11 @@ def compile(
     max_seconds: arg.Seconds = None,
     tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
     tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
+    certify: Annotated[
+        bool, typer.Option("--certify", help="Compare the code with the reference on edge inputs")
+    ] = False,
+    certify_samples: Annotated[int | None, typer.Option(min=1, max=1000, help="Samples of noise; default: 2")] = None,
+    quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -102,7 +109,7 @@ def compile(
     for path in filter(None, (out, header, tune_file)):
         check_output(path, model, model.with_suffix(".bin"))
     from aot.progress import Watch
-    from codegen.llvm.header import checked_name, header_text, name_from
+    from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from codegen.llvm.object.link import find_linker
 
     called = name_from(out.stem) if name is None else checked_name(name)
@@ -110,7 +117,7 @@ def compile(
     if (data is not None) != automatic:
         raise UsageError(f"compile: --data is for --precision auto, which needs it, got --precision {precision}")
     given["precision"] = precision.replace(AUTO, F32, 1) if automatic else precision
-    with Watch(sys.stderr) as watch:
+    with Watch(None if quiet else sys.stderr) as watch:
         options = arg.options_of(
             given,
             on_event=watch,
@@ -128,18 +135,27 @@ def compile(
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
         if not as_object or len(made.targets) > 1:
             find_linker(made.target.machine)
-        write = made.built.write_object if as_object else made.built.write_shared
+        built = made.built
+        if certify or certify_samples is not None:
+            from aot.comparing.certify import SAMPLES, certified
+
+            built = certified(model, made.options, built, certify_samples or SAMPLES)
+        write = built.write_object if as_object else built.write_shared
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            header.write_text(header_text(made.built, called), encoding="utf-8")
+            text = (cpp_header_text if header.suffix == ".hpp" else header_text)(built, called)
+            header.write_text(text, encoding="utf-8")
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}
         found = {} if chosen is None else {"precision": asdict(chosen)}
-        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": made.built.manifest})
+        echo_json({"output": str(out), "bytes": out.stat().st_size, **spent, **found, "manifest": built.manifest})
         return
-    lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(made.built.manifest)]
+    if quiet:
+        return
+    lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(built.manifest)]
+    lines += certificate_lines(built.manifest)
     lines += str(chosen).splitlines() if chosen is not None else []
     typer.echo("\n  ".join(lines))
     if time_passes:
@@ -174,6 +190,7 @@ def dump(
     plain_products: arg.PlainProducts = False,
     disable_layout_change: arg.LayoutChange = False,
     precision: arg.Precision = "f32",
+    fast_math: arg.FastMath = False,
     seed: arg.Seed = None,
     stop_after_rewrite: arg.Rewrites = None,
     stop_after_lowering: arg.Lowerings = None,
@@ -298,6 +315,7 @@ def check(
     seed: arg.Seed = None,
     max_memory: arg.Memory = None,
     max_seconds: arg.Seconds = None,
+    quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -306,7 +324,7 @@ def check(
     from aot.check import check as check_model
     from aot.progress import Watch
 
-    with Watch(sys.stderr) as watch:
+    with Watch(None if quiet else sys.stderr) as watch:
         found = check_model(model, arg.options_of(given, on_event=watch))
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})

@@ -9,8 +9,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+try:
+    from runtime import AotError
+except ImportError as error:
+    error.add_note(
+        "aot: this is its checkout, whose folder `runtime` is hidden by another one; next: pip install CHECKOUT"
+    )
+    raise
+
 from aot.options import CompileOptions
-from runtime.errors import AotError, ModelError, UnsupportedError
+from runtime.errors import ModelError, UnsupportedError
 from runtime.version import VERSION
 
 if TYPE_CHECKING:

@@ -47,8 +47,11 @@ Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin 
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
-Target = Annotated[str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-amx; several: x86-64-v2,v3")]
+Target = Annotated[
+    str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-bf16, -v4-amx; several: x86-64-v2,v3")
+]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
 Mean = Annotated[
     str | None,
@@ -78,6 +81,9 @@ LayoutChange = Annotated[
     bool, typer.Option("--disable-layout-change", help="Leave Transposes of NHWC networks where they are, to compare")
 ]
 Precision = Annotated[str, typer.Option(metavar="f32|bf16|f16|auto[,LAYER=f32]", help="Type in which layers compute")]
+FastMath = Annotated[
+    bool, typer.Option("--fast-math", help="bf16: the fastest sums, which round differently on other processors")
+]
 Samples = Annotated[
     list[str] | None, typer.Option("--data", metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")
 ]
@@ -122,7 +128,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field
 }
 _PLAIN = (
     *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
-    "disable_layout_change",
+    *("disable_layout_change", "fast_math"),
     *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
 )
 

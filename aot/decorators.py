@@ -23,33 +23,35 @@ from runtime.errors import MissingError, UsageError
 
 __all__ = ["conversion", "operation", "rewrite"]
 
-FRAMEWORKS = ("onnx", "tf", "tflite")  # frameworks whose files are read: modules `aot.frontends.X.registry`
+HOMES = {  # modules that register conversions, by frameworks whose files are read
+    "onnx": "aot.frontends.onnx.registry",
+    "tf": "aot.frontends.tf.registry",
+    "tflite": "aot.frontends.tflite.registry",
+    "pt2": "aot.frontends.pt2.extension",
+}
 C = TypeVar("C", bound=Callable[..., Any])
 
 
 def conversion(framework: str, *kinds: str) -> Callable[[C], C]:
     """Register the conversion of operations of a framework's files: a function `(node, *tensors)` that returns tensors.
 
-    `framework`: onnx, tf or tflite. `kinds`: names; of ONNX with the domain before the last dot
-    (`com.microsoft.Gelu`), of TensorFlow Lite with `CUSTOM.` before custom operations. `node` has `build` and the
-    attributes (see `Call` in the framework's `registry`). UsageError for a framework whose files are not read.
+    `framework`: onnx, tf, tflite or pt2. `kinds`: names; of ONNX with the domain before the last dot
+    (`com.microsoft.Gelu`), of TensorFlow Lite with `CUSTOM.` before custom operations, of PyTorch with the name space
+    before `::` and the overload behind the dot (`me::op.default`; without a name space: aten's). `node` has `build` and
+    the attributes (see `Call` in the framework's `registry`). UsageError for a framework whose files are not read.
     """
-    if framework not in FRAMEWORKS or not kinds:
-        rule = f"conversion: a framework of {', '.join(FRAMEWORKS)} and names of operations"
+    if framework not in HOMES or not kinds:
+        rule = f"conversion: a framework of {', '.join(HOMES)} and names of operations"
         raise UsageError(f"{rule}, got {', '.join((framework, *kinds))}")
     try:
-        registry: Any = import_module(f"aot.frontends.{framework}.registry")
+        home: Any = import_module(HOMES[framework])
     except ModuleNotFoundError as error:
         rule = f"files of {framework} need a package that is not installed"
         raise MissingError(f"conversion: {rule}: {error.name}") from error
 
     def register(function: C) -> C:
         for kind in kinds:
-            if framework == "onnx":
-                domain, _, name = kind.rpartition(".")
-                registry.onnx(name, domain=domain)(function)
-            else:
-                getattr(registry, framework)(kind)(function)
+            home.extension(kind)(function)
         return function
 
     return register

@@ -48,6 +48,7 @@ class CompileKeywords(TypedDict, total=False):
     plain_products: bool
     disable_layout_change: bool
     precision: str
+    fast_math: bool
     max_memory: int | str | None
     max_seconds: float | None
     tune: float | None
@@ -180,6 +181,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "plain_products": (bool,),
     "disable_layout_change": (bool,),
     "precision": (str,),
+    "fast_math": (bool,),
     "max_memory": (int, str, _NONE),
     "max_seconds": (int, float, _NONE),
     "tune": (int, float, _NONE),

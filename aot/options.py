@@ -30,7 +30,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """`target`: `native`, `x86-64-v2`, `-v3`, `-v4`, `-v4-amx` or `aarch64`; several of x86-64 as `x86-64-v2,v3`.
+    """`target`: `native`, `x86-64-v2`, `-v3`, `-v4`, `-v4-bf16`, `-v4-amx`, `aarch64`, or levels as `x86-64-v2,v3`.
 
     `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
@@ -47,7 +47,8 @@ class CompileOptions:
     or f16 hold lie so even where conversions cost time; `plain_products`: sums of products as they are written, without
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others;
     `disable_layout_change`: Transposes stay where a NHWC network has them, for comparison; `precision`: the type in
-    which layers compute, `f32`, `bf16` or `f16`, or by patterns of names, `bf16,stem=f32,head.*=f32`; `tune`: seconds
+    which layers compute, `f32`, `bf16` or `f16`, or by patterns of names, `bf16,stem=f32,head.*=f32`; `fast_math`: sums
+    of products of bf16 may round as is fastest on the target, differently on others; `tune`: seconds
     to measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from;
     `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
@@ -79,6 +80,7 @@ class CompileOptions:
     plain_products: bool = False
     disable_layout_change: bool = False
     precision: str = "f32"
+    fast_math: bool = False
     max_memory: int | None = None
     max_seconds: float | None = None
     hard_limits: bool = False

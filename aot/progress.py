@@ -12,14 +12,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 class Watch:
     """Takes the events of `CompileOptions.on_event`; `seconds` by stage, `total` since the beginning."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | None) -> None:
+        """`stream` None: nothing is shown."""
         self.seconds: dict[str, float] = {}
         self._stream = stream
         self._begin = self._last = time.perf_counter()
         self._line = ""
         self._tasks: dict[str, TaskID] = {}
         columns = TextColumn("{task.description:12}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn()
-        self._bars = Progress(*columns, console=Console(file=stream)) if stream.isatty() else None
+        self._bars = (
+            Progress(*columns, console=Console(file=stream)) if stream is not None and stream.isatty() else None
+        )
 
     def __enter__(self) -> Self:
         if self._bars is not None:
@@ -49,7 +52,7 @@ class Watch:
             self._bars.update(self._tasks[stage], completed=done, total=total)
 
     def _finish(self) -> None:
-        if self._bars is None and self._line:
+        if self._bars is None and self._stream is not None and self._line:
             self._stream.write(self._line + "\n")
             self._stream.flush()
         self._line = ""

@@ -1,41 +1,13 @@
-"""`aot.runtime`: the public names of the package `runtime`, which runs compiled models without the compiler."""
+"""`aot.runtime`: the package `runtime`, which runs compiled models without the compiler.
 
-from runtime import (
-    AotError,
-    AsyncInferQueue,
-    BusyError,
-    CancelledError,
-    CompiledModel,
-    Dim,
-    Executor,
-    Generator,
-    InferRequest,
-    Outputs,
-    Pipeline,
-    Sampling,
-    TensorInfo,
-    VariableState,
-    import_model,
-    load,
-    update_weights,
-)
+This file is for the checkout. Where aot is installed, the package itself lies here.
+"""
 
-__all__ = [
-    "AotError",
-    "AsyncInferQueue",
-    "BusyError",
-    "CancelledError",
-    "CompiledModel",
-    "Dim",
-    "Executor",
-    "Generator",
-    "InferRequest",
-    "Outputs",
-    "Pipeline",
-    "Sampling",
-    "TensorInfo",
-    "VariableState",
-    "import_model",
-    "load",
-    "update_weights",
-]
+from typing import TYPE_CHECKING
+
+from runtime.alias import alias
+
+if TYPE_CHECKING:
+    from runtime import *  # noqa: F403  # the names for type checkers
+
+alias(__name__, "runtime")

@@ -28,6 +28,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--libraries", type=Path, help="keep the compiled models there; those found there are used")
     parser.add_argument("--target", default="native", help="what ours is compiled for; peers take what there is")
     parser.add_argument("--precision", default="f32", help="what ours computes in; peers are told to use f32")
+    parser.add_argument("--fast-math", action="store_true", help="ours uses the fastest sums of bf16")
     parser.add_argument("--as-installed", action="store_true", help="peers keep their defaults; errors are reported")
     return parser.parse_args(given)
 
@@ -77,7 +78,7 @@ def rows_of(
         if library.exists():
             compiled |= {"so_mb": library.stat().st_size / 1e6}
         else:
-            made = compile_apart(folder.xml, library, args.target, args.precision)
+            made = compile_apart(folder.xml, library, args.target, args.precision, fast_math=args.fast_math)
             compiled |= {
                 "compile_s": made["compile_s"],
                 "compile_rss_mb": number(made, "compile_rss") / 1e6,

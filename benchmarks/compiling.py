@@ -1,6 +1,6 @@
 """Compiles a model in a process of its own and says what that took.
 
-python -m benchmarks.compiling XML SO TARGET PRECISION
+python -m benchmarks.compiling XML SO TARGET PRECISION [fast]
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from pathlib import Path
 import benchmarks
 
 
-def compile_apart(xml: Path, out: Path, target: str = "native", precision: str = "f32") -> dict[str, object]:
+def compile_apart(
+    xml: Path, out: Path, target: str = "native", precision: str = "f32", *, fast_math: bool = False
+) -> dict[str, object]:
     """{"compile_s", "compile_rss", "so_bytes"}; the memory is that of all its processes together, at its highest.
 
     RuntimeError with the last lines of what it printed, if it fails.
     """
     root = Path(benchmarks.__file__).parent.parent
     command = [sys.executable, "-m", "benchmarks.compiling", str(xml.resolve()), str(out.resolve()), target, precision]
+    command += ["fast"] if fast_math else []
     child = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     most = [0]
 
@@ -67,8 +70,9 @@ def main() -> None:
     from aot.options import CompileOptions  # noqa: PLC0415  (so does its)
     from benchmarks.timing.worker import peak_rss  # noqa: PLC0415  (so does its memory)
 
-    xml, out, target, precision = sys.argv[1:]
-    stages(xml, CompileOptions(target=target, precision=precision)).built.write_shared(Path(out))
+    xml, out, target, precision, *fast = sys.argv[1:]
+    options = CompileOptions(target=target, precision=precision, fast_math=bool(fast))
+    stages(xml, options).built.write_shared(Path(out))
     print(json.dumps({"seconds": time.perf_counter() - begin, "rss": peak_rss()}))
 
 

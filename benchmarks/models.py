@@ -19,6 +19,12 @@
     vision       patches; one product for queries, keys and values   [1, 3, 224, 224]
     encoder      3x3 with stride 2, norms of groups of channels      [1, 3, 256, 256]
     separator    1x1 and depthwise over time, norms of all of it     [1, 128, 1000]
+    faces        depthwise 5x5 and 1x1 of 24 to 96 channels          [1, 3, 256, 256]
+    lcnet        depthwise 3x3 and 5x5, 1x1, h-swish                 [1, 3, 224, 224]
+    picodet      the same with a pyramid of three levels             [1, 3, 256, 256]
+    wide         8 channels to 8 by windows of 3x39                  [1, 8, 172, 264]
+    patches      four layers of 128 over 144 patches                 [1, 3, 96, 96]
+    prompt       four layers of 256 over 32 tokens, gated            [1, 32, 256]
 
 With --f16 weights are saved in f16, as OpenVINO does by default.
 """
@@ -36,6 +42,7 @@ from openvino import opset1
 from openvino import opset13 as ops
 
 from benchmarks.networks.net import SEED, Net
+from benchmarks.networks.small import SMALL
 
 
 def resnet() -> ov.Model:
@@ -71,7 +78,7 @@ def transformer(layers: int = 4, width: int = 512, heads: int = 8, length: int =
     x = ops.parameter([1, length, width], np.float32, "x")
     y: ov.Node = x
     for _ in range(layers):
-        y = net.norm(ops.add(y, _attention(net, y, heads, [])[0]))
+        y = net.norm(ops.add(y, net.attention(y, heads)[0]))
         y = net.norm(ops.add(y, net.linear(ops.gelu(net.linear(y, 4 * width), "erf"), width)))
     return ov.Model([y], [x], "transformer")
 
@@ -82,26 +89,11 @@ def token(layers: int = 4, width: int = 1024, heads: int = 16, past: int = 255) 
     y, inputs, presents = x, [x], list[ov.Node]()
     for layer in range(layers):
         kept = [ops.parameter([1, heads, past, width // heads], np.float32, f"{name}{layer}") for name in "kv"]
-        mixed, present = _attention(net, net.norm(y), heads, kept)
+        mixed, present = net.attention(net.norm(y), heads, kept)
         y = ops.add(y, mixed)
         y = ops.add(y, net.linear(ops.gelu(net.linear(net.norm(y), 4 * width), "erf"), width))
         inputs, presents = inputs + kept, presents + present
     return ov.Model([y, *presents], inputs, "token")
-
-
-def _attention(net: Net, x: ov.Node, heads: int, past: list[ov.Node]) -> tuple[ov.Node, list[ov.Node]]:
-    """Of what `past` has of keys and values, too; and what there is of them now."""
-    _, length, width = x.get_output_shape(0)
-    split = ops.constant(np.array([1, length, heads, width // heads], np.int64))
-    swap = ops.constant(np.array([0, 2, 1, 3], np.int64))
-    q, k, v = (ops.transpose(ops.reshape(net.linear(x, width), split, False), swap) for _ in range(3))
-    if past:
-        k, v = (ops.concat([before, now], 2) for before, now in zip(past, (k, v), strict=True))
-    scale = ops.constant(np.float32((width // heads) ** -0.5))
-    weights = ops.softmax(ops.multiply(ops.matmul(q, k, False, True), scale), -1)
-    mixed = ops.transpose(ops.matmul(weights, v, False, False), swap)
-    joined = ops.reshape(mixed, ops.constant(np.array([1, length, width], np.int64)), False)
-    return net.linear(joined, width), [k, v]
 
 
 def mlp() -> ov.Model:
@@ -326,6 +318,7 @@ MODELS: dict[str, Callable[[], ov.Model]] = {
     "vision": vision,
     "encoder": encoder,
     "separator": separator,
+    **SMALL,
 }
 
 

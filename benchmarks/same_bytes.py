@@ -45,7 +45,7 @@ def jobs(folders: list[Path], networks: Path, operations: bool) -> Iterator[Job]
     yield from (("file", str(p), 0) for p in (*files, EXAMPLE))
     yield from (("network", str(networks / f"{name}.xml"), 0) for name in MODELS)
     if operations:
-        from tests.test_compiled import MODULES, cases_of  # noqa: PLC0415  (pytest is not needed for networks)
+        from tests.opset.test_compiled import MODULES, cases_of  # noqa: PLC0415  (pytest is not needed for networks)
 
         for module in MODULES:
             for kind in ("static", "dynamic"):
@@ -75,7 +75,7 @@ def _model(job: Job, folder: Path) -> tuple[Path | Graph, int | None]:
     kind, name, first = job
     if kind in ("file", "network"):
         return Path(name), 1
-    from tests.test_compiled import add, cases_of  # noqa: PLC0415  (pytest is not needed for networks)
+    from tests.opset.test_compiled import add, cases_of  # noqa: PLC0415  (pytest is not needed for networks)
 
     graph = Graph(name)
     for at, case in enumerate(cases_of(name, kind == "dynamic")[first : first + CASES]):

@@ -13,8 +13,10 @@ _V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _TILES = ("amx-bf16", "amx-int8", "amx-tile")
+_PAIRS = (*_V4, "avx512bf16", "avx512vnni")
 _AMX = (*_V4, "avx512vnni", *_TILES)
-_LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-amx": _AMX}
+# Lowest first: a library of several levels takes the last one that runs.
+LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-bf16": _PAIRS, "x86-64-v4-amx": _AMX}
 _SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1 and L2 of the first processors with tile registers
 _LONGEST = 64  # bytes of the longest vectors of any target
 # Prefixes of tuning flags, which LLVM lists among the features.
@@ -60,10 +62,11 @@ class Target:
     without: tuple[str, ...] = ()  # features that the CPU's name implies, and this machine lacks
     tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
     same_sums: bool = False  # sums run in an order that does not depend on the length of vectors
+    fast_math: bool = False  # sums of products of bf16 may have the order that is fastest here
 
     @staticmethod
     def parse(name: str) -> Target:
-        """Return the target `x86-64-v2`, `-v3`, `-v4`, `-v4-amx` or `aarch64`; UsageError for others.
+        """Return the target `x86-64-v2`, `-v3`, `-v4`, `-v4-bf16`, `-v4-amx` or `aarch64`; UsageError for others.
 
         It has as many cores as this process may use. `codegen.llvm.host.parse_target` knows `native`, too.
         """
@@ -71,10 +74,10 @@ class Target:
         if name == "aarch64":
             caches = (64 << 10, 512 << 10, 4 << 20)
             return Target("aarch64-unknown-linux-gnu", "generic", ("neon",), 16, 32, *caches, cores)
-        if name not in _LEVELS:
-            known = ", ".join(("native", *_LEVELS, "aarch64"))
+        if name not in LEVELS:
+            known = ", ".join(("native", *LEVELS, "aarch64"))
             raise UsageError(f"target: one of {known}, got {name!r}")
-        features = _LEVELS[name]
+        features = LEVELS[name]
         caches = _SERVER_CACHES if "amx-tile" in features else (32 << 10, 512 << 10, 4 << 20)
         return replace(_x86("x86-64", features, caches, cores), tiles="amx-tile" in features)
 
@@ -147,11 +150,29 @@ class Target:
         return "f16c" in self.features or self.machine == "aarch64"
 
     @property
+    def converts(self) -> frozenset[DType]:
+        """Short types of floats that instructions convert; those of bf16 lose denormals, as fast sums may."""
+        found = {DType.F16: self.converts_half, DType.BF16: self.sums_pairs}
+        return frozenset(dtype for dtype, on in found.items() if on)
+
+    @property
     def dots(self) -> int:
         """Products that one instruction sums in each 32-bit lane: 4 of bytes, 2 of i16, or 0 without one."""
         if "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features):
             return 4
         return 2 if self.machine == "x86_64" else 0
+
+    @property
+    def sums_pairs(self) -> bool:
+        """True if one instruction sums two products of bf16 in each 32-bit lane, and may: nothing is faster here."""
+        return self.fast_math and not self.has_tiles and {"avx512bf16", "avx512vl"} <= set(self.features)
+
+    def dot_terms(self, dtype: DType) -> int:
+        """Return the products of factors of a type that one instruction sums in each lane; 0 without one."""
+        if dtype is DType.BF16:
+            return 2 if self.sums_pairs else 0
+        size = 4 // dtype.stored_bytes
+        return size if size <= self.dots else 0
 
     def without_tiles(self) -> Target:
         """Return the same machine without tile registers."""

@@ -39,16 +39,16 @@ __all__ = [
 
 # Imported when they are first used: a process that only infers does not wait for them.
 _LATER = {
-    "Generator": "runtime.generation.generator",
-    "Pipeline": "runtime.pipeline",
-    "Sampling": "runtime.generation.sampling",
+    "Generator": ".generation.generator",
+    "Pipeline": ".pipeline",
+    "Sampling": ".generation.sampling",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(import_module(_LATER[name], __name__), name)
 
 
 def __dir__() -> list[str]:

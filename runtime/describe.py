@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from io import TextIOWrapper
 from pathlib import Path
@@ -105,6 +106,7 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     size = size_text(int(str(manifest.json["weights"])))
     lines += [f"  kernels  {len(manifest.calls)} calls, weights {size}{where}"]
     lines += [f"  note     {line}" for line in notes(manifest.json)]
+    lines += [f"  {line}" for line in certificate_lines(manifest.json)]
     lines += [f"  made by  {_pairs(manifest.json['toolchain'])}", f"  options  {_pairs(manifest.json['options'])}"]
     return "\n".join(lines)
 
@@ -145,9 +147,39 @@ def about_lines(manifest: Manifest) -> list[str]:
 
 
 def notes(manifest: Mapping[str, object]) -> list[str]:
-    """Return notes about changes that the compiler made to numbers of the model."""
+    """Return notes about changes that the compiler made to numbers of the model, and about types that cost time."""
     count = manifest.get("denormals", 0)
-    return [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
+    lines = [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
+    return lines + _slow_types(manifest)
+
+
+def _slow_types(manifest: Mapping[str, object]) -> list[str]:
+    """Return a note if layers keep the same bits on all processors in a type that may be slower than f32 for that."""
+    options = cast("Mapping[str, object]", manifest.get("options", {}))
+    levels = cast("list[Mapping[str, object]]", manifest.get("levels", [manifest]))
+    tiles = any("amx-bf16" in cast("list[str]", level.get("features", [])) for level in levels)
+    types = set(re.split("[,=]", str(options.get("precision", "f32"))))
+    slow = types & {"f16", *([] if tiles else ["bf16"])}
+    if not slow or options.get("fast_math"):
+        return []
+    return [f"{' and '.join(sorted(slow))} may be slower than f32 here, for the same bits everywhere: see --fast-math"]
+
+
+def certificate_lines(manifest: Mapping[str, object]) -> list[str]:
+    """Return two lines about the certificate, if the library has one: results and samples, then layers."""
+    told = manifest.get("certificate")
+    if not isinstance(told, dict):
+        return []
+    found = cast(dict[str, Any], told)
+    samples, layers = cast(list[dict[str, object]], found["samples"]), cast(dict[str, Any], found["layers"])
+    sides = cast("list[dict[str, object]]", list(found["outputs"].values()))
+    graph, code = (max((float(str(side[key])) for side in sides), default=0.0) for key in ("graph", "code"))
+    inner = f", largest error {float(layers['error']):.1e} in {layers['largest']!r}" if layers["count"] else ""
+    beyond = f", {layers['beyond']} beyond their bound" if layers["beyond"] else ""
+    return [
+        f"certified {found['verdict']}: {len(samples)} samples, error of the graph {graph:.1e}, of the code {code:.1e}",
+        f"layers   {layers['count']} compared{inner}{beyond}",
+    ]
 
 
 def _pairs(facts: object) -> str:

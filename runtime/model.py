@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import threading
 import weakref
 from collections.abc import Mapping
@@ -40,6 +41,7 @@ class CompiledModel:
         self._own = threading.local()
         self._requests: weakref.WeakSet[InferRequest] = weakref.WeakSet()
         self._executor = Executor(self._pool.threads)  # of asynchronous requests
+        self._ids = itertools.count()
 
     def __call__(self, *inputs: object, **named: object) -> Outputs:
         """Run the model on `inputs`: arrays in order, one sequence or mapping of them, or arrays by name.
@@ -100,13 +102,16 @@ class CompiledModel:
     def threads(self, count: int) -> None:
         self._pool.resize(count)
 
-    def create_infer_request(self, executor: Executor | None = None) -> InferRequest:
+    def create_infer_request(self, executor: Executor | None = None, callbacks: Executor | None = None) -> InferRequest:
         """Return a request with its own arena and state; all requests share the model's threads.
 
-        `executor` runs asynchronous inferences; None: one that all requests of the model share.
+        `executor` runs asynchronous inferences; None: one that all requests of the model share. `callbacks` runs their
+        callbacks, so that a slow one keeps no thread from inferring; None: the thread of the inference runs them.
         """
         kind = StringRequest if any(t.string for t in (*self.manifest.inputs, *self.manifest.outputs)) else InferRequest
-        request = kind(self._library, self._pool, executor if executor is not None else self._executor)
+        request = kind(
+            self._library, self._pool, executor if executor is not None else self._executor, callbacks, next(self._ids)
+        )
         self._requests.add(request)
         return request
 

@@ -75,12 +75,19 @@ class Predictor:
             return self(cast(Columns, model_input))
         if hasattr(model_input, "columns"):
             table = cast(Any, model_input)
-            return self({str(name): table[name].to_numpy() for name in table.columns})
+            arrays = [table[name].to_numpy() for name in table.columns]
+            return self(dict(zip(self._names(list(map(str, table.columns))), arrays, strict=True)))
         return self({self.model.inputs[0].name: model_input})
 
     def add_columns(self, batch: Columns) -> dict[str, Any]:
         """Return the batch with the outputs as further columns."""
         return {**batch, **self(batch)}
+
+    def _names(self, columns: list[str]) -> list[str]:
+        """Return names of columns; columns that are called by their places only, 0, 1 …, get those of the inputs."""
+        inputs = [info.name for info in self.model.inputs]
+        by_place = columns == [str(k) for k in range(len(columns))] and len(columns) <= len(inputs)
+        return inputs[: len(columns)] if by_place and not set(columns) & set(inputs) else columns
 
     def _is_given(self, info: TensorInfo, batch: Columns) -> bool:
         if info.name not in batch and info.default is None:

@@ -49,6 +49,7 @@ def compare(
     small_weights: arg.SmallWeights = False,
     plain_products: arg.PlainProducts = False,
     precision: arg.Precision = "f32",
+    fast_math: arg.FastMath = False,
     seed: arg.Seed = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,

@@ -32,6 +32,7 @@ def report(
     small_weights: arg.SmallWeights = False,
     plain_products: arg.PlainProducts = False,
     precision: arg.Precision = "f32",
+    fast_math: arg.FastMath = False,
     seed: arg.Seed = None,
     debug: arg.Debug = False,
 ) -> None:

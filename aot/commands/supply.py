@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +12,11 @@ import typer
 
 from aot import arguments as arg
 from aot import signature
+from aot.commands.compare import DIFFERENT
 from runtime.arrays.files import check_output
 from runtime.atomic import replacing
+from runtime.errors import UsageError
+from runtime.loading.library import verify as check_contents
 
 
 class Format(StrEnum):
@@ -33,15 +37,47 @@ def sign(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, de
     typer.echo(signature.sign(library, key))
 
 
-def verify(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, debug: arg.Debug = False) -> None:
-    """Check with a public key that a compiled model is as its owner signed it; nothing of it is run."""
-    if format is Format.OMS:
+def verify(
+    library: arg.Library,
+    key: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")] = None,
+    format: Signed = Format.ED25519,
+    recheck: Annotated[
+        Path | None, typer.Option(exists=True, metavar="MODEL", help="Compile its model, and repeat the certificate")
+    ] = None,
+    value: arg.Values = None,
+    extensions: arg.Extensions = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Check that a compiled model is whole, and as the owner of a public key signed it; nothing of it is run.
+
+    With --recheck, compile its model again and repeat the comparison that --certify made. Exit code 1 if one differs.
+    """
+    given = locals()
+    if key is None and recheck is None:
+        raise UsageError("verify: needs a public key, --recheck MODEL, or both, got neither")
+    if key is not None and format is Format.OMS:
         from aot.supply.oms import verify_oms
 
         verify_oms(library, key)
-    else:
+    elif key is not None:
         signature.verify(library, key)
-    typer.echo(f"{library}: whole, and signed with {key}")
+    if key is not None:
+        typer.echo(f"{library}: whole, and signed with {key}")
+    if recheck is not None:
+        _repeat_certificate(library, recheck, given)
+
+
+def _repeat_certificate(library: Path, model: Path, given: dict[str, object]) -> None:
+    from aot.comparing.certify import recheck
+    from aot.progress import Watch
+
+    manifest = check_contents(library)
+    with Watch(sys.stderr) as watch:
+        found = recheck(manifest, model, arg.options_of(given, on_event=watch))
+    if found:
+        typer.echo("\n".join([f"{library}: the certificate is another one here", *(f"  {line}" for line in found)]))
+        raise typer.Exit(DIFFERENT)
+    typer.echo(f"{library}: whole, and compiling {model} gives its code and its certificate")
 
 
 def sbom(

@@ -58,11 +58,11 @@ class Reference:
         self.model, self.options = model, options
 
     def outputs(self, inputs: Arrays) -> list[Array]:
-        graph = self._graph()
-        return interpret(graph, _in_order(graph, inputs))
+        graph = self.graph()
+        return interpret(graph, in_order(graph, inputs))
 
     def values(self, layers: Sequence[Layer], inputs: Arrays, take: Take) -> None:
-        graph = self._graph()
+        graph = self.graph()
         known = tensors_by_name(graph)
         wanted: dict[OutPort, list[str]] = {}
         for layer in layers:
@@ -74,9 +74,9 @@ class Reference:
             for name in wanted.get(port, ()):
                 take(name, value)
 
-        interpret(graph, _in_order(graph, inputs), observe=observe)
+        interpret(graph, in_order(graph, inputs), observe=observe)
 
-    def _graph(self) -> Graph:
+    def graph(self) -> Graph:
         """Return the graph in operations of the opset, with the interface that the options ask for."""
         return stages(self.model, self.options).converted
 
@@ -193,19 +193,12 @@ class OpenVino:
 
 
 def results(model: CompiledModel, inputs: Arrays) -> list[Array]:
-    """Return the outputs of a compiled model as numbers, in order."""
-    found = model(dict(inputs))
+    """Return the outputs of a compiled model as numbers, in order; its state is that of the beginning."""
+    found = model.create_infer_request().infer(dict(inputs))
     return [decoded(found[i], info.dtype) for i, info in enumerate(model.outputs)]
 
 
-def decoded(array: Array, dtype: DType) -> Array:
-    """Return an array of bits, of a type that NumPy does not have, as numbers."""
-    kind = numpy_dtype(dtype)
-    is_bits = kind.kind == "V" and array.dtype.kind in "iu" and array.dtype.itemsize == kind.itemsize
-    return array.view(kind) if is_bits else numbers(array, dtype)
-
-
-def _in_order(graph: Graph, inputs: Arrays) -> list[Array]:
+def in_order(graph: Graph, inputs: Arrays) -> list[Array]:
     """Return the arrays, or the default values, of the graph's parameters."""
     found: list[Array] = []
     for node in graph.parameters:
@@ -215,6 +208,13 @@ def _in_order(graph: Graph, inputs: Arrays) -> list[Array]:
             raise UsageError(f"compare: input {node.name!r} must be given, got {', '.join(inputs) or 'none'}")
         found.append(np.asarray(default if given is None else given))
     return found
+
+
+def decoded(array: Array, dtype: DType) -> Array:
+    """Return an array of bits, of a type that NumPy does not have, as numbers."""
+    kind = numpy_dtype(dtype)
+    is_bits = kind.kind == "V" and array.dtype.kind in "iu" and array.dtype.itemsize == kind.itemsize
+    return array.view(kind) if is_bits else numbers(array, dtype)
 
 
 def _place(output: Any) -> tuple[str, int]:

@@ -93,7 +93,7 @@ class Compilation:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
         target = parse_target(self.targets[-1])  # of several, stages show the highest
-        self.target = target if self.is_plain else _with_same_sums(target, native=self.targets == ("native",))
+        self.target = target if self.is_plain else self._short(target)
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self._optimized, self._versions = optimized, versions
@@ -102,6 +102,13 @@ class Compilation:
     def is_plain(self) -> bool:
         """True if all layers compute in f32."""
         return precision_of(self.options.precision).is_plain
+
+    def _short(self, target: Target) -> Target:
+        """Return the target for layers of 16 bits; this machine has tile registers if the system gives them."""
+        fast = self.options.fast_math
+        made = replace(target, same_sums=not fast, tiles=True, fast_math=fast)
+        native = self.targets == ("native",)
+        return made.without_tiles() if native and made.has_tiles and refused_tiles() else made
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:
@@ -413,12 +420,6 @@ def compile_model(
             made.built.write_shared(path)
 
         return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.shared.extensions), make, threads)
-
-
-def _with_same_sums(target: Target, *, native: bool) -> Target:
-    """Return the target for layers in bf16; this machine has tile registers if the system gives them."""
-    made = replace(target, same_sums=True, tiles=True)
-    return made.without_tiles() if native and made.has_tiles and refused_tiles() else made
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

@@ -32,4 +32,6 @@ def told(options: CompileOptions, tuned: int) -> dict[str, object]:
         found["extensions"] = [folder.name for folder in folders_of(options.extensions)]
     if not precision_of(options.precision).is_plain:
         found["precision"] = options.precision
+    if options.fast_math:
+        found["fast_math"] = True
     return found

@@ -6,7 +6,8 @@
 
 Names of Model Optimizer's modules (`openvino.tools.mo.ops.op`, `mo.ops.op`) lead to `aot.mo` (see `aot.mo.names`).
 So two folders may have modules of one name, a changed file is loaded anew, and no byte code that is kept elsewhere is
-taken for it. A module that the program itself has imported before stays shared with it.
+taken for it. A module that the program itself has imported before stays shared with it. `import numpy` gives NumPy with
+the names that it had when files were written for Model Optimizer (see `numpy_names`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+import numpy as np
+
+from aot.extensions.numpy_names import NUMPY
 from aot.ir.scope import EXTENSION_MODULES
 from runtime.errors import MissingError
 
@@ -101,7 +105,8 @@ class Modules:
                 return found
         home = None if level else self._home(top)
         if home is None:
-            return builtins.__import__(name, globals, locals, fromlist or (), level)
+            found = builtins.__import__(name, globals, locals, fromlist or (), level)
+            return NUMPY if found is np else found
         if fromlist:
             return builtins.__import__(f"{self.name}.{home}.{name}", globals, locals, fromlist, 0)
         import_module(f"{self.name}.{home}.{name}")

@@ -33,6 +33,7 @@ __all__ = ["framework_of", "front_passes", "read_model"]
 HEAD = 512  # bytes that tell formats apart
 SUFFIXES = (".onnx", ".onnx.pb")
 DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN)
+PT2 = "pt2"  # what extensions call exported programs of PyTorch
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
@@ -79,13 +80,14 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
 
 
 def framework_of(model: Path | str | Graph) -> str:
-    """Return `tf`, `tflite` or `onnx`: the framework whose extensions take part in a compilation of a model.
+    """Return `tf`, `tflite`, `pt2` or `onnx`: the framework whose extensions take part in a compilation of a model.
 
     Nothing is checked: a graph, an IR, and what cannot be read count as `onnx`.
     """
     if isinstance(model, Graph):
         dialects = {node.op.dialect for node in model.nodes.values() if isinstance(node.op, Foreign)}
-        return next((d.name for d in (TENSORFLOW, TFLITE) if d.name in dialects), ONNX.name)
+        names = {TENSORFLOW.name: TENSORFLOW.name, TFLITE.name: TFLITE.name, ATEN.name: PT2}
+        return next((name for dialect, name in names.items() if dialect in dialects), ONNX.name)
     path = Path(model)
     if path.is_dir():
         return TENSORFLOW.name if any((path / name).is_file() for name in SAVED_MODEL) else ONNX.name
@@ -93,7 +95,9 @@ def framework_of(model: Path | str | Graph) -> str:
         return ONNX.name
     with open_file(path, "model") as file:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
-    return TENSORFLOW.name if is_tensorflow(head, path) else TFLITE.name if is_tflite(head) else ONNX.name
+    if is_tensorflow(head, path):
+        return TENSORFLOW.name
+    return TFLITE.name if is_tflite(head) else PT2 if is_exported(head, path) else ONNX.name
 
 
 def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Graph] | None:

@@ -26,7 +26,7 @@ from aot.lowering.layout.assign_layouts import assign_layouts
 from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
-from aot.lowering.storage.shorten_floats import shorten_floats
+from aot.lowering.storage.shorten_floats import Sums, shorten_floats
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
 from aot.precision import precision_of
@@ -58,8 +58,8 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     small = options.small_weights
     precision = precision_of(options.precision)
     # No form of a product that adds numbers before it multiplies them.
-    exact = small or options.plain_products or not precision.is_plain
-    shortened = partial(shorten_floats, precision=precision, small=small)
+    exact = small or options.plain_products or not (precision.is_plain or options.fast_math)
+    shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.of(target))
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from aot.mo.transforms import is_placeholder
+from aot.mo.transforms import has_code, is_placeholder
 from aot.mo.utils.error import Error
 
 Class = type[Any]
@@ -51,16 +51,17 @@ def _check_names(classes: list[Class]) -> None:
 def _follows(classes: list[Class]) -> Follows:
     follows: Follows = {cls: {} for cls in classes}
     for cls in classes:
-        for later in _asked(cls, "run_before"):
+        for later in asked(cls, "run_before"):
             if later in follows:
                 follows[cls][later] = None
-        for earlier in _asked(cls, "run_after"):
+        for earlier in asked(cls, "run_after"):
             if earlier in follows:
                 follows[earlier][cls] = None
     return follows
 
 
-def _asked(cls: Class, method: str) -> list[Any]:
+def asked(cls: Class, method: str) -> list[Any]:
+    """Return the classes that `run_before` or `run_after` of a class names; Error for another result."""
     found: Any = getattr(cls(), method)()
     if type(found) not in (list, tuple, set):
         raise Error("extension {}: {} returns a list of classes, got {!r}", cls.__name__, method, found)
@@ -100,8 +101,12 @@ def _check_cycle(follows: Follows) -> None:
 
 
 def split(order: list[Class]) -> tuple[list[Class], list[Class]]:
-    """Return the transformations before data nodes are made, and those after; places in the order are left out."""
+    """Return the transformations that run before data nodes are made, and those after.
+
+    These are the user's, and Model Optimizer's own that have code and that one of the user's names in `run_after`.
+    """
     names = [cls.__name__ if is_placeholder(cls) else "" for cls in order]
     cut = names.index("CreateTensorNodes") if "CreateTensorNodes" in names else len(order)
-    own = [[c for c in part if not is_placeholder(c)] for part in (order[:cut], order[cut:])]
-    return own[0], own[1]
+    wanted = {c for cls in order if not is_placeholder(cls) for c in asked(cls, "run_after") if has_code(c)}
+    front, later = ([c for c in part if not is_placeholder(c) or c in wanted] for part in (order[:cut], order[cut:]))
+    return front, later

@@ -1,7 +1,10 @@
 """Model Optimizer's own transformations, as places in the order that extensions refer to by class.
 
-A class here changes nothing: what the transformation did is done by the conversions and passes of this compiler, or
-not needed. `transforms.txt` says where each is, of which kind it is, and which it ran before (<) and after (>):
+Most classes here change nothing: what the transformation did is done by the conversions and passes of this compiler, or
+not needed. Others have code, in `aot.mo.transformations`, which extensions may call, and which runs in its place if an
+extension names the class in `run_after`.
+
+`transforms.txt` says where each is, of which kind it is, and which it ran before (<) and after (>):
 
     module class kind [<later,...] [>earlier,...] [off] [old]
 
@@ -17,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from aot.mo.implemented import code_of
 from aot.mo.utils.error import Error
 
 _TABLE = Path(__file__).with_suffix(".txt")
@@ -80,8 +84,13 @@ def placeholder(name: str, module: str | None = None) -> type[Any]:
 
 
 def is_placeholder(cls: type[Any]) -> bool:
-    """True for a class of this table, which changes nothing."""
+    """True for a class of this table."""
     return "place" in vars(cls)
+
+
+def has_code(cls: type[Any]) -> bool:
+    """True for a class of this table that does what Model Optimizer's does."""
+    return is_placeholder(cls) and code_of(f"{cls.place.module}.{cls.__name__}") is not None
 
 
 @cache
@@ -89,22 +98,24 @@ def _class(key: str) -> type[Any]:
     row = rows()[key]
     home, base_name = _KINDS[row.kind]
     base = getattr(import_module(home), base_name)
+    code = code_of(key)
 
     def refuse(self: Any, graph: Any) -> None:
         raise Error("{}: this transformation of Model Optimizer is a place in the order only, and cannot run", key)
 
     namespace: dict[str, Any] = {
         "__module__": f"openvino.tools.mo.{row.module}",
-        "__doc__": "A place in the order.",
+        "__doc__": "A place in the order." if code is None else code.__doc__,
         "enabled": row.enabled,
-        "find_and_replace_pattern": refuse,
         "place": row,
     }
+    if code is None:
+        namespace["find_and_replace_pattern"] = refuse
     if row.before is not None:
         namespace["run_before"] = _listed(row.before)
     if row.after is not None:
         namespace["run_after"] = _listed(row.after)
-    return type(row.name, (base,), namespace)
+    return type(row.name, (base,) if code is None else (code, base), namespace)
 
 
 def _listed(names: tuple[str, ...]) -> Any:

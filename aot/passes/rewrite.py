@@ -67,11 +67,15 @@ class Rewrite:
 
 @dataclass(slots=True)
 class RewriteLog:
-    """Counter of the rewrites of a run; at `limit` no further ones are applied, which serves to bisect a miscompile."""
+    """Counter of the rewrites of a run; at `limit` no further ones are applied, which serves to bisect a miscompile.
+
+    `allowed`: the last one within the limit; required passes go on behind it.
+    """
 
     limit: int | None = None
     count: int = 0
     last: Rewrite | None = None
+    allowed: Rewrite | None = None
     fired: Counter[str] = field(default_factory=Counter[str])
 
     @property
@@ -82,6 +86,8 @@ class RewriteLog:
         self.count += 1
         self.fired[name] += 1
         self.last = Rewrite(self.count, name, layer)
+        if self.limit is None or self.count <= self.limit:
+            self.allowed = self.last
         LOG.debug("rewrite %s", self.last)
 
 

@@ -23,7 +23,7 @@ from aot.ir.op import Foreign
 from aot.ir.scope import raised_in
 from aot.ir.verify import verify
 from aot.passes.pass_order import PassItem, sort_passes
-from aot.passes.rewrite import RewriteLog, RuleSet
+from aot.passes.rewrite import Rewrite, RewriteLog, RuleSet
 from runtime.errors import AotError, BudgetError, InternalError, ModelError, PassError, UsageError
 
 FRONT_FINISH = "FrontFinish"
@@ -50,11 +50,12 @@ class PassReport:
 
 @dataclass(slots=True)
 class RunReport:
-    """Statistics of all passes, in the order they ran."""
+    """Statistics of all passes, in the order they ran; `last`: the last rewrite within the limit."""
 
     passes: list[PassReport] = field(default_factory=list[PassReport])
     rules: dict[str, int] = field(default_factory=dict[str, int])
     rewrites: int = 0
+    last: Rewrite | None = None
 
     @property
     def milliseconds(self) -> float:
@@ -96,7 +97,7 @@ def run_passes(
             run.step(item)
         if item.name == until:
             break
-    run.report.rules, run.report.rewrites = dict(run.log.fired), run.log.count
+    run.report.rules, run.report.rewrites, run.report.last = dict(run.log.fired), run.log.count, run.log.allowed
     return run.report
 
 

@@ -23,7 +23,7 @@ from runtime.version import VERSION
 
 Json = dict[str, Any]
 LICENCES = ("license", "licence", "license_name")
-OPTIONS = ("target", "precision", "level", "small_weights", "plain_products", "layouts", "mean", "scale")
+OPTIONS = ("target", "precision", "fast_math", "level", "small_weights", "plain_products", "layouts", "mean", "scale")
 
 
 def sbom(library: Path, model: Path | None = None) -> Json:

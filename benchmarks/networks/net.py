@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
@@ -38,10 +40,14 @@ class Net:
         return ops.relu(ops.add(y, self.weights(1, channels, 1, 1, 1, fan=100)))
 
     def depthwise(self, x: ov.Node, stride: int = 1, size: int = 3) -> ov.Node:
+        return ops.clamp(self.windows(x, stride, size), 0.0, 6.0)
+
+    def windows(self, x: ov.Node, stride: int = 1, size: int = 3) -> ov.Node:
+        """Windows over channels and bias."""
         channels, pad = x.get_output_shape(0)[1], [size // 2] * 2
         w = self.weights(channels, 1, 1, size, size, fan=size * size)
         y = ops.group_convolution(x, w, [stride, stride], pad, pad, [1, 1])
-        return ops.clamp(ops.add(y, self.weights(1, channels, 1, 1, fan=100)), 0.0, 6.0)
+        return ops.add(y, self.weights(1, channels, 1, 1, fan=100))
 
     def grouped(self, x: ov.Node, channels: int, size: int, groups: int) -> ov.Node:
         depth, pad = x.get_output_shape(0)[1] // groups, size // 2
@@ -79,3 +85,17 @@ class Net:
         width = x.get_output_shape(0)[-1]
         y = ops.mvn(x, ops.constant(np.array([-1], np.int64)), True, 1e-5, "inside_sqrt")
         return ops.add(ops.multiply(y, ops.constant(np.ones(width, np.float32))), self.weights(width, fan=100))
+
+    def attention(self, x: ov.Node, heads: int, past: Sequence[ov.Node] = ()) -> tuple[ov.Node, list[ov.Node]]:
+        """Of what `past` has of keys and values, too; and what there is of them now."""
+        _, length, width = x.get_output_shape(0)
+        split = ops.constant(np.array([1, length, heads, width // heads], np.int64))
+        swap = ops.constant(np.array([0, 2, 1, 3], np.int64))
+        q, k, v = (ops.transpose(ops.reshape(self.linear(x, width), split, False), swap) for _ in range(3))
+        if past:
+            k, v = (ops.concat([before, now], 2) for before, now in zip(past, (k, v), strict=True))
+        scale = ops.constant(np.float32((width // heads) ** -0.5))
+        weights = ops.softmax(ops.multiply(ops.matmul(q, k, False, True), scale), -1)
+        mixed = ops.transpose(ops.matmul(weights, v, False, False), swap)
+        joined = ops.reshape(mixed, ops.constant(np.array([1, length, width], np.int64)), False)
+        return self.linear(joined, width), [k, v]

@@ -1,14 +1,17 @@
-"""Dot products of small integers: one instruction adds several products to each 32-bit accumulator.
+"""Dot products of short numbers: one instruction adds several products to each 32-bit accumulator.
 
     add[k](i32(x[i, k]) * i32(w[k, j]))   ->   acc[i, j] += dot(x[i, k], w[k, j], 4)     for every fourth k
 
-A word is the elements that fill 32 bits, and the terms of one dot: four bytes (u8 data, i8 weights) or two i16.
+A word is the elements that fill 32 bits, and the terms of one dot: four bytes (u8 data, i8 weights), two i16 or two
+bf16. Sums of integers are exact; of bf16, the processor says how they round.
 """
 
 from __future__ import annotations
 
 from codegen.ir.access import access, all_axes
+from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
 from codegen.ir.schedule import Pack
 from runtime.abi import DType
@@ -35,23 +38,54 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
     return (x, w) if (x.dtype, w.dtype) in FACTOR_TYPES else None
 
 
-def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack) -> bool:
+def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
+    """Return the data and the weights of a sum that dots compute, the latter of which move with `lane`, else None.
+
+    Guards of padding around products of bf16 are left out.
+    """
+    if (found := small_factors(reduction)) is not None:
+        return found
+    factors = chain_factors(reduction) if reduction.fn == "add" and reduction.dtype is DType.F32 else None
+    if factors is None or any(x.buffer.dtype is not DType.BF16 for x in factors):
+        return None
+    x, w = factors if _moves(factors[1], lane) else factors[::-1]
+    return (x, w) if _moves(w, lane) and not _moves(x, lane) else None
+
+
+def _moves(x: Load, axis: str) -> bool:
+    return any(v.name == axis for v in variables(*x.index))
+
+
+def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) -> bool:
     """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `plan`."""
-    factors = small_factors(d.reduction) if d.reduction is not None else None
-    if factors is None or not parts or factors[1].buffer.name != plan.operand:
+    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
+    if factors is None or factors[1].buffer.name != plan.operand or not _in_words(d, parts, factors[0]):
         return False
-    x, w = factors
+    return tuple(factors[1].index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
+
+
+def takes_rows(d: Definition, part: Var, lane: str) -> bool:
+    """True if products of bf16 have words of data along `part`, and weights that lie side by side along the lanes."""
+    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
+    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not _in_words(d, (part,), factors[0]):
+        return False
+    weights = access(factors[1].buffer, factors[1].index, all_axes(d))
+    return any(a.name == lane and step == 1 for a, step in weights.steps.items()) and weights.steps[part] is not None
+
+
+def _in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
+    """True if data are contiguous along `parts`, outermost first."""
     data, step = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):
         if data.steps.get(a) != step or not isinstance(a.extent, int):
             return False
         step *= a.extent
-    return tuple(w.index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
+    return bool(parts)
 
 
 def packs_lanes(d: Definition, plan: Pack, lane: str) -> bool:
     """True if `lane` is the axis along which the weights are packed."""
-    factors = small_factors(d.reduction) if d.reduction is not None else None
+    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
     at = factors[1].index[plan.axis] if factors is not None else None
     return isinstance(at, Var) and at.name == lane
 
@@ -61,6 +95,11 @@ def _small(e: Expr) -> Load | None:
     return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8, DType.I16) else None
 
 
-def dot(x: Load, w: Load, n: int) -> Expr:
-    """Return the sum of `n` products of consecutive elements, from `x` and `w` on."""
-    return Prim("dot", (x, w, Const(n)), DType.I32)
+def dot(x: Load, w: Load, n: int, row: Expr | None = None) -> Expr:
+    """Return the sum of `n` products of consecutive elements from `x` and `w` on.
+
+    `row`: second terms of `w` where these are no neighbours in memory: a load, or zero.
+    """
+    return Prim(
+        "dot", (x, w, Const(n), *([row] if row is not None else [])), DType.F32 if x.dtype.is_float else DType.I32
+    )

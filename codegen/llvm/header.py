@@ -1,9 +1,9 @@
-"""The C header of a built model."""
+"""The header of a built model, for C or for C++."""
 
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from codegen.llvm.build import Built
@@ -39,7 +39,7 @@ def header_text(built: Built | Levels, name: str | None = None) -> str:
     manifest = from_json(built.manifest, built.tag)
     lines = [_line("input", i, t) for i, t in enumerate(manifest.inputs)]
     lines += [_line("output", i, t) for i, t in enumerate(manifest.outputs)]
-    return Template((files("codegen.llvm") / "model.h").read_text(encoding="utf-8")).substitute(
+    return Template(Path(__file__).with_name("model.h").read_text(encoding="utf-8")).substitute(
         title=_plain(manifest.name) or "model",
         abi=ABI_VERSION,
         capacity=ERROR_CAPACITY,
@@ -53,6 +53,15 @@ def header_text(built: Built | Levels, name: str | None = None) -> str:
         macro=macro,
         signature="\n".join(lines),
     )
+
+
+def cpp_header_text(built: Built | Levels, name: str | None = None) -> str:
+    """Return the header of `header_text` with classes of C++17 behind it, which own memory, threads and library."""
+    plain = header_text(built, name)
+    found = re.search(r"^#define (AOT_\w+)_NAME ", plain, re.MULTILINE)
+    assert found is not None
+    text = Path(__file__).with_name("model.hpp").read_text(encoding="utf-8")
+    return Template(text).substitute(header=plain, macro=found[1])
 
 
 def _line(kind: str, index: int, tensor: TensorInfo) -> str:

@@ -25,7 +25,7 @@ from codegen.llvm.object.link import Linker, find_linker, link, merge
 from codegen.llvm.object.optimize import compile_module
 from codegen.llvm.object.relocatable import add_sections, hidden
 from codegen.llvm.pool import template_text
-from codegen.target import Target
+from codegen.target import LEVELS, Target
 from runtime import abi
 from runtime.atomic import replacing
 from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
@@ -34,9 +34,9 @@ from runtime.loading.weights import WeightsInfo
 from runtime.machine import machine_name, missing_features, refused_tiles
 
 _LOWEST = "x86-64-v2"
-# word of CPUID, as (leaf, register) -> the bit of each feature
-_WORDS: dict[tuple[int, int], dict[str, int]] = {
-    (1, 2): {
+# word of CPUID, as (leaf, register, subleaf) -> the bit of each feature
+_WORDS: dict[tuple[int, int, int], dict[str, int]] = {
+    (1, 2, 0): {
         "sse3": 0,
         "ssse3": 9,
         "fma": 12,
@@ -49,8 +49,8 @@ _WORDS: dict[tuple[int, int], dict[str, int]] = {
         "avx": 28,
         "f16c": 29,
     },
-    (1, 3): {"cx8": 8, "cmov": 15, "mmx": 23, "fxsr": 24, "sse": 25, "sse2": 26},
-    (7, 1): {
+    (1, 3, 0): {"cx8": 8, "cmov": 15, "mmx": 23, "fxsr": 24, "sse": 25, "sse2": 26},
+    (7, 1, 0): {
         "bmi": 3,
         "avx2": 5,
         "bmi2": 8,
@@ -60,11 +60,12 @@ _WORDS: dict[tuple[int, int], dict[str, int]] = {
         "avx512bw": 30,
         "avx512vl": 31,
     },
-    (0x80000001, 2): {"sahf": 0, "lzcnt": 5},
-    (7, 2): {"avx512vnni": 11},
-    (7, 3): {"amx-bf16": 22, "amx-tile": 24, "amx-int8": 25},
+    (0x80000001, 2, 0): {"sahf": 0, "lzcnt": 5},
+    (7, 2, 0): {"avx512vnni": 11},
+    (7, 3, 0): {"amx-bf16": 22, "amx-tile": 24, "amx-int8": 25},
+    (7, 0, 1): {"avx512bf16": 5},
 }
-_ALWAYS = ((1, 2), (1, 3), (7, 1), (0x80000001, 2))  # words that are read for all levels
+_ALWAYS = ((1, 2, 0), (1, 3, 0), (7, 1, 0), (0x80000001, 2, 0))  # words that are read for all levels
 _SAVED = {"avx": 0x06, "avx512f": 0xE6, "amx-tile": 0x600E6}  # bits of XCR0: registers that the system must save
 
 
@@ -133,11 +134,11 @@ def names_of(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",")]
     if len(names) == 1:
         return (text,)
-    full = sorted({name if name.startswith("x86-64-") else f"x86-64-{name}" for name in names})
-    for name in full:
-        if name not in (_LOWEST, "x86-64-v3", "x86-64-v4", "x86-64-v4-amx"):
-            raise UsageError(f"target: several targets are levels of x86-64, v2, v3, v4 and v4-amx, got {text}")
-    return tuple(full)
+    full = {name if name.startswith("x86-64-") else f"x86-64-{name}" for name in names}
+    if not full <= LEVELS.keys():
+        known = ", ".join(name.removeprefix("x86-64-") for name in LEVELS)
+        raise UsageError(f"target: several targets are levels of x86-64, of {known}, got {text}")
+    return tuple(name for name in LEVELS if name in full)
 
 
 def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
@@ -173,8 +174,9 @@ def dispatch_text(levels: Levels) -> str:
     """Return the LLVM IR of the query function that chooses a level; null if not even the lowest one runs."""
     lines = ["define ptr @" + abi.QUERY_PREFIX + levels.tag + "(i32 %version) nounwind {", "entry:"]
     words = {place: bits for place, bits in _WORDS.items() if place in _ALWAYS or _asks(levels, bits)}
-    for i, (leaf, register) in enumerate(words):
-        lines.append(f"  %w{i} = call i32 @word(i32 {leaf if leaf < 1 << 31 else leaf - (1 << 32)}, i32 {register})")
+    for i, (leaf, register, subleaf) in enumerate(words):
+        asked = leaf if leaf < 1 << 31 else leaf - (1 << 32)
+        lines.append(f"  %w{i} = call i32 @word(i32 {asked}, i32 {register}, i32 {subleaf})")
     lines += ["  %saved = call i32 @saved(i32 %w0)", f"  br label %try{len(levels.built) - 1}"]
     declared: list[str] = []
     for i, made in reversed(list(enumerate(levels.built))):

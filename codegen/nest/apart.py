@@ -1,4 +1,4 @@
-"""Sums in steps that have factors of their own, as weights in groups have scales.
+"""Sums whose steps have factors of their own, as the scales of groups of weights.
 
 for g in 9:
   zero[j] = z[g, j]                                  what is equal in a step is computed once

@@ -88,7 +88,7 @@ def with_halo_fills(stmts: Stmts, fills: tuple[HaloFill, ...]) -> Stmts:
 
 
 def _part(fill: HaloFill, unit: Var, units: Size) -> Stmts:
-    """Build the part of an fill that unit `unit` of `units` of the parallel loop writes."""
+    """Build the part of a fill that unit `unit` of `units` of the parallel loop writes."""
     d = fill.definition
     row = _outermost(d)
     if isinstance(row, Var) and row in d.axes and row.extent is not None and not row.low:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.ir.access import all_axes
 from codegen.ir.chains import block_terms, is_chains
 from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import DOT_LANES, packs_lanes, small_factors, takes_words, word
+from codegen.ir.dot_widths import DOT_LANES, dot_factors, packs_lanes, takes_rows, takes_words, word
 from codegen.ir.expressions import loads, walk
 from codegen.ir.loops import Buffer, Reduce, Var
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
@@ -129,7 +129,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
         rule = "apart names an axis of a sum of floats, without tile and blocks"
         raise ScheduleError(f"{name}: {rule}, got {s.apart!r}")
     if s.dots is not None and not _dots(definition, s):
-        rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16"
+        rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16, or of bf16"
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
     if reduction is not None:
         _sums_in_blocks(definition, reduction, s)
@@ -153,14 +153,18 @@ def _dots(d: Definition, s: Schedule) -> bool:
     names = dict(s.fuse).get(s.dots, (s.dots,))
     parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
     plan = next((p for p in s.pack if p.words == len(parts)), None)
-    factors = small_factors(d.reduction) if d.reduction is not None else None
-    if s.lanes is None or s.lanes[1] > DOT_LANES or plan is None or factors is None or not takes_words(d, parts, plan):
+    factors = dot_factors(d.reduction, s.lanes[0]) if d.reduction is not None and s.lanes is not None else None
+    if s.lanes is None or s.lanes[1] > DOT_LANES or factors is None or not parts:
         return False
-    size = word(factors[1].dtype)
+    size = word(factors[1].buffer.dtype)
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
+    whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0
+    if Tail.BALANCE in (terms.tail, columns.tail) or not whole:
+        return False
+    if plan is None:
+        return len(parts) == 1 and takes_rows(d, parts[0], s.lanes[0])
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
-    whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0 and panels
-    return whole and Tail.BALANCE not in (terms.tail, columns.tail) and packs_lanes(d, plan, s.lanes[0])
+    return panels and takes_words(d, parts, plan, s.lanes[0]) and packs_lanes(d, plan, s.lanes[0])
 
 
 def _apart(r: Reduce | None, s: Schedule) -> bool:

@@ -74,7 +74,7 @@ def _asked(r: Reduce) -> Iterator[PaddingTerms]:
 
 
 def asking_no_longer(r: Reduce, passed: Iterable[PaddingTerms], points: Points) -> Reduce:
-    """Drop each `within` of `passed` that is the same at all points of the tile: `passed_over` checks it."""
+    """Drop each `within` of `passed` that has one value at all points of the tile: `passed_over` tests it once."""
     moving = {*points.axes, *(a for v in points.axes for a, _ in depending(points.lets, v))}
     sure: dict[Expr, Expr] = {}
     for b in passed:

@@ -66,7 +66,7 @@ class Points:
 
     @property
     def cell(self) -> tuple[Expr, ...]:
-        """Index of the point in a register buffer of `shape`."""
+        """Return the index of the point in a register buffer of `shape`."""
         return tuple(map(self.point, self.axes)) or (Const(0),)
 
     def extent(self, axis: Var) -> int:

@@ -15,7 +15,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import volume
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition, identity
-from codegen.ir.dot_widths import dot, small_factors, word
+from codegen.ir.dot_widths import dot, dot_factors, word
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.loops import (
     Alloc,
@@ -134,16 +134,23 @@ def _unrolled(stmts: Stmts, reduction: Reduce, inner: Spans) -> Stmts:
 
 def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
     """Return the terms to add for a tile of the sum, with the spans that they cover; with dots, for each word."""
-    factors = small_factors(reduction)
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
+    factors = dot_factors(reduction, schedule.lanes[0]) if schedule.lanes is not None else None
     if axis is None or factors is None:
         return [(reduction.body, inner)]
     start, extent = inner[axis].start, inner[axis].extent
     if not isinstance(extent, int):
         raise ScheduleError(f"{axis.name}: dots need a tile of a static size, got {extent}")
-    size = word(factors[1].dtype)
-    starts = range(0, extent, size)
-    return [(dot(*factors, min(size, extent - n)), {**inner, axis: Span(start + n, 1)}) for n in starts]
+    x, w = factors
+    size = word(w.buffer.dtype)
+    packed = any(p.operand == w.buffer.name and p.words for p in schedule.pack)
+    second = Load(w.buffer, tuple(rewrite(i, {axis: axis + 1}) for i in w.index))
+    found: list[tuple[Expr, Spans]] = []
+    for n in range(0, extent, size):
+        count = min(size, extent - n)
+        row = None if packed else second if count == size else Const(0.0, w.dtype)
+        found.append((dot(x, w, count, row), {**inner, axis: Span(start + n, 1)}))
+    return found
 
 
 def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, spans: Spans, inner: Spans) -> Stmts:
@@ -262,7 +269,7 @@ class _Sweep:
 
     @property
     def parts(self) -> tuple[tuple[Size, Size, int], ...]:
-        """Each part as (first index, number of steps, elements of a step)."""
+        """Return the parts, each as (first index, number of steps, elements of a step)."""
         wide, rest = self.extent // self.width, self.extent % self.width
         near, last = self.extent - rest, rest % self.lanes
         steps = rest // self.lanes if self.width > self.lanes else 0

@@ -1,6 +1,6 @@
 """Groups of products and rows over the same axes: a block of rows of each at a time.
 
-tile[i:48] parallel=b        products of 48 rows, whose results the rows between them find in the cache
+tile[i:48] parallel=b        products of 48 rows; the softmax between them reads its operands from the cache
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
 
 
 def _size(g: Group, row: Var, target: Target) -> int:
-    """Rows of a block: as many as half of the cache holds with what lies between; a divisor of all if there is one."""
+    """Return the rows of a block, whose temporaries fill half of L2: a divisor of all rows if there is one."""
     if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
         return COSTS.dynamic_attention_rows
     each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in g.temps)

@@ -21,7 +21,7 @@ MOST_VECTORS = 4  # of a register tile's row
 
 
 def candidates(work: Definition | Group, target: Target, constants: frozenset[str]) -> tuple[Schedule, ...]:
-    """The cost model's choice first. All are legal, and each gives the same bits for any number of threads."""
+    """Return the candidates, the cost model's choice first: legal, each with the same bits at any number of threads."""
     first = choose(work, target, constants)
     if not isinstance(work, Definition) or work.reduction is None or first.lanes is None or not first.tile:
         return (first,)
@@ -49,7 +49,7 @@ def _tiled(work: Definition, s: Schedule, target: Target) -> Iterator[Schedule]:
 
 
 def _with(s: Schedule, sizes: dict[str, int]) -> Schedule:
-    """Tiles of other sizes; operands are packed as wide as the lanes' tile."""
+    """Return the schedule with tiles of other sizes; operands are packed as wide as the lanes' tile."""
     assert s.lanes is not None
     old = s.size(s.lanes[0]).size
     tiles = tuple(Tile(t.axis, sizes.get(t.axis, t.size), t.tail) for t in s.tile)
@@ -59,7 +59,7 @@ def _with(s: Schedule, sizes: dict[str, int]) -> Schedule:
 
 
 def _swapped(s: Schedule) -> Iterator[Schedule]:
-    """Rows inside of the lanes' loop, or outside."""
+    """Yield the schedule with the loops over rows and lanes exchanged, if one lies directly inside the other."""
     assert s.lanes is not None
     tiled = [s.order.index(t.axis) for t in s.tile if t.axis in s.order]
     if s.lanes[0] not in s.order or len(tiled) < 2 or abs(tiled[0] - tiled[1]) != 1:

@@ -53,7 +53,7 @@ def chained(
 
 
 def word_panels(d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...]) -> tuple[Pack, ...]:
-    """Return the packing of constant weights in words, as far as the terms of these lie along the last of `sums`."""
+    """Return the packing of constant weights; in words of two if their terms lie along the last axis of `sums`."""
     accesses, axis = reads(d, body=True), sums[-1]
     found = packs(accesses, form.lane, constants, PANEL, sums, form.outer)
     indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}

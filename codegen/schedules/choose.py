@@ -7,8 +7,8 @@ a reduction whose loads move with an output axis   codegen.schedules.product    
 a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
 no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
 group                                              members as above, rows in parallel
-products with rows between                         codegen.schedules.attention      a block of rows at a time
-what windows read, and they                        codegen.schedules.row_strips     a strip of rows at a time
+products with a softmax between                    codegen.schedules.attention      a block of rows at a time
+a producer and the windows that read it            codegen.schedules.row_strips     a strip of rows at a time
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from codegen.target import Target
 def window(
     d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule:
-    """Windows over channels: a vector of channels times a tile of pixels, the window written out.
+    """Return the schedule of a window: a vector of channels times a tile of pixels, the window unrolled.
 
-    Of a large one, a piece of its rows: neighbours read much the same, which stays in registers.
+    Only some rows of a large window are unrolled: neighbouring taps share most of their loads, which stay in registers.
     """
     alone = any(x.steps[form.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
     width = width_of(extent(form.lane), min(lanes, COSTS.max_gathered_lanes) if alone else lanes)
@@ -66,14 +66,14 @@ def window(
 
 
 def _skipped(d: Definition, form: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
-    """Axes of the window along which it is asked for what lies inside, and for all points of a tile at once."""
+    """Return the axes of the window along which one test for padding serves all points of a tile."""
     across = {form.lane, *form.rows[-1:]}
     asked = [b for b in padding_terms(d) if b.asks is not None and variables(b.index).isdisjoint(across)]
     return tuple(dict.fromkeys(b.axis.name for b in asked if all(t.axis != b.axis.name for t in tile)))
 
 
 def _channels(d: Definition, form: MatmulShape, width: int, target: Target, constants: frozenset[str]) -> int:
-    """Number of channels whose rows stay in the nearest cache until the last window has read them; 0 for all."""
+    """Return the channels of a block, whose rows stay in L1 until the last window has read them; 0 for all channels."""
     if varies((*form.rows, form.lane, *form.sums)):
         return 0
     held = _bytes(d, {a: extent(a) for a in (*form.rows[-1:], *form.sums)}, constants)
@@ -86,9 +86,9 @@ def _channels(d: Definition, form: MatmulShape, width: int, target: Target, cons
 
 
 def _beside(d: Definition, form: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:
-    """Rows of a block, 0 for all: those that a core made of the input, if that was shared by rows.
+    """Return the rows of a block; 0 for all. A core gets the rows that it wrote, if the producer was split by rows.
 
-    What a block reads stays in the core's cache, for its channels pass by one after the other.
+    The rows that a block reads stay in the core's L2 while the loop over channels passes over them again.
     """
     if len(rows) < 2 or rows[0] != form.rows[0].name:
         return 0
@@ -101,7 +101,7 @@ def _beside(d: Definition, form: MatmulShape, rows: list[str], target: Target, c
 
 
 def _bytes(d: Definition, sizes: dict[Var, int], constants: frozenset[str]) -> int:
-    """Bytes that windows read while the axes in `sizes` pass by, of the input from which they read most."""
+    """Return the bytes that the windows at all points of the axes in `sizes` read from their largest input."""
     found = 0
     for x in reads(d, body=True):
         if x.load is not None and x.buffer.name not in constants:
@@ -112,6 +112,6 @@ def _bytes(d: Definition, sizes: dict[Var, int], constants: frozenset[str]) -> i
 
 
 def _pixels(n: int, most: int) -> int:
-    """The tile up to `most` that leaves the fewest, fullest tiles."""
+    """Return the size up to `most` that cuts `n` pixels into the fewest tiles, of sizes as equal as possible."""
     n = max(n, 1)
     return -(-n // -(-n // most))

@@ -4,7 +4,7 @@
 
     fuse[v=(c,j)] order[h w v kh ic kw] tile[w:12] unroll[ic kw] lanes[v:16] pack[k.1:4]
 
-What lanes read of `x` is shuffled out of one vector, and serves for all places of a window that slides along.
+The lanes' elements of `x` are shuffled out of one vector, which all taps of a sliding window share.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def _packed(w: Access, form: MatmulShape, group: Var, constants: frozenset[str])
 
 
 def _slides(form: MatmulShape, body: tuple[Access, ...]) -> Var | None:
-    """The axis of a short window along the innermost rows: neighbours read the same."""
+    """Return the axis of a short window that slides along the innermost rows, whose taps share loads; else None."""
     steps = [x.steps for x in body if x.moves(form.rows[-1])]
     short = [a for a in form.sums if extent(a) <= COSTS.max_unrolled_slide]
     return next((a for a in reversed(short) if all(s[a] and s[a] == s[form.rows[-1]] for s in steps)), None)
 
 
 def _plan(w: Access, form: MatmulShape, group: Var, sums: list[Var]) -> Pack:
-    """Channels of all groups beside each other, inside of what the loops walk."""
+    """Return the packing of weights: channels of all groups side by side innermost, the axes of the loops outside."""
     assert w.load is not None
     place = {a: n for n, a in enumerate((*sums, form.lane, group))}
     dims = sorted((place[i] if isinstance(i, Var) and i in place else -1, k) for k, i in enumerate(w.load.index))

@@ -17,7 +17,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import small_factors, takes_words, word
+from codegen.ir.dot_widths import dot_factors, takes_rows, takes_words
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
@@ -40,14 +40,15 @@ from codegen.schedules.product_form import (
 from codegen.schedules.reasons import is_recording, note
 from codegen.schedules.scaled import column_bytes, kept_vectors, panel_bytes, step_axis, takes_pairs
 from codegen.target import Target
+from runtime.abi import DType
 
-# Unrolled terms of a sum of small integers, by the terms of an instruction. Of i16 one word: more would reorder sums.
-UNROLLED_DOT_TERMS = {4: 16, 2: 2}
+# Unrolled terms of a sum, by the type of its factors. Of i16 one word: more would reorder sums.
+UNROLLED_DOT_TERMS = {DType.I8: 16, DType.I16: 2, DType.BF16: 16}
 
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
-    """None if no output axis serves as lanes."""
-    form = matmul_shape(d, constants, shared, lane_count(d, target))
+    """Return the schedule of a product; None if no output axis serves as lanes."""
+    form = matmul_shape(d, constants, shared, lane_count(d, target), target.sums_pairs)
     if form is None:
         return None
     lanes = lane_count(d, target)
@@ -107,13 +108,11 @@ def _matrix(
         tiles.insert(0, row_tile([a for a in form.rows if a.name in tiled], rows, height, few=fetched))
     plans = _packs(d, form, constants, width * vectors)
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
-    terms = _terms_together(d, target)
-    dots = terms > 0 and len(plans) == 1 and takes_words(d, inner, plans[0])
-    if dots:
-        plans = (replace(plans[0], words=len(inner)),)
+    terms, plans = _dots(d, form, inner, plans, target)
+    dots = terms > 0
     epilogue = _prefetches_epilogue(form, target)
     if dots:
-        tiles.append(Tile(sums[-1], UNROLLED_DOT_TERMS[terms], Tail.CUT))
+        tiles.append(Tile(sums[-1], terms, Tail.CUT))
     elif takes_pairs(d, form):
         tiles.append(Tile(sums[-1], 2, Tail.CUT))
     elif epilogue:
@@ -151,9 +150,10 @@ def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
 
 
 def _prefetch_within(d: Definition, form: MatmulShape, width: int, target: Target) -> int | None:
-    """Panels of a call that reads more of the weights than its core keeps from one inference to the next.
+    """Return `Schedule.prefetch_within`; None without prefetching.
 
-    None where a row or a few do not take them from L3. From memory they come as fast without.
+    It pays where a call reads more weights than its core's L2 keeps between inferences and L3 has the rest, and few
+    rows use them. Weights from memory come as fast without.
     """
     if not target.fetches_from_l3:
         return None
@@ -167,22 +167,32 @@ def _prefetch_within(d: Definition, form: MatmulShape, width: int, target: Targe
 
 
 def _prefetch_level(form: MatmulShape, target: Target) -> int:
-    """Cache that lines are prefetched into. Where few rows use them, more are in flight than fit L1."""
+    """Return the cache to prefetch into: L2 where few rows use a panel, as more lines are in flight than fit L1."""
     near = target.fetches_near and (varies(form.rows) or prod(map(extent, form.rows)) > COSTS.single_use_rows)
     return 1 if near else 2
 
 
-def _terms_together(d: Definition, target: Target) -> int:
-    """Terms that an instruction of the target sums at a time: words of i16 where there are those of bytes, too."""
-    factors = small_factors(d.reduction) if d.reduction is not None else None
-    size = word(factors[1].dtype) if factors is not None else 0
-    return size if size <= target.dots else 0
+def _dots(
+    d: Definition, form: MatmulShape, inner: tuple[Var, ...], plans: tuple[Pack, ...], target: Target
+) -> tuple[int, tuple[Pack, ...]]:
+    """Return the unrolled terms of a sum by dots, 0 without, and the packing of its weights.
+
+    Dots of i16 are used only where there are those of bytes, too.
+    """
+    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    kind = factors[1].buffer.dtype if factors is not None else None
+    if kind is None or not target.dot_terms(kind):
+        return 0, plans
+    if len(plans) == 1 and takes_words(d, inner, plans[0], form.lane.name):
+        return UNROLLED_DOT_TERMS[kind], (replace(plans[0], words=len(inner)),)
+    rows = not plans and len(inner) == 1 and takes_rows(d, inner[0], form.lane.name)
+    return UNROLLED_DOT_TERMS[kind] if rows else 0, plans
 
 
 def _prefetches_epilogue(form: MatmulShape, target: Target) -> bool:
     """True if there is time to fetch while a tile is summed.
 
-    On aarch64 not: it would read the steps of a row into one register, and there are not enough of them.
+    There is none on aarch64, where the strides of the rows would take registers that the tile needs.
     """
     if varies((*form.sums, *form.rows)) or target.machine == "aarch64":
         return False
@@ -205,9 +215,9 @@ def _rows(
     skipped: list[PaddingTerms],
     constants: frozenset[str],
 ) -> tuple[str, list[str]]:
-    """The axis that is tiled, and the loops around it. Rows are flattened where that makes fuller tiles.
+    """Return the axis that is tiled and the loops around it. Rows are flattened into one axis if its tiles are fuller.
 
-    Not where tiles of the last axis alone lie in a halo as a whole more often.
+    They are not if padding along the last axis can be skipped: more of its tiles then lie in the padding as a whole.
     """
     if not form.rows:
         return "", []
@@ -260,7 +270,8 @@ def tile_of(
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
-    of all tiles but the first, come on top.
+    of all tiles but the first, come on top. Accumulators of the last columns, which are cut into shorter vectors, may
+    be more than the registers hold: a step then stores and loads the others.
     """
     best: tuple[float, int, int, int] | None = None
     tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
@@ -275,8 +286,8 @@ def tile_of(
             low, more = divmod(rows, max(_tiles(rows, height), 1))
             heights = [(low + 1, more), (low, max(_tiles(rows, height), 1) - more)]
             whole, rest = divmod(columns, vectors * width)
-            widths = [(vectors, whole), (-(-rest // width), 1 if rest else 0)]
-            cost = sum(m * n * _step(h, v, target) for h, m in heights for v, n in widths if h and m and v and n)
+            widths = [(vectors, whole), (_cut(rest, width), 1 if rest else 0)]
+            cost = sum(m * n * _step(h, v, free - 1 - kept * v) for h, m in heights for v, n in widths if h and m and n)
             if rows <= COSTS.single_use_rows and depth * vectors * width > target.l1 * 3 // 4:
                 cost += (_tiles(rows, height) - 1) * -(-columns // width)
             if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
@@ -301,9 +312,17 @@ def _note_tiles(tried: list[tuple[float, int, int]], chosen: tuple[int, int], ro
     note(lambda: f"register tile of {rows} rows, {columns} columns: {texts[0]}; next {', '.join(texts[1:]) or 'none'}")
 
 
-def _step(height: int, vectors: int, target: Target) -> float:
-    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill."""
-    loads = height + vectors
+def _cut(columns: int, width: int) -> int:
+    """Return the number of vectors of `width` lanes, and of shorter ones for the rest, by powers of two."""
+    return columns // width + (columns % width).bit_count()
+
+
+def _step(height: int, vectors: int, registers: int) -> float:
+    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill.
+
+    `registers`: those that are free for accumulators and a row of the panel.
+    """
+    loads = height + vectors + 2 * max(0, (height + 1) * vectors - registers)
     return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 

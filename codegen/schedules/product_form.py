@@ -9,7 +9,7 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import Access, known, reads, store, varies
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import small_factors
+from codegen.ir.dot_widths import dot_factors, small_factors
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
@@ -17,7 +17,7 @@ from codegen.schedules.pointwise import fresh, packable
 
 @dataclass(frozen=True, slots=True)
 class MatmulShape:
-    """`lane`, the rows (outermost first), loops outside of the tile, and the reduction axes in memory order."""
+    """Axes by role: `lane`, rows (outermost first), loops outside of the tile, reduction axes in memory order."""
 
     lane: Var
     rows: tuple[Var, ...]
@@ -31,7 +31,10 @@ def extent(a: Var) -> int:
     return known(a.extent)
 
 
-def matmul_shape(d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int) -> MatmulShape | None:
+def matmul_shape(
+    d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int, pairs: bool = False
+) -> MatmulShape | None:
+    """Return the roles; None if no output axis serves as lanes. `pairs`: dots sum products of bf16."""
     assert d.reduction is not None
     body, out = reads(d, body=True), store(d)
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
@@ -50,7 +53,7 @@ def matmul_shape(d: Definition, constants: frozenset[str], shared: frozenset[Var
     window = all(x.moves(lane) for x in body)
     outer = [a for a in others if any(x.moves(a) for x in fixed)] if not window else []
     rows = sorted((a for a in others if a not in outer), key=lambda a: -out.reach(a))
-    return MatmulShape(lane, tuple(rows), tuple(outer), _sums(d, body), window)
+    return MatmulShape(lane, tuple(rows), tuple(outer), _sums(d, body, lane, pairs), window)
 
 
 def is_thin(d: Definition, form: MatmulShape) -> bool:
@@ -64,18 +67,18 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 
 
 def _close(x: Access, a: Var) -> bool:
-    """True if the lanes lie so near each other that they are shuffled out of a few vectors."""
+    """True if the elements of all lanes lie in a few vectors, out of which they are shuffled."""
     step = x.steps[a]
     return step is not None and 0 < step < COSTS.gather_distance
 
 
-def _sums(d: Definition, body: tuple[Access, ...]) -> tuple[Var, ...]:
-    """Reduction axes with the largest steps outermost, so that the innermost runs along memory.
+def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tuple[Var, ...]:
+    """Return the reduction axes, the largest step outermost, so that the innermost runs along memory.
 
-    Of a product of small integers only those of its data count, a word of which is read at a time.
+    Of products that dots compute only those of the data count, a word of which is read at a time.
     """
     assert d.reduction is not None
-    factors = small_factors(d.reduction)
+    factors = dot_factors(d.reduction, lane.name) if pairs else small_factors(d.reduction)
     if factors is not None:
         body = tuple(x for x in body if x.load == factors[0])
     steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}
@@ -99,9 +102,9 @@ def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str
 
 
 def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> Tile:
-    """Return the tile of the rows. A dynamic number is balanced (a loop for each height), or cut if rows are many.
+    """Return the tile of the rows. A dynamic count is balanced (a loop for each height), or cut if there are many rows.
 
-    Cutting needs five loops only. `few`: balance always, since tiles of the few last rows would take too long.
+    Cutting takes five loops. `few`: always balance, because the short tiles at the end would take too much of the time.
     """
     high = not few and height > COSTS.balanced_tile_rows
     many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height

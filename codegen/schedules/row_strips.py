@@ -1,6 +1,6 @@
-"""Windows over what is made just before: a strip of rows at a time, so that the windows find it in the cache.
+"""Groups of a producer and the windows that read it: a strip of rows of each at a time, which stays in the cache.
 
-tile[h':7/short] parallel=h'        7 rows of the result, and all that these are made of
+tile[h':7/short] parallel=h'        7 rows of the result, and the rows of the temporaries that they read
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _block(d: Definition, row: Var, size: int) -> Definition:
 
 
 def rows_of(g: Group, target: Target) -> int:
-    """Rows of a strip: as many as half of L2 holds of what lies between; equal strips, for all cores, if possible."""
+    """Return the rows of a strip, whose temporaries fill half of L2; equal strips, as many as cores, if possible."""
     row = g.axes[-1]
     n, most = extent(row), max(1, (target.l2 // 2 - _bytes(g, 0)) // (_bytes(g, 1) - _bytes(g, 0)))
     sizes = [k for k in parts(n) if most // 2 < k <= most]

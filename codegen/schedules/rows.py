@@ -18,6 +18,7 @@ from codegen.target import Target
 
 
 def rows(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+    """Return the schedule of a reduction: lanes along the sum, or element by element if no axis runs along memory."""
     assert d.reduction is not None
     outer = [a for a in d.axes if a not in shared]
     if not shared:
@@ -111,7 +112,7 @@ def _most_first(axes: list[Var], enough: int) -> list[Var]:
 
 
 def _along(d: Definition, constants: frozenset[str]) -> Var | None:
-    """The reduction axis along which the loads move by 0 or 1, or can be packed."""
+    """Return the reduction axis along which each load moves by 0 or 1 or can be packed; None without one."""
     assert d.reduction is not None
     found: list[Var] = []
     for a in d.reduction.axes:

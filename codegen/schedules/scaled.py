@@ -1,4 +1,4 @@
-"""Products with weights of few bits and factors: steps of the sum with factors of their own, two weights in a byte."""
+"""Products with quantised weights: each step of the sum has scales of its own, and a byte may hold two weights."""
 
 from __future__ import annotations
 

@@ -46,12 +46,23 @@ class InferRequest:
     released, like all fields that must change together, by stores without a call between them.
     """
 
-    def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
-        """`executor` runs asynchronous inferences; None: a new one."""
+    def __init__(
+        self,
+        library: Library,
+        pool: Pool,
+        executor: Executor | None = None,
+        callbacks: Executor | None = None,
+        id: int = 0,
+    ) -> None:
+        """`executor` runs asynchronous inferences; None: a new one. `callbacks` runs their callbacks; None: the thread
+        of the inference does. `id`: a number of the request.
+        """
         manifest = library.manifest
         self._library = library
         self._pool = pool
         self._executor = executor if executor is not None else Executor()
+        self._callbacks = callbacks
+        self._id = id
         self._started: Started | None = None
         self._callback: Callable[[], object] | None = None
         self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
@@ -111,7 +122,7 @@ class InferRequest:
         `inputs` are copied unless `share_inputs`: then they must not change until it is done. Raises UsageError for
         wrong inputs and BusyError while another inference runs; other errors are raised by `wait`.
         """
-        claims, started = self._claims, Started(self._run, self._finished)
+        claims, started = self._claims, Started(self._run, self._finished, self._callbacks)
         try:
             if claims.setdefault(_RUN, started) is not started:
                 raise _busy()
@@ -135,8 +146,8 @@ class InferRequest:
         """
         end = None if timeout is None else time.monotonic() + timeout
         while (started := self._started) is not None:
-            if timeout is None and self._executor.runs_here():
-                started()  # called in another callback, whose thread it may be queued behind: run it here
+            if timeout is None and any(e is not None and e.runs_here() for e in (self._executor, self._callbacks)):
+                started.run_here()  # called in another callback, whose thread it may be queued behind
             if not started.wait(None if end is None else max(0.0, end - time.monotonic())):
                 return False
             if started is self._started:  # unless the callback has started another one
@@ -179,6 +190,11 @@ class InferRequest:
             started.cancel()
         if self._cancel is not None:
             self._cancel.set()
+
+    @property
+    def id(self) -> int:
+        """Number of the request among those of its model, in the order in which they were made."""
+        return self._id
 
     @property
     def busy(self) -> bool:

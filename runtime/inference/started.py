@@ -8,15 +8,20 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from runtime.errors import CancelledError, UsageError
+from runtime.inference.executor import Executor
 from runtime.inference.waiting import Waiters
 
 
 class Started:
     """`run` and then `after` as one task, which runs once; exceptions are kept for `wait`."""
 
-    def __init__(self, run: Callable[[], object], after: Callable[[Started], None]) -> None:
-        """`after` gets this object as its argument."""
-        self._run, self._after = run, after
+    def __init__(
+        self, run: Callable[[], object], after: Callable[[Started], None], elsewhere: Executor | None = None
+    ) -> None:
+        """`after` gets this object as its argument; it runs in the thread of `run`, or on the executor `elsewhere`."""
+        self._run, self._after, self._elsewhere = run, after, elsewhere
+        self._following = threading.Lock()  # acquired once by the thread that runs `after`
+        self._has_run = False
         self._begun = threading.Lock()  # acquired once, and never released
         self._thread: int | None = None  # the thread that runs it
         self._waiters = Waiters()
@@ -30,6 +35,25 @@ class Started:
             return
         self._thread = threading.get_ident()
         self.error = self._caught(self._once)
+        self._thread = None
+        self._has_run = True
+        if self._elsewhere is None:
+            self._conclude()
+            return
+        self._waiters.notify()
+        self._elsewhere.submit(self._conclude)
+
+    def run_here(self) -> None:
+        """Run in the calling thread what no other has begun: the thread may be the one that it is queued for."""
+        self()
+        if self._elsewhere is not None and self._elsewhere.runs_here():
+            self._waiters.wait_for(lambda: self._has_run or self.done)
+            self._conclude()
+
+    def _conclude(self) -> None:
+        if self.done or not self._following.acquire(blocking=False):
+            return
+        self._thread = threading.get_ident()
         failed = self._caught(lambda: self._after(self))
         self.error = self.error or failed
         self._thread = None

@@ -15,8 +15,15 @@ from runtime.loading.library import Library, Pool
 class StringRequest(InferRequest):
     """InferRequest of a model with strings; indices and names are those of the user's tensors."""
 
-    def __init__(self, library: Library, pool: Pool, executor: Executor | None = None) -> None:
-        super().__init__(library, pool, executor)
+    def __init__(
+        self,
+        library: Library,
+        pool: Pool,
+        executor: Executor | None = None,
+        callbacks: Executor | None = None,
+        id: int = 0,
+    ) -> None:
+        super().__init__(library, pool, executor, callbacks, id)
         inputs, outputs = list(numbered(self._inputs_info)), list(numbered(self._outputs_info))
         self._input_at, self._seen_inputs = tuple(at for at, _ in inputs), tuple(info for _, info in inputs)
         self._output_at, self._seen_outputs = tuple(at for at, _ in outputs), tuple(info for _, info in outputs)

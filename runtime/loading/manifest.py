@@ -177,6 +177,8 @@ def _check_described(root: _Reader) -> None:
     for capacity in root.objects("capacities"):
         capacity.text("of")
         capacity.integer("initial")
+    if "certificate" in root.json:
+        _check_certificate(root.inner("certificate"))
     for level in root.objects("levels") if "levels" in root.json else ():
         level.text("target")
         level.texts("features")
@@ -186,6 +188,18 @@ def _check_described(root: _Reader) -> None:
         for name in sizes.json:
             sizes.integer(name)
         _ = version.natural("first"), version.natural("end")
+
+
+def _check_certificate(found: _Reader) -> None:
+    """Raise CorruptError unless the entries of a certificate that `aot info` reads are valid."""
+    _ = found.natural("version"), found.natural("noise"), found.text("verdict")
+    for sample in found.objects("samples"):
+        sample.text("kind")
+    outputs = found.inner("outputs")
+    for name in outputs.json:
+        _ = outputs.inner(name).error("graph"), outputs.inner(name).error("code")
+    layers = found.inner("layers")
+    _ = layers.natural("count"), layers.natural("beyond"), layers.text("largest"), layers.error("error")
 
 
 def _cancel(root: _Reader, stored: int) -> int | None:
@@ -302,6 +316,13 @@ class _Reader:
         if not 0 <= value < 1 << 48:
             raise self.wrong(key, "a size")
         return value
+
+    def error(self, key: str) -> float:
+        """Return an error; an infinite one is the text `inf`."""
+        value = self.json.get(key)
+        if value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)):
+            return float(cast("float | str", value))
+        raise self.wrong(key, "an error")
 
     def text(self, key: str) -> str:
         value = self.json.get(key)

@@ -12,12 +12,13 @@ import pytest
 import aot
 
 ROOT = Path(__file__).parents[2]
-SHOWN = {  # package, and what the example prints last
+SHOWN = {  # package, and a line that the example prints
     "ray_data": ("ray", "{7: 1000}"),
     "ray_serve": ("ray.serve", "[7]"),
     "spark": ("pyspark", "500 {7}"),
     "beam": ("apache_beam", "(7, 100)"),
     "mlflow_model": ("mlflow", "[7, 7, 7, 7, 7, 7, 7, 7, 7, 7]"),
+    "mlflow_spark": ("mlflow", "50 {7}"),
     "dask_frames": ("distributed", "500 {7}"),
 }
 
@@ -42,6 +43,6 @@ def test_example(name: str, library: Path, tmp_path: Path) -> None:
     pytest.importorskip(package, exc_type=ImportError)
     command = [sys.executable, f"examples/engines/{name}.py", str(library), str(tmp_path / "model")]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip().splitlines()[-1] == shown
+    assert shown in done.stdout.splitlines()  # engines may log behind it

@@ -64,6 +64,10 @@ def test_tables_and_several_inputs(libraries: Path) -> None:
     for given in (Table(columns=["x", "k"]), {"x": x, "k": k}):
         found = predictor.predict(given)
         assert (found["y"] == 2).all() and found["l"].tolist() == [0, 2, 4, 6, 8]
+    columns |= {"0": columns["x"], "1": columns["k"]}
+    assert sorted(predictor.predict(Table(columns=["0", "1"]))) == ["l", "y"]  # MLflow's names without a signature
+    with pytest.raises(UsageError, match="must be a column 'x', got 1, 0"):
+        predictor.predict(Table(columns=["1", "0"]))
     both = predict_batch(libraries / "two.so")()(x, k)
     assert sorted(both) == ["l", "y"]
     assert predict_batch(libraries / "two.so", "l")()(x, k).tolist() == [0, 2, 4, 6, 8]

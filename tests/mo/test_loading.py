@@ -172,7 +172,7 @@ class Last(MiddleReplacementPattern):
     place = order.index
     assert place(found.Early) < place(found.Late)
     assert place(placeholder("Pack")) < place(found.Late) < place(placeholder("FrontFinish"))
-    assert split(order) == ([found.Early, found.Late], [found.Last])
+    assert split(order) == ([placeholder("Pack"), found.Early, found.Late], [found.Last])
     modules.forget()
 
 

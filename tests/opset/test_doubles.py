@@ -17,7 +17,7 @@ from aot.options import CompileOptions
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 from tests.cases import LOOSE, Case, Spec
-from tests.test_compiled import MODULES, add, cases_of, wrong
+from tests.opset.test_compiled import MODULES, add, cases_of, wrong
 
 # Other types draw other numbers; the scales of a quantised recurrence are f32.
 F32_ONLY = (RandomUniform, Multinomial, QuantisedLSTMRecurrence)

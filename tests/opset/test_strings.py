@@ -19,7 +19,7 @@ from aot.ir.text.parser import parse_graph
 from aot.ir.text.printer import constants_by_sha, print_graph
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
-from aot.opset.control.strings import StringPlaces, StringSymbols, StringTensorPack, StringTensorUnpack
+from aot.opset.control.strings import StringPlaces, StringSearch, StringSymbols, StringTensorPack, StringTensorUnpack
 from aot.opset.elementwise.comparison import Select
 from aot.opset.elementwise.unary import Exp
 from aot.opset.movement.gather import Gather
@@ -30,6 +30,7 @@ from aot.options import CompileOptions
 from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.arrays.files import read_arrays, write_outputs
+from runtime.arrays.strings import encode
 from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from runtime.loading.manifest import from_json
 from runtime.model import CompiledModel
@@ -132,6 +133,15 @@ def test_what_does_more_than_to_move_strings_is_refused() -> None:
 class _Lengths(Exp):
     elements = Op.elements
     type = "Lengths"
+
+
+@pytest.mark.parametrize("keys", [sorted(WORDS), ["Inte", "Intel ", "x"], [""], []], ids=len)
+def test_searched(keys: list[str]) -> None:
+    """The place of a string among sorted keys, their number where it is none of them; one may begin with another."""
+    check(StringSearch(), encode(WORDS), encode(np.array([*keys, ""], object)[:-1]))
+    places = [keys.index(word) if word in keys else len(keys) for word in WORDS]
+    graph = graph_of(StringSearch(), encode(WORDS), encode(np.array([*keys, ""], object)[:-1]))
+    assert interpret(graph, encode(WORDS))[0].tolist() == places
 
 
 WRONG = [([-1], [2]), ([0], [4]), ([2], [1]), ([-(1 << 31)], [(1 << 31) - 1]), ([9], [9])]

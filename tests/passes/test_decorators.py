@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from aot.opset.base.composed import ComposedOp, operation
 from aot.passes.pattern import PatternRule, rewrite
 from aot.passes.rewrite import RuleSet
 from runtime.abi import DType
-from runtime.errors import AotError, UsageError
+from runtime.errors import AotError, UnsupportedError, UsageError
+from tests.frontends.pt2.test_operations import FAMILIES, contents, saved
 from tests.frontends.tf import graphs
 from tests.frontends.tflite import models
 from tests.passes.check import after, graph_of, operations
@@ -176,6 +178,7 @@ import aot
 @aot.conversion("onnx", "me.Doubled")
 @aot.conversion("tf", "Doubled")
 @aot.conversion("tflite", "CUSTOM.Doubled")
+@aot.conversion("pt2", "me::doubled.default")
 def doubled(node, x):
     return node.build.Add(x, x)
 """
@@ -198,13 +201,65 @@ def of_tensorflow_lite(place: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("network", [of_onnx, of_tensorflow, of_tensorflow_lite])
+TENSORS = [{"name": name, "arg": {"as_tensor": {"name": f"inputs_{i}"}}, "kind": 1} for i, name in enumerate("ab")]
+OTHERS = [{"name": "scale", "arg": {"as_float": 3.0}, "kind": 1}, {"name": "none", "arg": {"as_none": True}, "kind": 1}]
+
+
+def of_pytorch(place: Path, arguments: Sequence[dict[str, Any]] = TENSORS[:1]) -> Path:
+    """A program of two inputs of two elements, and one operation with these arguments."""
+    path = next(path for path in FAMILIES if path.stem == "math")
+    data, cases = contents(path)
+    case = copy.deepcopy(next(case for case in cases if case["name"] == "add.Tensor-0"))
+    graph = case["fixed"]["program"]["graph_module"]["graph"]
+    for values in graph["tensor_values"].values():
+        values |= {"sizes": [{"as_int": 2}], "strides": [{"as_int": 1}]}
+    graph["nodes"][0] |= {"target": "torch.ops.me.doubled.default", "inputs": list(arguments)}
+    return saved(case["fixed"], data, place)
+
+
+@pytest.mark.parametrize("network", [of_onnx, of_tensorflow, of_tensorflow_lite, of_pytorch])
 def test_one_conversion_serves_every_framework(network: Callable[[Path], Path], tmp_path: Path) -> None:
     file = tmp_path / "doubled.py"
     file.write_text(CONVERSION)
     made = aot.stages(network(tmp_path), aot.CompileOptions(level=None, extensions=file))
     x = np.array([1, -2], np.float32)
-    np.testing.assert_array_equal(interpret(made.optimized, [x])[0], 2 * x)
+    np.testing.assert_array_equal(interpret(made.optimized, [x] * len(made.optimized.parameters))[0], 2 * x)
+
+
+OF_PYTORCH = {
+    "by name": ("node, b, a, scale=1.0", "a, b, scale"),
+    "by place": ("node, x, y", "x, y, node.number('scale', 1.0)"),
+    "one by name": ("node, x, *, b, scale=1.0", "x, b, scale"),
+    "any number": ("node, *tensors", "*tensors, node.number('scale', 1.0)"),
+    "left out": ("node, x, y, bias=None, *, scale: float, none=0", "x, y, scale if bias is none else 0"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "values"), OF_PYTORCH.values(), ids=OF_PYTORCH)
+def test_arguments_of_pytorch_are_given_by_name_and_by_place(parameters: str, values: str, tmp_path: Path) -> None:
+    file = tmp_path / "scaled.py"
+    file.write_text(
+        f"""
+import aot
+
+def scaled(build, x, y, scale):
+    return build.Subtract(x, build.Multiply(y, scale))
+
+@aot.conversion("pt2", "me::doubled.default")
+def converted({parameters}):
+    return scaled(node.build, {values})
+"""
+    )
+    made = aot.stages(of_pytorch(tmp_path, TENSORS + OTHERS), aot.CompileOptions(level=None, extensions=file))
+    x, y = np.array([1, -2], np.float32), np.array([5, 7], np.float32)
+    np.testing.assert_array_equal(interpret(made.optimized, [x, y])[0], x - 3 * y)
+
+
+def test_too_many_tensors_of_pytorch_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "doubled.py"
+    file.write_text(CONVERSION)
+    with pytest.raises(UnsupportedError, match=r"me::doubled\.default: the conversion takes 1 tensors, got 1 more"):
+        _ = aot.stages(of_pytorch(tmp_path, TENSORS), aot.CompileOptions(level=None, extensions=file)).optimized
 
 
 @pytest.mark.parametrize("extensions", [EXAMPLE, EXAMPLE / "front" / "scaled_tanh.py"], ids=["folder", "file"])

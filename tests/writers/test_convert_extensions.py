@@ -12,8 +12,8 @@ from onnx import helper
 from aot.compilation.driver import compile_model
 from aot.convert import convert_model
 from runtime.errors import UnsupportedError, UsageError
+from tests.extensions.test_extensions import CONVERSION, OPERATION, X, folder, options
 from tests.frontends.onnx.models import model, save
-from tests.test_extensions import CONVERSION, OPERATION, X, folder, options
 
 CYCLE = """
 class {name}:

@@ -31,6 +31,7 @@ __all__ = [
     "Sequenced",
     "Value",
     "conversion_of",
+    "extension",
     "load_conversions",
     "onnx",
 ]
@@ -52,6 +53,12 @@ def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
         return function
 
     return register
+
+
+def extension(kind: str) -> Callable[[C], C]:
+    """Register an extension's conversion of an operation: `Kind`, or `DOMAIN.Kind`."""
+    domain, _, name = kind.rpartition(".")
+    return onnx(name, domain=domain)
 
 
 def load_conversions() -> None:

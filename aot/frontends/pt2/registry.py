@@ -60,6 +60,8 @@ __all__ = [
     "aten_node",
     "conversion_of",
     "load_conversions",
+    "resolved",
+    "typed",
 ]
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -270,10 +272,10 @@ class ByName:
         for i, (name, value) in enumerate(node.arguments.items()):
             name = self.first if not i and self.first else self.names.get(name.lower(), name)
             if name in self.annotations:
-                given[name] = _checked(node, name, _resolved(node, value), self.annotations[name])
+                given[name] = _checked(node, name, resolved(node, value), self.annotations[name])
             elif name not in HINTS and not _is_default(value):
                 raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
-        return _typed(node, self.function(node, **given))
+        return typed(node, self.function(node, **given))
 
 
 def _of_complex(node: Call) -> Any:
@@ -282,8 +284,8 @@ def _of_complex(node: Call) -> Any:
     if function is None:
         raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
     first, *rest = node.arguments.items()
-    named = {name: _resolved(node, value) for name, value in rest if name not in HINTS}
-    return _typed(node, function(node, _resolved(node, first[1]), **named))
+    named = {name: resolved(node, value) for name, value in rest if name not in HINTS}
+    return typed(node, function(node, resolved(node, first[1]), **named))
 
 
 def of_complex_only(node: Call, *inputs: Value) -> Any:
@@ -298,10 +300,10 @@ def _is_default(value: Any) -> bool:
     return value is None or value is False or value in ((), "")
 
 
-def _resolved(node: Call, value: Any) -> Any:
+def resolved(node: Call, value: Any) -> Any:
     """An argument with values of the graph in it."""
     if isinstance(value, tuple):
-        return tuple(_resolved(node, v) for v in cast("tuple[Any, ...]", value))
+        return tuple(resolved(node, v) for v in cast("tuple[Any, ...]", value))
     if not isinstance(value, Argument):
         return value
     found = node.inputs[value.index]
@@ -361,7 +363,7 @@ def _allows(value: Any, annotation: str) -> bool:
     return "Any" in plain or any(isinstance(value, PLAIN[p]) for p in plain if p in PLAIN)
 
 
-def _typed(node: Call, found: Any) -> Any:
+def typed(node: Call, found: Any) -> Any:
     """Outputs in the element types of the archive."""
     values = found.values if isinstance(found, Outputs) else found
     parts: list[Any] = list(cast("Sequence[Any]", values)) if isinstance(values, Sequence) else [values]

@@ -31,6 +31,7 @@ __all__ = [
     "Sequenced",
     "Value",
     "conversion_of",
+    "extension",
     "load_conversions",
     "tf",
 ]
@@ -63,6 +64,11 @@ def mark_complex(function: object) -> None:
 def takes_complex_numbers(function: object) -> bool:
     """True if the inputs of a conversion may be complex numbers."""
     return getattr(function, _TAKES_COMPLEX, False)
+
+
+def extension(kind: str) -> Callable[[C], C]:
+    """Register an extension's conversion of an operation."""
+    return tf(kind)
 
 
 def load_conversions() -> None:

@@ -23,7 +23,8 @@ with TensorFlow 2.21 on cases of its own, with fixed sizes and with sizes left o
 - Random numbers are TensorFlow's for RandomUniform, RandomStandardNormal and RandomUniformInt of i32, if the file has a
   seed, in each inference those of the first one; others are of the right distribution. Without a seed: `--seed`.
 - Complex tensors are two real ones between operations; an output of the network is real.
-- Strings are constants. Integers divided by 0 give 0, and indices out of range read 0 or write nothing.
+- Strings are constants, or inputs that are moved and looked up in tables.
+- Integers divided by 0 give 0, and indices out of range read 0 or write nothing.
 - Equal scores keep the order of their places: TopKV2, NonMaxSuppression*, CombinedNonMaxSuppression.
 """
 ENDS = ("Const", "Placeholder", "PlaceholderV2")

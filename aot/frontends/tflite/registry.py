@@ -45,6 +45,7 @@ __all__ = [
     "Value",
     "conversion_of",
     "exact",
+    "extension",
     "load_conversions",
     "tflite",
 ]
@@ -72,6 +73,11 @@ def tflite(*kinds: str, stored: bool = False, activates: bool = True) -> Callabl
 
 
 exact = decorator(EXACT)  # registers the conversion of operations on quantised tensors
+
+
+def extension(kind: str) -> Callable[[C], C]:
+    """Register an extension's conversion of an operation."""
+    return tflite(kind)
 
 
 def load_conversions() -> None:

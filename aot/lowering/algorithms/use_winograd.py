@@ -25,7 +25,7 @@ def use_winograd(steps: Steps, target: Target) -> None:
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
-        form = form_of(d, constants) if d is not None else None
+        form = form_of(d, constants, target.sums_pairs) if d is not None else None
         points = choose_points(form, each) if form is not None else 0
         if d is None or form is None or not points:
             continue
@@ -52,7 +52,7 @@ def _apart(step: Step, made: Winograd, steps: Steps) -> list[Step]:
     for temp in made.work.temps:
         name = steps.unused(f"{step.writes()[0].name}.{temp.name}")
         shape = [n.extent if isinstance(n, Var) and n.extent is not None else n for n in temp.shape]
-        moved[temp.name] = dense(name, *shape)
+        moved[temp.name] = dense(name, *shape, dtype=temp.dtype)
         steps.values[name] = Value(moved[temp.name], Region.ARENA)
     works = [rewrite_work(w, move_loads(moved), lambda b: moved.get(b.name, b)) for w in made.work.members]
     into, _, back = made.schedule.members

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.ir.types import Array
 from aot.lowering.algorithms.winograd_matrices import sums, weight_matrix
 from codegen.costs import COSTS
 from codegen.ir.access import known
@@ -29,7 +31,8 @@ class WinogradForm:
     """A convolution's parts: `x` and `w` loads of the product, its axes, and where `w` has them.
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
-    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures.
+    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures. `dtype`: of the transforms,
+    as of data and weights.
     """
 
     x: Load
@@ -42,6 +45,7 @@ class WinogradForm:
     oc: Var
     ic: Var
     deep: tuple[Var, ...]
+    dtype: DType
 
     @property
     def outs(self) -> tuple[Var, ...]:
@@ -64,7 +68,8 @@ class WinogradForm:
     @property
     def arrangement(self) -> str:
         """Return the properties, besides the number of points, that transformed weights depend on."""
-        return "_".join(map(str, (*self.strides, *self.order)))
+        kind = () if self.dtype is DType.F32 else (self.dtype.value,)
+        return "_".join(map(str, (*self.strides, *self.order, *kind)))
 
     def sides(self, points: int) -> tuple[int, ...]:
         """Return the outputs of a tile in each direction; 0 where no transform has so many products."""
@@ -72,10 +77,14 @@ class WinogradForm:
         return tuple(sums(points, r, stride) for r, stride in zip(taps, self.strides, strict=True))
 
 
-def form_of(d: Definition, constants: frozenset[str]) -> WinogradForm | None:
-    """Return the form, if `d` convolves 3 to 5 taps in one or two directions, stride 1 or 2, constant weights."""
+def form_of(d: Definition, constants: frozenset[str], pairs: bool = False) -> WinogradForm | None:
+    """Return the form, if `d` convolves 3 to 5 taps in one or two directions, stride 1 or 2, constant weights.
+
+    `pairs`: dots sum products of bf16, so that both operands may have this type.
+    """
     r = d.reduction
-    if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype is not DType.F32:
+    outs = (DType.F32, *([DType.BF16] if pairs else []))
+    if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype not in outs:
         return None
     if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
         return None
@@ -86,12 +95,13 @@ def form_of(d: Definition, constants: frozenset[str]) -> WinogradForm | None:
         if not isinstance(w, Load) or not isinstance(x, Load):
             continue
         if w.buffer.name in constants and x.buffer.name not in constants:
-            return _matched(d, r, x, w, guarded)
+            short = pairs and x.buffer.dtype is w.buffer.dtype is DType.BF16
+            return _matched(d, r, x, w, guarded) if short or x.buffer.dtype is DType.F32 else None
     return None
 
 
 def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> WinogradForm | None:
-    if not all(isinstance(i, Var | Const) for i in w.index) or x.buffer.dtype is not DType.F32:
+    if not all(isinstance(i, Var | Const) for i in w.index):
         return None
     windows: list[tuple[Var, Var]] = []
     steps: dict[Var, int] = {}
@@ -124,9 +134,8 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Winog
     if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
         return None
     apart = tuple(steps[k] for _, k in window)
-    return WinogradForm(
-        x, w, guarded, batch, tuple(window), tuple(strides[k] for _, k in window), apart, lanes[0], channels[0], deep
-    )
+    beside = tuple(strides[k] for _, k in window)
+    return WinogradForm(x, w, guarded, batch, tuple(window), beside, apart, lanes[0], channels[0], deep, x.buffer.dtype)
 
 
 def _strided(stride: int, step: int, inside: bool) -> bool:
@@ -146,6 +155,8 @@ def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> 
         return 0
     taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
     transforms = sum(COSTS.winograd_transform / stride for stride in form.strides)
+    if form.dtype is DType.BF16:
+        transforms *= COSTS.winograd_short_transform
     costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
     for n in POINTS:
         sides, points = form.sides(n), n**directions
@@ -173,8 +184,8 @@ def tiles_of(size: int, side: int, step: int) -> int:
     return step * -(-size // (side * step))
 
 
-def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> NDArray[np.float32]:
-    """Transform the weights to [points in all directions, deep.., ic, oc], computed in f64."""
+def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> Array:
+    """Transform the weights to [points in all directions, deep.., ic, oc], computed in f64, of the form's type."""
     order = form.order
     rest = [k for k in range(weights.ndim) if k not in order]
     shape = [weights.shape[k] for k in order]
@@ -189,4 +200,5 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -
         for matrix in second:
             across = np.matmul(matrix, across)
         made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
-    return made.reshape(points ** len(taps), *deep, oc)
+    whole = made.reshape(points ** len(taps), *deep, oc)
+    return whole if form.dtype is DType.F32 else whole.astype(ml_dtypes.bfloat16)

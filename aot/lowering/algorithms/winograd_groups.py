@@ -60,8 +60,8 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
     sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
     terms = [known(a.extent or 1) for a in sums]
-    u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{LOCAL}", count, *terms, outs)
-    v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA)
+    u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{LOCAL}", count, *terms, outs, dtype=form.dtype)
+    v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
     mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
     spans = tuple(m * step for m, step in zip(sides, form.steps, strict=True))
@@ -117,9 +117,9 @@ def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int
     """
     rows, beside = known(tiles.shared[-1].extent or 1), prod(known(a.extent or 1) for a in tiles.inside)
     outs = known(form.oc.extent or 1)
-    held = 4 * count * (form.terms + outs)
+    held = count * (form.dtype.stored_bytes * form.terms + 4 * outs)
     if len(tiles.sides) > 1:
-        passing = not target.near_l3 and 4 * count * form.terms * outs > target.l2
+        passing = not target.near_l3 and form.dtype.stored_bytes * count * form.terms * outs > target.l2
         wanted = max(COSTS.winograd_tiles / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
         return max(1, min(round(wanted), rows))
     most = max(COSTS.winograd_tiles, target.l2 // held) // beside
@@ -163,7 +163,7 @@ def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], 
     for axis, m, step in zip(form.outs, sides, form.steps, strict=True):
         span = m * step
         sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
-    held = 4 * n ** len(sides) * (form.terms + known(form.oc.extent or 1))
+    held = n ** len(sides) * (form.dtype.stored_bytes * form.terms + 4 * known(form.oc.extent or 1))
     counts = COSTS.dynamic_winograd_tiles
     most = next((t for t in counts if t * held <= COSTS.winograd_block_bytes), counts[-1])
     count = as_expr(named(volume(sizes)), DType.I64)

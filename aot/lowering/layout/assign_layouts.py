@@ -61,13 +61,14 @@ def assign_layouts(steps: Steps) -> None:
 def copy_padded_inputs(steps: Steps) -> None:
     """Copy float inputs that a window or a product reads repeatedly, so that they can have a better layout."""
     constants = steps.constants()
+    inputs = [steps.values[name] for name in dict.fromkeys(steps.inputs)]
+    movable = {v.name: v for v in inputs if v.region is not Region.CONSTANT and v.buffer.dtype.is_float}
     works = [(w, d) for s in steps.steps for w in s.works for d in members(w)]
-    wanted = {n for w, d in works for n in (*_windows(d, constants, w), *_across(d, constants))}
-    for name in dict.fromkeys(steps.inputs):
-        if name in wanted and steps.values[name].region is not Region.CONSTANT:
-            value = steps.values[name]
-            if value.buffer.dtype.is_float:
-                _copy(steps, value)
+    readers = [(w, d) for w, d in works if any(x.buffer.name in movable for x in loads(d.value))]
+    wanted = {n for w, d in readers for n in (*_windows(d, constants, w), *_across(d, constants))}
+    for name, value in movable.items():
+        if name in wanted:
+            _copy(steps, value)
 
 
 def _windows(d: Definition, constants: frozenset[str], work: Work) -> set[str]:
@@ -136,7 +137,8 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
                     steps.values[name] = Value(made, Region.ARENA)
                     copies[x] = Load(made, axes)
                     found.append(Step((Definition(made, axes, x, axes),), step.layers, "Transpose"))
-        step.works = tuple(rewrite_work(w, copied) for w in step.works)
+        if copies:
+            step.works = tuple(rewrite_work(w, copied) for w in step.works)
         found.append(step)
     steps.steps = found
     return bool(copies)
@@ -205,7 +207,10 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
 
 
 def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
-    """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis."""
+    """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis.
+
+    What is read beside the sum, as by an addition behind a convolution, should lie as the result.
+    """
     assert d.reduction is not None
     weight = float(known(points(d)))
     if streams(d, constants):
@@ -216,9 +221,14 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
         return
     if _stays(d, steps):
         return
+    results = float(prod(known(a.extent or 1) for a in d.axes))
     if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
-        _add(votes, d.out, dim, COSTS.scattered_store * float(prod(known(a.extent or 1) for a in d.axes)))
-    for x in loads(d.reduction.body):
+        _add(votes, d.out, dim, COSTS.scattered_store * results)
+    summed_loads = loads(d.reduction.body)
+    for x in loads(d.value):
+        if lane is not None and x not in summed_loads and (dim := dim_of(x.index, lane, d.axes)) is not None:
+            _add(votes, x.buffer, dim, results)
+    for x in summed_loads:
         if _is_read_once(x, d, steps):
             continue
         along = dim_of(x.index, lane, d.axes) if lane is not None else None

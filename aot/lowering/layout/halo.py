@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from aot.lowering.ir.reach import after, before
 from aot.lowering.ir.steps import Steps
 from codegen.costs import COSTS
-from codegen.ir.access import known
+from codegen.ir.access import known, points
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import normal
@@ -23,7 +23,7 @@ from codegen.ir.program import Region
 from codegen.ir.traverse import Work, expressions, members, rewrite_work
 from runtime.abi import DType
 
-LIMIT = 64  # points on either side; reads that reach farther keep their bounds check
+LIMIT = 64  # points on either side of any dimension; of a longer one as many as it has. Reads beyond keep their check
 
 
 @dataclass(slots=True)
@@ -32,6 +32,7 @@ class Halo:
 
     fill: float | Expr
     sides: list[tuple[int, int]]
+    reads: int = 0  # points of the definitions that read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,23 @@ class _Padded:
 
 
 def halos(steps: Steps) -> dict[str, Halo]:
-    """Return the halo of each intermediate value; none if its consumers pad with different values."""
-    found: dict[str, Halo] = {}
-    refused: set[str] = set()
-    for padded, spared in (found for step in steps.steps for work in step.works for found in _asking(work)):
+    """Return the halo of each intermediate value.
+
+    If its consumers pad with different values, it holds the one that is read most; the others check their bounds.
+    """
+    found: dict[str, dict[float | Expr, Halo]] = {}
+    for padded, spared, times in (found for step in steps.steps for work in step.works for found in _asking(work)):
         name = padded.load.buffer.name
         value = steps.values.get(name)
         sides = _sides(padded, steps)
-        if value is None or value.region is not Region.ARENA or sides is None:
+        if value is None or value.region is not Region.ARENA or sides is None or _is_late(padded.fill, name, steps):
             continue
         sides = [(0, 0) if k in spared and _is_low(padded.load.buffer, k, s) else s for k, s in enumerate(sides)]
-        halo = found.setdefault(name, Halo(padded.fill, [(0, 0)] * len(sides)))
-        if halo.fill != padded.fill or _is_late(padded.fill, name, steps):
-            refused.add(name)
+        halo = found.setdefault(name, {}).setdefault(padded.fill, Halo(padded.fill, [(0, 0)] * len(sides)))
         halo.sides = [(max(a, c), max(b, d)) for (a, b), (c, d) in zip(halo.sides, sides, strict=True)]
-    return {n: h for n, h in found.items() if n not in refused and any(s != (0, 0) for s in h.sides)}
+        halo.reads += times
+    most = {name: max(some.values(), key=lambda h: h.reads) for name, some in found.items()}
+    return {name: h for name, h in most.items() if any(s != (0, 0) for s in h.sides)}
 
 
 def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
@@ -70,15 +73,17 @@ def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
     return any(b.name in read for s in steps.steps[first + 1 :] for b in s.writes())
 
 
-def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int]]]:
-    """Yield padded loads, each with the dimensions in which it can do without a halo."""
-    windows = {e: dims for d in members(work) for e, dims in _windows(d)}
-    found = list(walk(*expressions(work)))
-    parts = {e.args[2] for e in found if isinstance(e, Prim) and e.fn == "within"}
-    for e in found:
-        padded = _padded(e) if e not in parts else None
-        if padded is not None:
-            yield padded, windows.get(e, frozenset())
+def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
+    """Yield padded loads: the dimensions in which each can do without a halo, and the points that read it."""
+    for part in (*members(work),) or (work,):
+        windows = dict(_windows(part)) if isinstance(part, Definition) else {}
+        times = known(points(part)) if isinstance(part, Definition) else 1
+        found = list(walk(*expressions(part)))
+        inner = {e.args[2] for e in found if isinstance(e, Prim) and e.fn == "within"}
+        for e in found:
+            padded = _padded(e) if e not in inner else None
+            if padded is not None:
+                yield padded, windows.get(e, frozenset()), times
 
 
 def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
@@ -133,7 +138,8 @@ def _sides(p: _Padded, steps: Steps) -> list[tuple[int, int]] | None:
         if at is None or n is None or not _equal(bound, n, steps):
             return None
         first, last = before(index), after(index, n, steps.sizes, steps.symbols)
-        if first is None or last is None or first > LIMIT or last > LIMIT:
+        limit = max(LIMIT, n) if isinstance(n, int) else LIMIT
+        if first is None or last is None or max(first, last) > limit:
             return None
         sides[at] = (first, last)
     return sides

@@ -19,7 +19,7 @@ from codegen.ir.chains import block_terms
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import normal
-from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Reduce, Var, dense
+from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, dense
 from runtime.abi import DType
 
 T = TypeVar("T")
@@ -73,8 +73,8 @@ class FewChannels:
         padded = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(0, self.width - moved.shape[-1])])
         return padded.reshape(*moved.shape[:-2], -1).astype(ml_dtypes.bfloat16)
 
-    def product(self, pixels: Buffer, filters: Buffer) -> Definition:
-        """Return the convolution as a product of both."""
+    def product(self, pixels: Buffer, filters: Buffer, fn: str) -> Definition:
+        """Return the convolution as a product of both, whose sum is a reduction by `fn`."""
         r, t = self.d.reduction, self.terms
         assert r is not None
         columns: dict[Expr, Expr] = {self.column: t // self.width}
@@ -86,7 +86,7 @@ class FewChannels:
         }
         body = rewrite(rewrite(r.body, change), columns)
         axes = (*(a for a in r.axes if a not in (self.column, self.channel)), t)
-        total: Expr = Reduce(CHAINS, axes, body)
+        total: Expr = Reduce(fn, axes, body)
         return replace(self.d, value=rewrite(self.d.value, {r: total if r.init is None else total + r.init}))
 
     @property

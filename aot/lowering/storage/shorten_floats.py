@@ -5,7 +5,8 @@
 
 Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
 it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits. Products of f16 are
-sums of f32; what a kernel loads often stays f32 there, as conversions would take longer than the loads.
+sums of f32; what a kernel loads often stays f32 there, as conversions would take longer than the loads. `--fast-math`
+leaves both to the target: bf16 is summed by dots of pairs, in tile registers, or as f16 is.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.ir.program import Region
 from codegen.ir.traverse import Work, members, move_loads, rewrite_work
+from codegen.target import Target
 from runtime.abi import DType
 from runtime.errors import UsageError
 
 READ = (Region.INPUT, Region.ARENA, Region.CONSTANT)  # memory that no later step of a block writes again
 MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
 MIN_COLUMNS = 16  # columns of a product that fill a row of a tile register
+MIN_DOT_TERMS = 8  # terms along memory that dots of two sum faster than multiply-adds
 MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
 MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
 # What computes with the digits of a number, or leaps at some: its operands keep theirs.
@@ -48,7 +51,27 @@ SHORT = {BF16: DType.BF16, F16: DType.F16}
 MAX_F16 = 65504.0
 
 
-def shorten_floats(steps: Steps, precision: Precision, small: bool = False) -> None:
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums of products of bf16: `pairs`: by dots of two, in any order, instead of chains.
+
+    `plain`: types whose products are sums of f32; a kernel that loads such numbers often reads f32.
+    """
+
+    pairs: bool = False
+    plain: frozenset[DType] = frozenset({DType.F16})
+
+    @staticmethod
+    def of(target: Target) -> Sums:
+        """Return those of a target: with fast sums, chains are for tile registers only."""
+        slow = target.fast_math and not target.has_tiles and not target.sums_pairs
+        return Sums(target.sums_pairs, frozenset({DType.F16, *([DType.BF16] if slow else [])}))
+
+
+CHAINED = Sums()
+
+
+def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums: Sums = CHAINED) -> None:
     """Store values that products and elementwise layers pass on in 16 bits, and round the weights of products.
 
     `small`: round weights to f16 even where a kernel loads them often.
@@ -56,7 +79,7 @@ def shorten_floats(steps: Steps, precision: Precision, small: bool = False) -> N
     names = {n for b in steps.blocks() for s in b.steps for n in s.layers}
     if unused := precision.unused(names):
         raise UsageError(f"precision: a pattern matches a layer's name, got {unused[0]!r}")
-    maker = _Shortened(steps, precision, small)
+    maker = _Shortened(steps, precision, small, sums)
     maker.shorten_values()
     for block in steps.blocks():
         maker.use_chains(block)
@@ -72,9 +95,10 @@ class _Product:
 
 
 class _Shortened:
-    def __init__(self, steps: Steps, precision: Precision, small: bool) -> None:
-        self.steps, self.precision, self.small = steps, precision, small
-        self.uses = _loads_together(steps) if precision.has(F16) else {}
+    def __init__(self, steps: Steps, precision: Precision, small: bool, sums: Sums) -> None:
+        self.steps, self.precision, self.small, self.sums = steps, precision, small, sums
+        plain = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
+        self.uses = _loads_together(steps) if plain else {}
         self.constants = steps.constants()
         self.weights: dict[str, Buffer] = {}
         self.kinds: dict[str, set[DType | None]] = {}  # of the steps that read or write a value
@@ -105,7 +129,7 @@ class _Shortened:
         for name in [n for block in self.steps.blocks() for n in block.touched()]:
             value = self.steps.values[name]
             kind = self.shared_kind(name)
-            often = kind is DType.F16 and self.is_loaded_often(name)
+            often = kind in self.sums.plain and self.is_loaded_often(name)
             if kind is not None and not often and name not in kept and name not in made and _is_worth_it(value):
                 made[name] = replace(value.buffer, dtype=kind)
                 self.steps.values[name] = replace(value, buffer=made[name])
@@ -140,15 +164,16 @@ class _Shortened:
         found: list[Step] = []
         for step in block.steps:
             d, kind = step.definition, self.kind(step)
-            product = self._product(d) if d is not None and kind is DType.BF16 else None
+            chained = kind is DType.BF16 and kind not in self.sums.plain
+            product = self._product(d) if d is not None and chained else None
             if d is not None and product is not None:
                 for x in (product.x, product.w):
                     found += self._copy(x.buffer, step, copies)
                 step.works = (self._summed(d, product, copies),)
-            elif kind is DType.BF16:
-                found += self._pixels(step, copies)
-                self._round_weights(step, kind)
             elif kind is not None:
+                found += self._pixels(step, copies) if chained else []
+                if chained and self.sums.pairs:
+                    step.works = tuple(self._recurrent(w) if isinstance(w, Group) else w for w in step.works)
                 self._round_weights(step, kind)
             found.append(step)
         block.steps = found
@@ -186,7 +211,7 @@ class _Shortened:
             copies[name] = found.pixels(self.steps.unused(name))
             self.steps.values[copies[name].name] = Value(copies[name], Region.ARENA)
             made.append(Step(found.copies(copies[name]), step.layers, "Convert"))
-        step.works = (found.product(copies[name], filters),)
+        step.works = (found.product(copies[name], filters, "add" if self.sums.pairs else CHAINS),)
         return made
 
     def _product(self, d: Definition) -> _Product | None:
@@ -195,9 +220,13 @@ class _Shortened:
             return None
         x, w = factors
         both = variables(*x.index) & variables(*w.index)
-        axes = [a for a in r.axes if a in both and isinstance(a.extent, int) and block_terms(a.extent)]
+        axes = [a for a in r.axes if a in both and isinstance(a.extent, int) and self._fills_words(a.extent)]
         axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
         return _Product(x, w, axis) if axis is not None else None
+
+    def _fills_words(self, terms: int) -> bool:
+        """True if so many terms are summed by dots of two, or in blocks of chains."""
+        return terms >= MIN_DOT_TERMS if self.sums.pairs else block_terms(terms) > 0
 
     def _is_plain(self, b: Buffer) -> bool:
         value = self.steps.values.get(b.name)
@@ -235,8 +264,46 @@ class _Shortened:
         assert r is not None
         short = move_loads({n: copies[n] for x in (product.x, product.w) if (n := x.buffer.name) in copies})
         axes = (*(a for a in r.axes if a is not product.axis), product.axis)
-        total: Expr = Reduce(CHAINS, axes, rewrite(r.body, short))
+        total: Expr = Reduce("add" if self.sums.pairs else CHAINS, axes, rewrite(r.body, short))
         return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))
+
+    def _recurrent(self, g: Group) -> Group:
+        """Return a group whose products of states and constant weights are of bf16: each step of time copies its state.
+
+        gates[g] = add[k](h[t, k] * r[g, k])   ->   h.bf16[k] = h[t, k];  gates[g] = add[k](h.bf16[k] * r.bf16[g, k])
+        """
+        members: list[Definition | Group] = []
+        for d in g.members:
+            r = d.reduction if isinstance(d, Definition) else None
+            factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
+            if isinstance(d, Group) or r is None or factors is None:
+                members.append(d)
+                continue
+            x, w = factors if factors[1].buffer.name in self.constants else factors[::-1]
+            kept = [k for k, i in enumerate(x.index) if variables(i).isdisjoint(g.axes)]
+            state = (
+                x.buffer.name in self.steps.values and x.buffer.dtype is DType.F32 and w.buffer.name in self.constants
+            )
+            if not state or not self._is_recurrent(g, r, x, w):
+                members.append(d)
+                continue
+            name = self.steps.unused(f"{x.buffer.name}.bf16")
+            made = dense(name, *(x.buffer.shape[k] for k in kept), dtype=DType.BF16)
+            self.steps.values[made.name] = Value(made, Region.ARENA)
+            index = tuple(x.index[k] for k in kept)
+            copied = (*g.axes, *(a for a in (*d.axes, *r.axes) if a in variables(*index) and a not in g.axes))
+            members.append(Definition(made, copied, x, index))
+            change: dict[Expr, Expr] = {x: Load(made, index), w: Load(self._short_constant(w.buffer), w.index)}
+            members.append(replace(d, value=rewrite(d.value, change)))
+        return replace(g, members=tuple(members))
+
+    def _is_recurrent(self, g: Group, r: Reduce, x: Load, w: Load) -> bool:
+        """True if the steps of a group along one axis, of which weights know nothing, sum enough terms of a state."""
+        plain = self._is_plain(w.buffer) and self.shared_kind(w.buffer.name) is DType.BF16
+        alone = all(isinstance(i, Var | Const) for i in x.index if variables(i).isdisjoint(g.axes))
+        terms = [a.extent for a in r.axes if a in x.index and a in w.index]
+        long = len(terms) == 1 and isinstance(terms[0], int) and terms[0] >= MIN_DOT_TERMS
+        return plain and alone and long and len(g.axes) == 1 and g.axes[0] not in variables(*w.index)
 
     def _round_weights(self, step: Step, kind: DType) -> None:
         """Round the weights of products so that they can lie in memory in 16 bits: for bf16, those of few rows.
@@ -251,9 +318,14 @@ class _Shortened:
                 value = self.steps.values.get(w.buffer.name)
                 inner = (a for a in d.axes if a not in again and a not in variables(*w.index))
                 rows = prod(known(a.extent or 1) for a in inner)
-                if r is None or value is None or value.data is None or (kind is DType.BF16 and rows >= MIN_ROWS):
+                if (
+                    r is None
+                    or value is None
+                    or value.data is None
+                    or (kind not in self.sums.plain and rows >= MIN_ROWS)
+                ):
                     continue
-                if kind is DType.F16 and not self.small and self.is_loaded_often(w.buffer.name):
+                if kind in self.sums.plain and not self.small and self.is_loaded_often(w.buffer.name):
                     continue
                 if w.buffer.name in self.done or self.shared_kind(w.buffer.name) is not kind:
                     continue

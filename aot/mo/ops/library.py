@@ -22,6 +22,7 @@ from aot.mo.ops.parameter import Parameter
 from aot.mo.ops.registered import REGISTERED
 from aot.mo.ops.result import Result
 from aot.mo.ops.shared import SHARED, DefinedOp, LibraryOp, Row
+from aot.mo.ops.strided_slice import StridedSlice
 from aot.mo.ops.texts import definition
 from aot.mo.partial_infer.by_definition import infer_by_definition
 from aot.mo.partial_infer.elementwise import broadcastable, eltwise_infer
@@ -71,9 +72,10 @@ VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
         "ReduceLogicalOr": np.any,
     },
 }
-BODIES: dict[tuple[str, str], Any] = {
+OWN: dict[tuple[str, str], Any] = {
     ("If", "If"): bodies.If,
     ("loop", "Loop"): bodies.Loop,
+    ("strided_slice", "StridedSlice"): StridedSlice,
     ("tensor_iterator", "TensorIterator"): bodies.TensorIterator,
 }
 SECOND_NAMES = {  # of `infer`, where the operation's definition is it
@@ -145,7 +147,7 @@ def _made(module: str, name: str) -> Any:
     if row is None:
         return None
     base = _base(row)
-    own = SHARED.get((module, name)) or BODIES.get((module, name))
+    own = SHARED.get((module, name)) or OWN.get((module, name))
     bases = [base] if own is None else [own] if issubclass(own, base) else [own, base]
     if definition(row.type, row.version) is not None and not any(issubclass(b, DefinedOp) for b in bases):
         bases.append(DefinedOp)  # the base has no type

@@ -128,6 +128,17 @@ class Activation(DefinedOp):
         reverse_bypass_infer(node, in_ports=[0])
 
 
+class LeakyReLU(LibraryOp):
+    """`negative_slope` times what is below zero."""
+
+    @staticmethod
+    def infer(node: Node) -> None:
+        def value(x: Any) -> Any:
+            return np.maximum(x, 0) + node.negative_slope * np.minimum(x, 0)
+
+        eltwise_infer(node, value)
+
+
 class Elementwise(DefinedOp):
     """An operation with two inputs that are broadcast; `operation(a, b)` gives the value of one that no set has."""
 
@@ -213,6 +224,7 @@ def _eltwise(name: str) -> type[EltwiseN]:
 SHARED: dict[tuple[str, str], Any] = {
     ("Cast", "Cast"): Cast,
     ("activation_ops", "Activation"): Activation,
+    ("activation_ops", "LeakyReLU"): LeakyReLU,
     ("elementwise", "Elementwise"): Elementwise,
     ("elementwise", "BiasAdd"): BiasAdd,
     ("identity", "Identity"): Copy,

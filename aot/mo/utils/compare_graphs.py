@@ -72,12 +72,20 @@ def _compare(node: Node, ref: Node, what: str, check_op_attrs: bool, errors: lis
 
 
 def values_are_equal(value: Any, value_ref: Any) -> bool:
-    """True if two arrays have equal elements and masks, numbers up to a tolerance; None equals None."""
+    """True if two arrays have equal elements and masks, numbers up to a tolerance; None equals None.
+
+    Dimensions of size 1 are broadcast, so 0 equals [0], as in Model Optimizer.
+    """
     if value is None or value_ref is None:
         return value is value_ref
     masks = [masked_arrays.getmaskarray(v) for v in (value, value_ref)]
     one, other = (np.asarray(masked_arrays.filled(v, 0)) for v in (value, value_ref))
-    if one.shape != other.shape or not np.array_equal(*masks):
+    try:
+        hidden, hidden_ref = np.broadcast_arrays(*masks)
+        one, other = np.broadcast_arrays(one, other)
+    except ValueError:
+        return False
+    if not np.array_equal(hidden, hidden_ref):
         return False
     if one.dtype.kind in "fc" or other.dtype.kind in "fc":
         return bool(np.allclose(one, other, rtol=0, atol=TOLERANCE, equal_nan=True))

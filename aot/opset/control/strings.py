@@ -15,7 +15,7 @@ from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, fresh, op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, cast
-from codegen.script.script import Scripted, loops, var
+from codegen.script.script import Scripted, loops, parallel, var
 from runtime.abi import DType
 from runtime.arrays.strings import encode, texts
 from runtime.errors import ModelError, ShapeError
@@ -96,6 +96,69 @@ class StringSymbols(LoopOp):
     def reference(self, begins: Array, ends: Array, symbols: Array, counts: Array) -> Array:
         pairs = zip(begins.flat, ends.flat, strict=True)
         return np.concatenate([np.zeros(0, np.uint8), *(symbols[a:b] for a, b in pairs)])
+
+
+@op()
+class StringSearch(LoopOp):
+    """Place of each string among keys that are sorted by their bytes; the number of keys for a string that is none."""
+
+    def infer(
+        self, begins: Operand, ends: Operand, symbols: Operand, firsts: Operand, lasts: Operand, keys: Operand
+    ) -> TensorType:
+        shape = _places_shape("StringSearch", begins, ends, symbols)
+        if len(_places_shape("StringSearch", firsts, lasts, keys)) != 1:
+            raise ShapeError(f"StringSearch: keys have one dimension, got {firsts.type}")
+        return TensorType(DType.I64, shape)
+
+    def nest(
+        self,
+        outs: tuple[Buffer, ...],
+        begins: Input,
+        ends: Input,
+        symbols: Input,
+        firsts: Input,
+        lasts: Input,
+        keys: Input,
+    ) -> tuple[Work, ...]:
+        texts = (begins.buffer, ends.buffer, symbols.buffer)
+        sorted_texts = (firsts.buffer, lasts.buffer, keys.buffer)
+        return (_search(outs[0], texts, sorted_texts, outs[0].shape, firsts.shape[0]),)
+
+    def reference(self, begins: Array, ends: Array, symbols: Array, firsts: Array, lasts: Array, keys: Array) -> Array:
+        text, key = symbols.tobytes(), keys.tobytes()
+        places = {key[a:b]: k for k, (a, b) in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True))}
+        pairs = zip(begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True)
+        found = [places.get(text[a:b], len(places)) for a, b in pairs]
+        return np.array(found, np.int64).reshape(begins.shape)
+
+
+@loops
+def _search(out: Scripted, texts: Scripted, keys: Scripted, shape: Scripted, count: Scripted) -> None:
+    """Search each text among the sorted keys, both as (begins, ends, symbols)."""
+    begins, ends, symbols = texts
+    firsts, lasts, key_symbols = keys
+    for i in parallel(volume(shape)):
+        at = unravel(i, shape)
+        start: Scripted = cast(begins[at], DType.I64)
+        length = cast(ends[at], DType.I64) - start
+        found = var(count, DType.I64)
+        low = var(0, DType.I64)
+        high = var(count, DType.I64)
+        while low < high:
+            middle = (low + high) // 2
+            first: Scripted = cast(firsts[middle], DType.I64)
+            size = cast(lasts[middle], DType.I64) - first
+            same = var(0, DType.I64)
+            while same < length and same < size and symbols[start + same] == key_symbols[first + same]:
+                same += 1
+            if same == length and same == size:
+                found = middle
+                high = low
+            elif same == size or (same < length and key_symbols[first + same] < symbols[start + same]):
+                low = middle + 1
+            else:
+                high = middle
+        out[at] = found
 
 
 @loops

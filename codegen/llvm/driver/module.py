@@ -55,7 +55,7 @@ class Function(Protocol):
 def module_text(
     program: Program, functions: Mapping[str, Function], tag: str, target: Target, manifest_bytes: int
 ) -> str:
-    """LLVM IR of the whole model; `functions` maps kernel names to the functions they are emitted as.
+    """Return the LLVM IR of the whole model; `functions` maps names of kernels to their emitted functions.
 
     Equal kernels may share a function. Weights and manifest are external symbols of the data object.
     """

@@ -47,7 +47,7 @@ def _constant(rows: Rows) -> bool:
 
 @lru_cache(maxsize=1 << 14)  # each part of a module asks for all calls
 def _pieces(work: Size, traffic: Size) -> Size:
-    """Return the chunks that a call is worth, by its work and traffic; a call of unknown work gets the most."""
+    """Return the number of chunks that pays for a call, by its work and traffic; the most if the work is unknown."""
     if isinstance(work, int) and isinstance(traffic, int):
         if not work and not traffic:
             return abi.MAX_THREADS * COSTS.max_thread_chunks * COSTS.fine_chunk

@@ -143,7 +143,7 @@ class TileTransposer:
         self.values.at.lane = lane
         known = self.values.loaded.setdefault(first.buffer.name, {})
         for a, column in zip(accesses, transposed(self.values.f, rows), strict=True):
-            value = from_memory(self.values.f, a.buffer.dtype, column, self.values.half)
+            value = from_memory(self.values.f, a.buffer.dtype, column, self.values.native)
             known[("gather", a.buffer.dtype, a.whole.key, lane), ""] = value
 
     @contextmanager

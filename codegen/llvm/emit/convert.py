@@ -102,8 +102,8 @@ def bits(f: Function, src: DType, dst: DType, v: Value) -> Value:
     return v if scalar_of(v.type) == REGISTER[dst] else f.cast("bitcast", v, REGISTER[dst])
 
 
-def from_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
-    """Convert a stored element to its compute type. `half`: the target converts f16 itself."""
+def from_memory(f: Function, dtype: DType, v: Value, native: frozenset[DType]) -> Value:
+    """Convert a stored element to its compute type. `native`: the short types that the target converts itself."""
     match dtype:
         case DType.BOOL:
             return f.compare("icmp ne", v, same(v, 0))
@@ -111,7 +111,7 @@ def from_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
             wide = f.cast("zext", v, "i32")
             return f.cast("bitcast", f.binary("shl", wide, same(wide, 16)), "float")
         case DType.F16:
-            return f.cast("fpext", f.cast("bitcast", v, "half"), "float") if half else _from_half(f, v)
+            return f.cast("fpext", f.cast("bitcast", v, "half"), "float") if dtype in native else _from_half(f, v)
         case _ if dtype in SMALL:
             return decode(f, dtype, v)
         case _ if dtype in PACKED:
@@ -120,15 +120,15 @@ def from_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
             return v
 
 
-def to_memory(f: Function, dtype: DType, v: Value, half: bool) -> Value:
+def to_memory(f: Function, dtype: DType, v: Value, native: frozenset[DType]) -> Value:
     """Convert a number to its storage type, rounded to nearest even."""
     match dtype:
         case DType.BOOL:
             return f.cast("zext", v, "i8")
         case DType.BF16:
-            return _to_bfloat(f, v)
+            return f.cast("bitcast", f.cast("fptrunc", v, "bfloat"), "i16") if dtype in native else _to_bfloat(f, v)
         case DType.F16:
-            return f.cast("bitcast", f.cast("fptrunc", v, "half"), "i16") if half else _to_half(f, v)
+            return f.cast("bitcast", f.cast("fptrunc", v, "half"), "i16") if dtype in native else _to_half(f, v)
         case _ if dtype in SMALL:
             return encode(f, dtype, v)
         case _:

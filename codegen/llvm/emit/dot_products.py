@@ -1,13 +1,14 @@
-"""Dot products of bytes or i16: the processor's instructions that add a word's products to each 32-bit lane."""
+"""Dot products of bytes, i16 or bf16: the instructions that add a word's products to each 32-bit lane."""
 
 from __future__ import annotations
 
 from codegen.ir.dot_widths import word
-from codegen.ir.loops import Load
+from codegen.ir.loops import Expr, Load
 from codegen.llvm.emit.address import Access
 from codegen.llvm.emit.convert import MEMORY
-from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, vector
+from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
 from codegen.llvm.emit.values import Values
+from runtime.abi import DType
 from runtime.errors import InternalError
 
 SHORTEST = 4  # lanes of the instructions, at least
@@ -20,12 +21,15 @@ class DotEmitter:
     def __init__(self, values: Values) -> None:
         self.values = values
 
-    def dot(self, x: Load, w: Load, n: int, total: Value) -> Value:
-        """Return `total` + `n` products in every lane: `x` has one word for all lanes, `w` a word for each."""
+    def dot(self, x: Load, w: Load, n: int, total: Value, row: Expr | None = None) -> Value:
+        """Return `total` + `n` products in every lane: `x` has one word for all lanes, `w` a word for each.
+
+        `row`: the second elements of the words, where those of a lane are no neighbours in memory: a load, or zero.
+        """
         values = self.values
         one, each = values.at.access(x.buffer, x.index), values.at.access(w.buffer, w.index)
-        size = word(w.dtype)
-        if values.width > 1 and (one.step != 0 or each.step != size or values.mixed):
+        size = word(w.buffer.dtype)
+        if values.width > 1 and (one.step != 0 or each.step != (size if row is None else 1) or values.mixed):
             steps = f"{x.buffer.name} by {one.step}, {w.buffer.name} by {each.step}"
             raise InternalError(f"dot: factors move by 0 and by {size} from lane to lane, got {steps}")
         key = ("dot", one.offset.key, n, values.width)
@@ -36,14 +40,16 @@ class DotEmitter:
         key = ("dot", each.offset.key, size, values.width)
         weights = values.known(w.buffer, key)
         if weights is None:
-            weights = values.f.load(vector("i32", values.width), values.at.pointer(each), values.at.align(each))
+            weights = self._words(each, row)
             values.loaded.setdefault(w.buffer.name, {})[key, values.at.guard] = weights
-        return _added(values.f, total, data, weights, size)
+        return _added(values.f, w.buffer.dtype, total, data, weights)
 
     def _word(self, a: Access, n: int) -> Value:
         """Load `n` elements as one number, padded with zeros: nothing behind them is read."""
         values = self.values
         pointer, size = values.at.pointer(a), a.buffer.dtype.stored_bytes
+        if values.inside is not None:
+            pointer = values.f.select(values.inside, pointer, values.nothing())
         if n == word(a.buffer.dtype):
             return values.f.load("i32", pointer, size)
         found, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
@@ -53,21 +59,44 @@ class DotEmitter:
             found = values.f.binary("or", found, values.f.binary("shl", whole, integer(8 * size * k, "i32")))
         return found
 
+    def _words(self, a: Access, row: Expr | None) -> Value:
+        """Load a word for each lane, or the two elements of each from `a` and `row`."""
+        f, at, lanes = self.values.f, self.values.at, self.values.width
+        whole = vector("i32", lanes)
+        if row is None:
+            return f.load(whole, at.pointer(a), at.align(a))
+        half = vector("i16", lanes)
+        first, second = f.load(half, at.pointer(a), at.align(a)), Value(half, "zeroinitializer")
+        if isinstance(row, Load):
+            other = at.access(row.buffer, row.index)
+            second = f.load(half, at.pointer(other), at.align(other))
+        if lanes == 1:
+            high = f.binary("shl", f.cast("zext", second, whole), integer(16, whole)) if isinstance(row, Load) else None
+            low = f.cast("zext", first, whole)
+            return low if high is None else f.binary("or", low, high)
+        mask = ", ".join(f"i32 {i}, i32 {lanes + i}" for i in range(lanes))
+        pairs = vector("i16", 2 * lanes)
+        both = f.op(pairs, f"shufflevector {first}, {second}, <{2 * lanes} x i32> <{mask}>")
+        return f.op(whole, f"bitcast {both} to {whole}")
 
-def _added(f: Function, total: Value, data: Value, weights: Value, size: int) -> Value:
-    lanes = lanes_of(total.type)
+
+def _added(f: Function, dtype: DType, total: Value, data: Value, weights: Value) -> Value:
+    lanes, size = lanes_of(total.type), word(dtype)
     if lanes < SHORTEST:
         total, data, weights = (_widened(f, v) for v in (total, data, weights))
-        return f.part(_added(f, total, data, weights, size), 0, lanes)
-    type_ = vector(f"i{32 // size}", size * lanes)
-    factors = (f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights))
+        return f.part(_added(f, dtype, total, data, weights), 0, lanes)
+    scalar = "bfloat" if dtype is DType.BF16 else f"i{32 // size}"
+    type_ = vector(scalar, size * lanes)
+    factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights)]
+    if dtype is DType.BF16:
+        return f.call(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", total.type, total, *factors)
     if size == 2:
         return f.binary("add", total, f.call(f"llvm.x86.{PAIRS[lanes]}", total.type, *factors))
     return f.call(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", total.type, total, *factors)
 
 
 def _widened(f: Function, v: Value) -> Value:
-    whole = Value(vector("i32", SHORTEST), "zeroinitializer")
+    whole = Value(vector(scalar_of(v.type), SHORTEST), "zeroinitializer")
     for lane in range(lanes_of(v.type)):
         whole = f.insert(whole, f.extract(v, lane), lane)
     return whole

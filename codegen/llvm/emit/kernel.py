@@ -15,6 +15,7 @@ from codegen.llvm.emit.registers import stored
 from codegen.llvm.emit.statements import StatementEmitter
 from codegen.llvm.emit.values import Values
 from codegen.target import Target
+from runtime.abi import DType
 
 
 def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target | None = None) -> Function:
@@ -36,9 +37,11 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     function = Function(kernel.name, params, kernel.sizes, fused=target is not None and target.fuses)
     body = function.append("start")
     function.branch(body)
-    half = target is not None and target.converts_half
+    native = target.converts if target is not None else frozenset[DType]()
     masks = target is not None and target.masks
-    values = Values(function, sizes, pointers, half, masks)
+    kinds = {b.dtype for b in kernel.buffers if b.name in written and b.dtype.is_float}
+    short = target is not None and target.fast_math and kinds == {DType.BF16}
+    values = Values(function, sizes, pointers, native, masks, short)
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
     StatementEmitter(values, stacks).block(unified(kernel.body))

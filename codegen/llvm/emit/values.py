@@ -47,17 +47,25 @@ K = TypeVar("K")
 class Values(Lanes):
     """Emits expressions at the current place of a function.
 
-    `half`: the target converts f16 and f32; `masks`: it has masked loads.
+    `native`: the short types that the target converts itself; `masks`: it has masked loads; `short`: functions have
+    digits enough for bf16.
     """
 
     def __init__(
-        self, function: Function, sizes: dict[Var, Value], pointers: dict[str, Value], half: bool, masks: bool
+        self,
+        function: Function,
+        sizes: dict[Var, Value],
+        pointers: dict[str, Value],
+        native: frozenset[DType],
+        masks: bool,
+        short: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
         self.at = Addresses(function, sizes, pointers, self.expr)
-        self.half = half
+        self.native = native
         self.masks = masks
+        self.short = short
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
@@ -98,7 +106,7 @@ class Values(Lanes):
         value = self.known(a.buffer, key)
         if value is None:
             # `raw` may read an index from the same buffer.
-            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.half)
+            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.native)
             self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
 
@@ -159,7 +167,7 @@ class Values(Lanes):
         dtype = a.buffer.dtype.compute
         stored = replace(a.buffer, name=name, dtype=DType.U8 if dtype is DType.BOOL else dtype)
         value = self.raw(replace(a, buffer=stored), lanes, self.inside)
-        return from_memory(self.f, dtype, value, self.half)
+        return from_memory(self.f, dtype, value, self.native)
 
     def table_name(self, buffer: Buffer) -> str:
         dtype = buffer.dtype.compute
@@ -224,7 +232,7 @@ class Values(Lanes):
                     one = self.read(part, 1)
                 value = self.f.insert(value, one, i)
         else:
-            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.half)
+            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.native)
         self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
 
@@ -307,7 +315,7 @@ class Values(Lanes):
                 del self.loaded[name]
             return
         pointer, align = self.at.pointer(a), self.at.align(a)
-        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.half), pointer, align)
+        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.native), pointer, align)
         self.loaded.pop(name, None)
         self.at.forget()
 
@@ -370,7 +378,7 @@ class Values(Lanes):
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
         """Emit a function of `codegen.llvm.emit.mathlib`: its expression, with the arguments for its parameters."""
-        params, body = template(fn, args[0].dtype)
+        params, body = template(fn, args[0].dtype, self.short)
         values = [self.expr(a) for a in args]
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
         result = self.expr(body)

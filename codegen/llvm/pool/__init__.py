@@ -45,5 +45,5 @@ _NAMES: dict[str, int] = {
 
 def template_text(name: str, **values: object) -> str:
     """Return the template `name` with names of fields, of bits and of `values` replaced; KeyError if one is missing."""
-    text = (files("codegen.llvm.pool") / name).read_text(encoding="utf-8")
+    text = (files(__name__) / name).read_text(encoding="utf-8")
     return Template(text).substitute(_NAMES, **values)

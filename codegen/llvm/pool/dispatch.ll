@@ -1,22 +1,22 @@
 ; Finds the highest level that processor and operating system can run.
 
-define internal { i32, i32, i32, i32 } @cpuid(i32 %leaf) nounwind noinline {
+define internal { i32, i32, i32, i32 } @cpuid(i32 %leaf, i32 %subleaf) nounwind noinline {
   %words = call { i32, i32, i32, i32 } asm sideeffect "cpuid",
-      "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"(i32 %leaf, i32 0)
+      "={ax},={bx},={cx},={dx},{ax},{cx},~{dirflag},~{fpsr},~{flags}"(i32 %leaf, i32 %subleaf)
   ret { i32, i32, i32, i32 } %words
 }
 
-; Word `%index` of a leaf, 0 if the processor has no such leaf.
-define internal i32 @word(i32 %leaf, i32 %index) nounwind noinline {
+; Word `%index` of a leaf, 0 if the processor has no such leaf or subleaf.
+define internal i32 @word(i32 %leaf, i32 %index, i32 %subleaf) nounwind noinline {
 entry:
   %words = alloca { i32, i32, i32, i32 }, align 16
   %base = and i32 %leaf, $extended
-  %most.words = call { i32, i32, i32, i32 } @cpuid(i32 %base)
+  %most.words = call { i32, i32, i32, i32 } @cpuid(i32 %base, i32 0)
   %most = extractvalue { i32, i32, i32, i32 } %most.words, 0
   %known = icmp uge i32 %most, %leaf
   br i1 %known, label %read, label %none
 read:
-  %found = call { i32, i32, i32, i32 } @cpuid(i32 %leaf)
+  %found = call { i32, i32, i32, i32 } @cpuid(i32 %leaf, i32 %subleaf)
   store { i32, i32, i32, i32 } %found, ptr %words, align 16
   %at = getelementptr i32, ptr %words, i32 %index
   %word = load i32, ptr %at, align 4

@@ -270,6 +270,20 @@ def test_a_panel_that_is_used_again_stays_in_the_cache_with_the_next_one(
     assert chosen(product(rows, 768, steps), target).size("j").size == panel
 
 
+@pytest.mark.parametrize("columns", [20, 23, 28, 31, 42, 60])
+@pytest.mark.parametrize("level", ["x86-64-v3", "x86-64-v4"])
+def test_accumulators_of_columns_that_are_cut_fit_the_registers(columns: int, level: str) -> None:
+    """28 columns are vectors of 16, 8 and 4: three for each row."""
+    target = Target.parse(level)
+    found = chosen(product(4096, columns, 64), target)
+    assert found.lanes is not None
+    lane, width = found.lanes
+    rows, panel = (found.size(a).size for a in ("i", lane))
+    cut = columns % panel
+    vectors = max(panel // width if columns >= panel else 0, cut // width + (cut % width).bit_count())
+    assert (rows + 1) * vectors <= target.registers
+
+
 @pytest.mark.parametrize(("rows", "columns", "steps"), [(64, 64, 64), (1, 256, 512), (7, 1000, 33)])
 def test_reasons_name_the_tile_that_is_chosen_and_what_others_would_cost(rows: int, columns: int, steps: int) -> None:
     work = product(rows, columns, steps)

@@ -9,9 +9,10 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import Rounding
 from codegen.ir.access import known
-from codegen.ir.loops import Buffer
+from codegen.ir.expressions import walk
+from codegen.ir.loops import Buffer, Expr, Prim
 from codegen.ir.program import Region
-from codegen.ir.traverse import members
+from codegen.ir.traverse import expressions, members
 from tests.lowering.check import asks, calls, compiled, conv, ints, weights
 
 
@@ -68,6 +69,43 @@ def test_readers_with_different_halos() -> None:
         return b.Add(b.Add(five, one), conv(b, y, 8, 3, begin=(0, 2), end=(2, 0), seed=3)), b.ReduceSum(y, ints(b, 1))
 
     assert not asks(compiled(make, (1, 3, 6, 8)))
+
+
+@pytest.mark.parametrize(("dilation", "stays"), [(40, False), (41, True)])
+def test_a_halo_is_as_wide_as_its_dimension_at_most(dilation: int, stays: bool) -> None:
+    """A window of 3x5 reaches 2 dilations to either side of 80 columns."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y, w = b.Relu(conv(b, x, 8, 1, begin=(0, 0))), weights(b, 8, 8, 3, 5, seed=1)
+        pads = (1, 2 * dilation)
+        return b.Convolution(y, w, strides=(1, 1), pads_begin=pads, pads_end=pads, dilations=(1, dilation))
+
+    assert asks(compiled(make, (1, 3, 6, 80))) is stays
+
+
+def test_the_halo_holds_what_is_read_most() -> None:
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+        y = conv(b, x, 8)
+        sizes = {"strides": (1, 1), "kernel": (3, 3), "pads_begin": (1, 1), "pads_end": (1, 1)}
+        return b.MaxPool(y, **sizes), conv(b, y, 8, seed=1)
+
+    made = compiled(make, (1, 3, 6, 8))
+    asking = [s.kind for s in made.steps.steps for w in s.works if any(_is_within(e) for e in walk(*expressions(w)))]
+    assert asking == ["MaxPool"]
+
+
+def _is_within(e: Expr) -> bool:
+    return isinstance(e, Prim) and e.fn == "within"
+
+
+def test_what_is_added_to_a_convolution_lies_as_its_result() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Relu(conv(b, x, 8))
+        pooled = b.MaxPool(y, strides=(2, 2), kernel=(2, 2), pads_begin=(0, 0), pads_end=(0, 0))
+        return b.Relu(conv(b, b.Add(conv(b, y, 8, 3, stride=2, seed=1), pooled), 8, seed=2))
+
+    made = compiled(make, (1, 3, 8, 12))
+    assert all(b.strides[1] == 1 for b in buffers(made))
 
 
 def test_pools_that_want_another_value_outside() -> None:

@@ -7,10 +7,11 @@ from math import isnan
 
 import numpy as np
 
+from aot.frontends.conversion.lookup import place_of
 from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.tabular.scores import ML, named
 from aot.ir.graph import OutPort
-from aot.ir.types import Array, dtype_of, numpy_dtype
+from aot.ir.types import Array, dtype_of
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
 
@@ -141,19 +142,8 @@ def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...]
     """
     if len(keys) != len(values) or not len(keys):
         raise ModelError(f"{node.kind}: each key must have a value, got {len(keys)} keys and {len(values)} values")
-    build, own = node.build, numpy_dtype(x.type.dtype)
-    sorted_keys, first = np.unique(keys.astype(own), return_index=True)
-    place = build.const(np.full((), len(keys)), DType.I64)
-    nan = bool(keys.dtype.kind == "f" and np.isnan(sorted_keys[-1]))
-    real = len(sorted_keys) - nan
-    if real:
-        known = build.const(sorted_keys[:real], x.type.dtype)
-        at = build.Minimum(build.SearchSorted(known, x), node.scalar(real - 1))
-        same = build.Equal(build.Gather(known, at, node.scalar(0)), x)
-        place = build.Select(same, build.Gather(node.list(first.tolist()), at, node.scalar(0)), place)
-    if nan and node.opset >= 4:
-        place = build.Select(build.NotEqual(x, x), node.scalar(int(first[-1])), place)
-    return build.Gather(_table(node, values, default), place, node.scalar(0))
+    place = place_of(node, x, keys, equal_nan=node.opset >= 4)
+    return node.build.Gather(_table(node, values, default), place, node.scalar(0))
 
 
 def _table(node: Call, values: Array | tuple[str, ...], default: str | float) -> OutPort:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.lookup import place_of
 from aot.frontends.tf.registry import Call, conversion_of, tf
 from aot.ir.graph import OutPort
 from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from runtime.errors import ModelError, UnsupportedError
 
 
 @tf("TensorStridedSliceUpdate")
@@ -32,17 +33,9 @@ def strided_slice_update(
 
 @tf("LookupTableFindV2")
 def lookup(node: Call, keys: OutPort, values: OutPort, x: OutPort, default: OutPort) -> OutPort:
-    """The value of each key in a table of constants; `default` for others."""
-    node.refuse(DType.STRING in (keys.type.dtype, x.type.dtype), "tables whose keys are strings are not supported")
-    node.refuse(values.type.dtype is DType.STRING, "tables whose values are strings are not supported")
-    if keys.type.rank != 1 or values.type.rank != 1 or not isinstance(keys.shape[0], int):
-        raise UnsupportedError(f"{node.kind}: keys and values are vectors, got {keys.type} and {values.type}")
-    build, count = node.build, keys.shape[0]
-    if not count:
-        return build.Broadcast(default, build.ShapeOf(x))
-    same = build.Equal(build.Unsqueeze(x, node.list([x.type.rank])), keys)
-    places = build.Range(node.scalar(0), node.scalar(count), node.scalar(1), output_type=DType.I64)
-    at = build.ReduceMin(build.Select(same, places, node.scalar(count)), node.list([x.type.rank]))
-    known = build.Less(at, node.scalar(count))
-    found = build.Gather(values, build.Minimum(at, node.scalar(count - 1)), node.scalar(0))
-    return build.Select(known, found, default)
+    """The value of each key in a table of constants, numbers or strings; `default` for others."""
+    if x.type.dtype is not keys.type.dtype or default.type.dtype is not values.type.dtype or default.type.rank:
+        rule = "keys and values have one type each, the default is a scalar"
+        raise ModelError(f"{node.kind}: {rule}, got {keys.type}, {x.type}, {values.type} and {default.type}")
+    rows = node.build.Concat(values, node.build.Reshape(default, node.list([1])), axis=0)
+    return node.build.Gather(rows, place_of(node, x, node.known(keys, "keys")), node.scalar(0))

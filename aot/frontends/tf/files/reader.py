@@ -29,7 +29,6 @@ from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Shape
 from aot.opset.control.infrastructure import Parameter, Result
-from runtime.abi import DType
 from runtime.errors import CorruptError, UnsupportedError, UsageError
 
 __all__ = ["read", "regions", "tables", "variables"]
@@ -133,7 +132,8 @@ def _graph(definition: Any, net: Net, file: str, interface: Interface, values: S
     scope = Scope(graph)
     functions = {f.signature.name: f for f in definition.library.function}
     check_inlined(definition.node, functions, file)
-    importer = Importer(file, functions, values.value_of, tables=values.tables(net, functions))
+    importer = Importer(file, functions, values.value_of)
+    values.fill_tables(importer, net)
     env: dict[Output, Value] = {}
     shapes = _Shapes(file)
     for name, output in interface.inputs.items():
@@ -165,8 +165,6 @@ class _Shapes:
         code = declared.dtype if declared is not None and declared.dtype else item.type("dtype")
         try:
             dtype = element_type(code)
-            if dtype is DType.STRING:
-                raise UnsupportedError(f"inputs of type {dtype.value} are not supported")
         except UnsupportedError as error:
             op = Foreign("tf", "Placeholder", (("unsupported", str(error)),))
             return graph.add(op, name=name, origin=origin).out_port(0)

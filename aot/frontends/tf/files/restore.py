@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aot.frontends.conversion.scopes import Saved, Scope
+import numpy as np
+
+from aot.frontends.conversion.scopes import Saved, Scope, Value
+from aot.frontends.tf.files.assets import asset_files
 from aot.frontends.tf.files.checkpoint import OBJECTS, Checkpoint
 from aot.frontends.tf.files.messages import TrackableObjectGraph, parsed
 from aot.frontends.tf.graph.functions import check_inlined
 from aot.frontends.tf.graph.importer import Importer
-from aot.frontends.tf.graph.nets import Item, Net, node_named
-from aot.frontends.tf.graph.tables import FILLERS, Table
+from aot.frontends.tf.graph.nets import Item, Net, Output, node_named, reference
+from aot.frontends.tf.graph.tables import FILE_FILLERS, FILLERS
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from runtime.errors import UnsupportedError
@@ -34,6 +37,7 @@ class Stored:
     saved: Mapping[str, Saved] = field(default_factory=dict[str, Saved])
     names: Mapping[str, str] = field(default_factory=dict[str, str])  # keys by names of variables
     fillers: list[Item] = field(default_factory=list[Item])  # nodes that run when the model is loaded
+    assets: Mapping[str, str] = field(default_factory=dict[str, str])  # files by the tensors that hold their paths
     folder: Path | None = None
 
     def value_of(self, name: str) -> Array | None:
@@ -48,14 +52,12 @@ class Stored:
                 return self.checkpoint.read(key)
         return None
 
-    def tables(self, net: Net, functions: Mapping[str, Any]) -> dict[str, Table]:
-        """Tables that nodes fill when the model is loaded, by name."""
-        fillers = self.fillers or [item for item in net.items.values() if item.kind in FILLERS]
-        if not fillers:
-            return {}
-        importer = Importer(self.file, functions, folder=self.folder)
-        _walk(importer, net, fillers)
-        return importer.tables
+    def fill_tables(self, importer: Importer, net: Net) -> None:
+        """Let an importer know the tables that nodes fill when the model is loaded."""
+        fillers = self.fillers or [i for i in net.items.values() if i.kind in (*FILLERS, *FILE_FILLERS)]
+        if fillers:
+            importer.assets, importer.folder = frozenset(self.assets.values()), self.folder
+            _walk(importer, net, fillers, self.assets)
 
 
 def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored:
@@ -69,12 +71,18 @@ def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored
     if checkpoint is not None and restore:
         _walk(importer, net, [node_named(net.items, restore, "saver", file)])
     fillers = [node_named(net.items, name, "initializer", file) for name in _initializers(meta)]
-    return Stored(file, checkpoint, importer.saved, _keys(checkpoint), fillers, folder)
+    return Stored(file, checkpoint, importer.saved, _keys(checkpoint), fillers, asset_files(meta, file), folder)
 
 
-def _walk(importer: Importer, net: Net, items: Iterable[Item]) -> None:
-    """Walk items for what they do to variables and tables; the graph that comes of it is thrown away."""
-    importer.visit(Net(net.name, net.items, [], [], list(items)), {}, Scope(Graph()), "")
+def _walk(importer: Importer, net: Net, items: Iterable[Item], texts: Mapping[str, str] | None = None) -> None:
+    """Walk items for what they do to variables and tables; the graph that comes of it is thrown away.
+
+    `texts`: values of tensors by their names.
+    """
+    scope, env = Scope(Graph()), dict[Output, Value]()
+    for name, text in (texts or {}).items():
+        env[reference(net.items, name, "asset", importer.file)] = importer.constant(scope, np.array(text, object), name)
+    importer.visit(Net(net.name, net.items, [], [], list(items)), env, scope, "")
 
 
 def _initializers(meta: Any) -> list[str]:

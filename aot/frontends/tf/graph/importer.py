@@ -40,6 +40,13 @@ RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; th
 rule = decorator(RULES)  # registers what the walk does for operations
 
 
+def data_of(value: Value) -> Array | None:
+    """Return the elements of a constant, also where it is read from a variable; None for other values."""
+    while isinstance(value, OutPort) and isinstance(value.node.op, Foreign) and value.node.op.kind in PASSES:
+        value = value.node.source(value.idx)
+    return value.node.data if isinstance(value, OutPort) else None
+
+
 @dataclass(slots=True)
 class Importer:
     """The walk over items. `functions`: FunctionDef by name; `value_of`: a variable's first value, None without one."""
@@ -49,7 +56,10 @@ class Importer:
     value_of: Callable[[str], Array | None] = lambda name: None
     saved: dict[str, Saved] = field(default_factory=dict[str, Saved])  # variables that were set from the checkpoint
     tables: dict[str, Table] = field(default_factory=dict[str, Table])
-    folder: Path | None = None  # in which assets lie
+    table_types: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])  # of keys and values
+    unfilled: dict[str, str] = field(default_factory=dict[str, str])  # tables that are unknown, and why
+    assets: frozenset[str] = frozenset()  # names of files of which tables may be filled
+    folder: Path | None = None  # of the SavedModel
     calling: list[str] = field(default_factory=list[str])
     count: int = 0
 
@@ -180,7 +190,7 @@ class Importer:
 
     def texts(self, value: Value, item: Item) -> list[str]:
         """The strings of a constant."""
-        data = value.node.data if isinstance(value, OutPort) else None
+        data = data_of(value)
         if data is None or data.dtype != object:
             raise UnsupportedError(f"{item.kind}: its strings are constants, got others in {item.name!r}")
         return [str(text) for text in data.reshape(-1)]

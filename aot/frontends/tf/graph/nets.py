@@ -42,6 +42,9 @@ class Item:
         """The number of the type in an attribute; 0 without it."""
         return self.attrs[name].type if name in self.attrs else 0
 
+    def integer(self, name: str, default: int) -> int:
+        return int(self.attrs[name].i) if name in self.attrs else default
+
     def text(self, name: str) -> str:
         return self.attrs[name].s.decode("utf-8", "surrogateescape") if name in self.attrs else ""
 

@@ -1,4 +1,4 @@
-"""Lookup tables whose keys and values are constants."""
+"""Lookup tables whose keys and values are constants, or lines of a file of the SavedModel."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.frontends.conversion.scopes import Handle, Scope, Table, Value, foreign
-from aot.frontends.tf.graph.importer import Importer, rule
+from aot.frontends.tf.files.assets import LINE_NUMBER, WHOLE_LINE, Columns, read_lines, table_of
+from aot.frontends.tf.files.element_types import element_type
+from aot.frontends.tf.graph.importer import Importer, data_of, rule
 from aot.frontends.tf.graph.nets import Item
-from aot.ir.graph import OutPort
-from aot.ir.types import Array
-from runtime.errors import CorruptError, UnsupportedError
+from runtime.errors import CorruptError
 
-__all__ = ["FILLERS", "Table"]
+__all__ = ["FILE_FILLERS", "FILLERS", "Table"]
+
+CUT = "make what is looked up an input of the network: --cut"
 
 FILLERS = ("InitializeTable", "InitializeTableV2", "LookupTableImport", "LookupTableImportV2")
+FILE_FILLERS = ("InitializeTableFromTextFile", "InitializeTableFromTextFileV2")
 
 
 @rule("HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2")
 def table(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    return [Handle(item.text("shared_name") or name)]
+    handle = Handle(item.text("shared_name") or name)
+    self.table_types[handle.name] = item.type("key_dtype"), item.type("value_dtype")
+    return [handle]
 
 
 @rule(*FILLERS)
@@ -28,50 +33,58 @@ def fill(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: st
     """Keys and values become the table's; those that are no constants leave it unknown."""
     if len(inputs) < 3:
         raise CorruptError(f"{item.kind}: a table, keys and values are inputs, got {len(inputs)}")
-    keys, values = (_data(v) for v in inputs[1:3])
+    keys, values = (data_of(v) for v in inputs[1:3])
     if keys is not None and values is not None:
-        if keys.shape[:1] != values.shape[:1]:
-            raise CorruptError(f"{item.kind}: as many values as keys, got {values.shape} and {keys.shape}")
+        if keys.ndim != 1 or keys.shape != values.shape:
+            raise CorruptError(f"{item.kind}: a vector of keys and a value for each, got {keys.shape}, {values.shape}")
         self.tables[self.handle(inputs[0], item).name] = (keys, values)
     return []
 
 
-def _data(value: Value) -> Array | None:
-    return value.node.data if isinstance(value, OutPort) else None
+@rule(*FILE_FILLERS)
+def fill_from_file(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
+    """Lines of an asset become keys and values; a table of another file stays unknown."""
+    if len(inputs) < 2:
+        raise CorruptError(f"{item.kind}: a table and the name of a file are inputs, got {len(inputs)}")
+    filled, paths = self.handle(inputs[0], item).name, self.texts(inputs[1], item)
+    if self.folder is None or paths[:1] != paths or paths[0] not in self.assets:
+        self.unfilled[filled] = f"tables are filled with constants or from assets of a SavedModel, got {paths}"
+        return []
+    columns = Columns(
+        item.integer("key_index", WHOLE_LINE),
+        item.integer("value_index", LINE_NUMBER),
+        item.text("delimiter") or "\t",
+        item.integer("offset", 0),
+        item.integer("vocab_size", -1),
+    )
+    key, value = (element_type(t) for t in self.table_types.get(filled, (0, 0)))
+    self.tables[filled] = table_of(read_lines(self.folder, paths[0]), columns, key, value, f"asset {paths[0]!r}")
+    return []
 
 
 @rule("LookupTableFind", "LookupTableFindV2")
 def find(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    """A foreign lookup whose inputs are keys, values, what is looked up, and the default; a constant where all are."""
-    keys, values = _known(self, item, inputs)
-    wanted, default = (_data(v) for v in inputs[1:3]) if len(inputs) > 2 else (None, None)
-    if wanted is not None and default is not None:
-        return [self.constant(scope, _looked_up(keys, values, wanted, default), name)]
-    ports = [self.constant(scope, a, f"{name}/{what}") for a, what in ((keys, "keys"), (values, "values"))]
-    given = [self.given(v, scope, item.kind) for v in inputs[1:]]
+    """A foreign lookup whose inputs are keys, values, what is looked up, and the default."""
+    if len(inputs) < 3:
+        raise CorruptError(f"{item.kind}: a table, keys and a default are inputs, got {len(inputs)}")
+    given = [self.given(v, scope, item.kind) for v in inputs[1:3]]
+    known, reason = _known(self, item, inputs)
+    if known is None:
+        return [foreign(scope, "LookupTableFindV2", *given, name=name, file=self.file, unsupported=reason)]
+    ports = [self.constant(scope, a, f"{name}/{what}") for a, what in zip(known, ("keys", "values"), strict=True)]
     return [foreign(scope, "LookupTableFindV2", *ports, *given, name=name, file=self.file)]
-
-
-def _looked_up(keys: Array, values: Array, wanted: Array, default: Array) -> Array:
-    """Return the value of each key that is there, and the default elsewhere; texts, too."""
-    places: dict[object, int] = {}
-    for i, key in enumerate(keys.reshape(-1).tolist()):
-        places.setdefault(key, i)
-    if len(places) > len(values) or default.shape not in ((), values.shape[1:]):
-        rule = "a value for each key, and a default like one of them"
-        raise CorruptError(f"LookupTableFindV2: {rule}, got {values.shape}, {keys.shape} and {default.shape}")
-    at = np.array([places.get(key, -1) for key in wanted.reshape(-1).tolist()], np.int64)
-    rows = np.concatenate([values, np.broadcast_to(default, (1, *values.shape[1:])).astype(values.dtype)])
-    return rows[at].reshape(*wanted.shape, *values.shape[1:])
 
 
 @rule("LookupTableSize", "LookupTableSizeV2")
 def size(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    return [self.constant(scope, np.array(len(_known(self, item, inputs)[0]), np.int64), name)]
+    known, reason = _known(self, item, inputs)
+    if known is None:
+        return [foreign(scope, "LookupTableSizeV2", name=name, file=self.file, unsupported=reason)]
+    return [self.constant(scope, np.array(len(known[0]), np.int64), name)]
 
 
-def _known(self: Importer, item: Item, inputs: Sequence[Value]) -> Table:
-    handle = self.handle(inputs[0] if inputs else None, item)
-    if handle.name not in self.tables:
-        raise UnsupportedError(f"{item.kind}: tables that are filled with constants are supported, got {handle.name!r}")
-    return self.tables[handle.name]
+def _known(self: Importer, item: Item, inputs: Sequence[Value]) -> tuple[Table | None, str]:
+    """Return the table; without one, why it is not known."""
+    name = self.handle(inputs[0] if inputs else None, item).name
+    rule = f"tables that are filled with constants or from assets are supported, got {name!r}"
+    return self.tables.get(name), f"{self.unfilled.get(name, rule)}: {CUT}"

@@ -1,0 +1,64 @@
+"""Examples that the commands show at the end of their help."""
+
+EXAMPLES = {
+    "compile": """
+        aot compile model.xml -o model.so
+        aot compile model.onnx --shape image=n,3,224,224 --dim n=1..64
+        aot compile model.xml --target x86-64-v2,v3,v4 --weights external
+        aot compile model.tflite -o model.o --header model.h""",
+    "run": """
+        aot run model.so x.npy -o results.npz
+        aot run model.so picture.png --top 5 --labels names.txt
+        aot run model.so ids=ids.npy mask=mask.npy --repeat 10""",
+    "generate": """
+        aot generate model.so "Once upon a time" --tokens 64
+        aot generate model.so "Once upon a time" --temperature 0.8 --top-p 0.9 --seed 1""",
+    "serve": """
+        aot serve model.so --port 8000 --max-batch 32
+        aot serve digits=model.so models/ --grpc-port 8001 --token-file token""",
+    "bench": """
+        aot bench model.so
+        aot bench model.so --requests 4 --against old.so
+        aot bench model.so --per-kernel --trace trace.json""",
+    "compare": """
+        aot compare model.xml model.so
+        aot compare model.onnx --against onnxruntime --data x.npz""",
+    "info": """
+        aot info model.so
+        aot info model.onnx --json
+        aot info --machine""",
+    "report": """
+        aot report model.so --model model.xml -o report.html""",
+    "dump": """
+        aot dump model.xml --stage loops
+        aot dump model.xml --stage groups -v
+        aot dump model.xml --stage asm --kernel k1_convolution""",
+    "rewrite": """
+        aot rewrite model.onnx --explain fold_constants""",
+    "convert": """
+        aot convert model.onnx -o model.xml
+        aot convert model.onnx -o model.xml --compress-to-f16""",
+    "check": """
+        aot check model.onnx
+        aot check model.onnx --extensions folder""",
+    "cache": """
+        aot cache ls folder
+        aot cache gc folder""",
+    "config": """
+        aot config model.pb rules.json -o full.json""",
+    "ops": """
+        aot ops""",
+    "sign": """
+        aot sign model.so key.pem""",
+    "verify": """
+        aot verify model.so key.pub""",
+    "sbom": """
+        aot sbom model.so -o model.cdx.json""",
+    "provenance": """
+        aot provenance model.so --model model.xml -o model.intoto.json""",
+}
+
+
+def epilog(command: str) -> str:
+    """Return the examples of a command as the end of its help, whose lines are not wrapped."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line.strip()}" for line in EXAMPLES[command].strip().splitlines())

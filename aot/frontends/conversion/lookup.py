@@ -1,0 +1,47 @@
+"""Places of values among the keys of a table: numbers or strings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aot.frontends.conversion.calls import Call
+from aot.ir.graph import OutPort
+from aot.ir.types import Array, numpy_dtype
+from aot.opset.control.strings import StringSearch, StringTensorUnpack
+from runtime.abi import DType
+from runtime.arrays.strings import ENCODING, encode
+
+
+def place_of(node: Call, x: OutPort, keys: Array, equal_nan: bool = False) -> OutPort:
+    """Return the place of the first key that each element of `x` equals, the number of keys where there is none (i64).
+
+    `equal_nan`: a NaN equals the key that is NaN.
+    """
+    if x.type.dtype is DType.STRING:
+        return _place_of_text(node, x, keys)
+    build = node.build
+    sorted_keys, first = np.unique(keys.astype(numpy_dtype(x.type.dtype)), return_index=True)
+    place = build.const(np.full((), len(keys)), DType.I64)
+    nan = bool(keys.dtype.kind == "f" and len(keys) and np.isnan(sorted_keys[-1]))
+    real = len(sorted_keys) - nan
+    if real:
+        known = build.const(sorted_keys[:real], x.type.dtype)
+        at = build.Minimum(build.SearchSorted(known, x), node.scalar(real - 1))
+        same = build.Equal(build.Gather(known, at, node.scalar(0)), x)
+        place = build.Select(same, build.Gather(node.list(first.tolist()), at, node.scalar(0)), place)
+    if nan and equal_nan:
+        place = build.Select(build.NotEqual(x, x), node.scalar(int(first[-1])), place)
+    return place
+
+
+def _place_of_text(node: Call, x: OutPort, keys: Array) -> OutPort:
+    places: dict[bytes, int] = {}
+    for i, key in enumerate(keys.reshape(-1).tolist()):
+        places.setdefault(str(key).encode(*ENCODING), i)
+    ordered = sorted(places)
+    begins, ends, symbols = encode(np.array([*ordered, b""], object)[:-1])
+    build = node.build
+    known = (build.const(begins, DType.I32), build.const(ends, DType.I32), build.const(symbols, DType.U8))
+    parts = build.node(StringTensorUnpack(), x, outputs=3).out_ports().values()
+    at = build(StringSearch(), *parts, *known)
+    return build.Gather(node.list([*(places[key] for key in ordered), len(keys)]), at, node.scalar(0))

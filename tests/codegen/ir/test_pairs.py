@@ -1,0 +1,101 @@
+"""Products of bf16 by dots of two terms, which `--fast-math` allows: what is emitted, and how near sums are to f64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from codegen.ir.definition import Definition
+from codegen.ir.loops import Buffer, Reduce, Size, Var, dense, prim
+from codegen.ir.schedule import Schedule, ScheduleError
+from codegen.llvm.emit.kernel import emit
+from codegen.nest.nest import apply
+from codegen.nest.pack import pack_array
+from codegen.schedules.choose import choose
+from codegen.target import Target
+from runtime.abi import DType
+from runtime.machine import missing_features
+from tests.codegen.running import Array, aligned, compiled
+
+BF16 = ml_dtypes.bfloat16
+CONSTANT = frozenset({"w"})
+PAIRS = replace(Target.parse("x86-64-v4-bf16"), fast_math=True)
+LACKS = missing_features(PAIRS.isa_features)
+TARGETS = [
+    pytest.param(PAIRS, id="pairs", marks=pytest.mark.skipif(bool(LACKS), reason=f"this machine lacks {LACKS}")),
+    pytest.param(replace(Target.parse("x86-64-v3"), fast_math=True), id="multiply-adds"),
+]
+SIZES = [(1, 8, 4), (5, 32, 16), (33, 49, 40), (50, 320, 48), (3, 11, 7), (16, 196, 100)]
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(shape).standard_normal(shape).astype(BF16)
+
+
+def product(rows: Size, terms: int, columns: int) -> tuple[Definition, tuple[Buffer, ...]]:
+    """y[i, j] = max(add[k](x[i, k] * w[k, j]) + b[j], 0)."""
+    i, j, k = Var("i", rows), Var("j", columns), Var("k", terms)
+    x, w = dense("x", rows, terms, dtype=DType.BF16), dense("w", terms, columns, dtype=DType.BF16)
+    b, y = dense("b", columns), dense("y", rows, columns)
+    return Definition(y, (i, j), prim("max", Reduce("add", (k,), x[i, k] * w[k, j]) + b[j], 0.0)), (x, w, b, y)
+
+
+def close(found: Array, x: Array, w: Array, bias: Array) -> None:
+    """Sums of exact products, each addition of which rounds in f32."""
+    wide, columns = np.asarray(x, np.float64), np.asarray(w, np.float64)
+    bound = 2.0**-22 * (x.shape[1] + 2) * np.add(np.abs(wide) @ np.abs(columns), np.abs(bias))
+    assert (np.abs(found - np.maximum(np.add(wide @ columns, bias), 0)) <= bound).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("constant", [True, False], ids=["weights", "data"])
+@pytest.mark.parametrize(("rows", "terms", "columns"), SIZES)
+def test_products(target: Target, constant: bool, rows: int, terms: int, columns: int) -> None:
+    work, params = product(rows, terms, columns)
+    plan = choose(work, target, CONSTANT if constant else frozenset())
+    assert (plan.dots == "k") == target.sums_pairs
+    x, w, bias = numbers(rows, terms), numbers(terms, columns), np.arange(columns, dtype=np.float32)
+    y = aligned(np.zeros((rows, columns), np.float32))
+    given = pack_array(w.view(np.uint16), plan.pack[0]) if plan.pack else w.view(np.uint16)
+    compiled(apply("k", work, plan, params), target)(aligned(x), aligned(given), aligned(bias), y)
+    close(y, x, w, bias)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("rows", [1, 15, 70])
+def test_dynamic_rows(target: Target, rows: int) -> None:
+    n = Var("n", 1 << 20)
+    work, params = product(n, 32, 24)
+    plan = choose(work, target, CONSTANT)
+    x, w, bias = numbers(rows, 32), numbers(32, 24), np.zeros(24, np.float32)
+    y = aligned(np.full((rows, 24), -1, np.float32))
+    packed = pack_array(w.view(np.uint16), plan.pack[0])
+    compiled(apply("k", work, plan, params, (n,)), target)(aligned(x), aligned(packed), aligned(bias), y, rows)
+    close(y, x, w, bias)
+
+
+@pytest.mark.parametrize("constant", [True, False], ids=["weights", "data"])
+def test_the_instruction_is_emitted_on_any_machine(constant: bool) -> None:
+    work, params = product(6, 32, 32)
+    kernel = apply("k", work, choose(work, PAIRS, CONSTANT if constant else frozenset()), params)
+    text = emit(kernel, target=PAIRS).text()
+    assert "llvm.x86.avx512bf16.dpbf16ps.512" in text and "llvm.fma" not in text
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4-bf16", "x86-64-v4-amx"])
+def test_other_targets_and_exact_sums_use_none(name: str) -> None:
+    work, _ = product(6, 32, 32)
+    assert choose(work, Target.parse(name), CONSTANT).dots is None
+    fast = replace(Target.parse(name), fast_math=True)
+    assert (choose(work, fast, CONSTANT).dots is not None) == (name == "x86-64-v4-bf16")
+
+
+def test_words_are_not_cut() -> None:
+    work, params = product(6, 32, 32)
+    plan: Schedule = choose(work, PAIRS, CONSTANT)
+    wrong = replace(plan, tile=tuple(replace(t, size=3) if t.axis == "k" else t for t in plan.tile))
+    with pytest.raises(ScheduleError, match="dots are sums of"):
+        apply("k", work, wrong, params)

@@ -1,0 +1,310 @@
+"""The command line on the digits example: results, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import aot as package
+import cli
+from aot import command
+from aot.commands.output import JSON_VERSION
+from runtime.abi import ABI_VERSION
+from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.version import VERSION
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
+MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
+
+
+def aot(*arguments: object, code: int = 0) -> Result:
+    """Run a command and check its exit code."""
+    result = CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("digits") / "digits.so"
+    aot("compile", MODEL, "-o", path)
+    return path
+
+
+def test_compile_prints_stages_size_and_time(tmp_path: Path) -> None:
+    result = aot("compile", MODEL, "-o", tmp_path / "m.so", "--time-passes", "--save-temps", tmp_path / "temps")
+    assert "m.so: " in result.stdout and "compiled in" in result.stdout
+    stages = [line.split()[0] for line in result.stderr.splitlines()]
+    assert stages == ["read", "optimize", "lower", "emit", "compile", "link"]
+    assert len(list((tmp_path / "temps").iterdir())) >= 4
+
+
+def test_compile_twice_gives_equal_bytes(library: Path, tmp_path: Path) -> None:
+    aot("compile", MODEL, "-o", tmp_path / "again.so")
+    assert (tmp_path / "again.so").read_bytes() == library.read_bytes()
+
+
+@pytest.mark.parametrize("arguments", [["run", "LIBRARY", SEVEN], ["info", "LIBRARY"], ["--help"]])
+def test_what_is_compiled_runs_without_the_compiler(library: Path, arguments: list[object]) -> None:
+    words = [str(library if a == "LIBRARY" else a) for a in arguments]
+    script = """import sys, cli
+try:
+    cli.app(sys.argv[1:])
+finally:
+    print("imported", sorted({"aot.compilation.driver", "aot.opset", "llvmlite", "lxml", "rich"} & set(sys.modules)))"""
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "imported []"
+
+
+def test_all_that_the_package_names_is_there() -> None:
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'compile_modell'"):
+        getattr(package, "compile_modell")  # noqa: B009
+
+
+def test_compile_json(tmp_path: Path) -> None:
+    facts = json.loads(aot("compile", MODEL, "-o", tmp_path / "m.so", "--json").stdout)
+    assert facts["version"] == JSON_VERSION
+    assert facts["bytes"] == (tmp_path / "m.so").stat().st_size
+    assert facts["manifest"]["inputs"][0]["name"] == "image"
+
+
+def test_compile_prints_the_graph_after_passes(tmp_path: Path) -> None:
+    out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--print-after", "all").stdout
+    assert out.count("# after ") > 1 and "Convolution" in out and "# after assign_layouts" in out
+
+
+def test_compile_can_stop_early(tmp_path: Path) -> None:
+    assert "Convolution" in aot("compile", MODEL, "-o", tmp_path / "m.so", "--stop-after", "imported").stdout
+    assert not (tmp_path / "m.so").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_digit_is_read_right(library: Path, tmp_path: Path, threads: int) -> None:
+    digits = np.load(DIGITS / "digits.npz")
+    for image, label in zip(digits["images"], digits["labels"], strict=True):
+        np.save(tmp_path / "image.npy", image[None])
+        aot("run", library, tmp_path / "image.npy", "-o", tmp_path / "out.npy", "--threads", threads)
+        assert np.load(tmp_path / "out.npy").argmax() == label
+
+
+def test_run_in_memory_gives_the_bits_of_the_file(library: Path, tmp_path: Path) -> None:
+    aot("run", library, f"image={SEVEN}", "-o", tmp_path / "a.npz")
+    aot("run", MODEL, SEVEN, "-o", tmp_path / "b.npz")
+    a, b = np.load(tmp_path / "a.npz"), np.load(tmp_path / "b.npz")
+    assert a.files == b.files
+    assert all(np.array_equal(a[name], b[name]) for name in a.files)
+
+
+def test_run_prints_a_summary_and_times(library: Path) -> None:
+    out = aot("run", library, SEVEN, "--repeat", 3).stdout
+    assert "float32[1, 10]" in out and "argmax 7" in out and "3 runs" in out
+    facts = json.loads(aot("run", library, SEVEN, "--json", "--repeat", 3).stdout)
+    assert len(facts["milliseconds"]) == 3
+
+
+def test_run_takes_an_archive(library: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", image=np.load(SEVEN))
+    assert "argmax 7" in aot("run", library, tmp_path / "all.npz").stdout
+
+
+def test_run_names_the_input_that_is_wrong(library: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 9), np.float32))
+    assert "image" in aot("run", library, tmp_path / "x.npy", code=2).stderr
+    assert "image" in aot("run", library, code=2).stderr
+    aot("run", library, SEVEN, SEVEN, code=2)
+    aot("run", library, MODEL, code=2)
+    (tmp_path / "cut.npz").write_bytes(b"PK\x03\x04cut")
+    aot("run", library, tmp_path / "cut.npz", code=2)
+    aot("run", library, tmp_path / "absent.npy", code=2)
+    aot("run", library, SEVEN, "-o", tmp_path / "out.txt", code=2)
+
+
+def test_run_does_not_unpickle(library: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{}]), allow_pickle=True)
+    aot("run", library, tmp_path / "x.npy", code=2)
+
+
+def test_info(library: Path) -> None:
+    text = aot("info", library).stdout
+    assert "image: f32[1,1,8,8]" in text and "f32[1,10]" in text
+    assert json.loads(aot("info", library, "--json").stdout)["abi"] == ABI_VERSION
+    assert "3 Convolution" in aot("info", MODEL).stdout
+    assert json.loads(aot("info", MODEL, "--json").stdout)["inputs"] == {"image": "f32[1,1,8,8]"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "word"),
+    [
+        ("imported", "Convolution"),
+        ("optimized", "Convolution"),
+        ("steps", "(ReduceMean)"),
+        ("groups", "["),
+        ("loops", "for "),
+        ("llvm", "define "),
+        ("asm", ".text"),
+    ],
+)
+def test_dump(stage: str, word: str) -> None:
+    assert word in aot("dump", MODEL, "--stage", stage).stdout
+
+
+def test_dump_of_a_kernel_needs_kernels() -> None:
+    for stage in ("imported", "groups"):
+        assert "--kernel goes with --stage" in aot("dump", MODEL, "--stage", stage, "--kernel", "k0", code=2).stderr
+
+
+def test_dump_of_steps_after_a_lowering_pass() -> None:
+    before, after = (aot("dump", MODEL, "--stage", "steps", "--after", p).stdout for p in ("define", "fuse_steps"))
+    assert before.count("(Relu)") > after.count("(Relu)") == 0
+    assert "one of define, fuse_steps" in aot("dump", MODEL, "--stage", "steps", "--after", "absent", code=2).stderr
+    assert "--after goes with" in aot("dump", MODEL, "--after", "fuse_steps", code=2).stderr
+
+
+def test_dump_of_groups_says_why_schedules_were_chosen() -> None:
+    plain, verbose = (aot("dump", MODEL, "--stage", "groups", *more).stdout for more in ((), ("-v",)))
+    reasons = [line for line in verbose.splitlines() if line.startswith("    why: ")]
+    assert [line for line in verbose.splitlines() if line not in reasons] == plain.splitlines()
+    assert any("a product: lanes" in r for r in reasons) and any("register tile of" in r for r in reasons)
+    refused = aot("dump", MODEL, "--stage", "loops", "-v", code=2).stderr
+    assert "--verbose goes with --stage groups, got loops" in refused
+
+
+def test_passes_are_timed_and_checked(tmp_path: Path) -> None:
+    out = aot("compile", MODEL, "-o", tmp_path / "m.so", "--time-passes", "--verify").stdout
+    assert all(name in out for name in ("canonicalize: ", "assign_layouts: ", "narrow_constants: "))
+
+
+def test_ops() -> None:
+    assert "MatMul" in aot("ops").stdout
+    rows = json.loads(aot("ops", "--json").stdout)["operations"]
+    expected = {"type": "MatMul", "opsets": [1], "form": "ComputeOp", "elements": "number"}
+    assert expected.items() <= next(r for r in rows if r["type"] == "MatMul").items()
+
+
+def test_pre_processing_is_in_the_library(tmp_path: Path) -> None:
+    given = ("--mean_values", "image[0.5]", "--scale", "2", "--layout", "image=NHWC")
+    aot("compile", MODEL, "-o", tmp_path / "m.so", *given)
+    out = aot("info", tmp_path / "m.so").stdout
+    assert "image: f32[1,8,8,1]" in out
+    assert "mean [['image', [0.5]]]" in out
+    wrong = aot("compile", MODEL, "-o", tmp_path / "m.so", "--reverse_input_channels", code=2).stderr
+    assert "--reverse-channels: an input of rank 4 with 3 channels, got image [1,1,8,8]" in wrong
+
+
+def test_usage_errors(tmp_path: Path) -> None:
+    aot("compile", tmp_path / "absent.xml", code=2)
+    aot("compile", MODEL, "--layout", "NHWC", code=2)
+    aot("compile", MODEL, "--target", "pdp11", "-o", tmp_path / "m.so", code=2)
+    aot("compile", MODEL, "-o", tmp_path / "absent" / "m.so", code=2)
+
+
+def test_corrupt_files(library: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.xml"
+    broken.write_text(MODEL.read_text()[:5000])
+    assert "next: " in aot("compile", broken, "-o", tmp_path / "m.so", code=4).stderr
+    (tmp_path / "short.so").write_bytes(library.read_bytes()[:3000])
+    aot("run", tmp_path / "short.so", SEVEN, code=4)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyError("x"), 1),
+        (InternalError("x"), 1),
+        (UsageError("x"), 2),
+        (OSError("x"), 2),
+        (UnsupportedError("x"), 3),
+        (CorruptError("x"), 4),
+        (PlatformError("x"), 5),
+        (BudgetError("x"), 6),
+        (MemoryError(), 6),
+    ],
+)
+def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    error.add_note("in layer 'conv1'")
+    assert command.report(error) == code
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ") and "in layer 'conv1'" in printed and "next: " in printed
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    result = aot("compile", MODEL, "--layout", "NHWC", "--debug", code=2)
+    assert "Traceback" in result.stderr
+
+
+def test_version_is_printed() -> None:
+    assert aot("--version").stdout.strip() == VERSION
+
+
+def test_outputs_are_checked_before_the_work(library: Path, tmp_path: Path) -> None:
+    for wrong in (tmp_path / "absent" / "m.so", tmp_path, Path("/dev/null")):
+        assert str(wrong) in aot("compile", MODEL, "-o", wrong, code=2).stderr.splitlines()[0]
+    late = aot("compile", MODEL, "-o", tmp_path / "m.so", "--header", tmp_path / "absent" / "m.h", code=2)
+    assert "read" not in late.stderr and not (tmp_path / "m.so").exists()
+    error = aot("run", library, tmp_path / "absent.npy", "-o", tmp_path / "absent" / "x.npz", code=2).stderr
+    assert "must be in a folder that exists" in error
+
+
+def test_the_model_is_not_overwritten(tmp_path: Path) -> None:
+    for name in ("model.xml", "model.bin"):
+        (tmp_path / name).write_bytes((DIGITS / name).read_bytes())
+    for name in ("model.xml", "model.bin"):
+        error = aot("compile", tmp_path / "model.xml", "-o", tmp_path / "." / name, code=2).stderr
+        assert "must be another file than those that are read" in error
+        assert (tmp_path / name).read_bytes() == (DIGITS / name).read_bytes()
+
+
+def test_names_that_no_pass_and_no_kernel_has(tmp_path: Path) -> None:
+    error = aot("compile", MODEL, "-o", tmp_path / "m.so", "--print-after", "absent", code=2).stderr
+    assert "canonicalize" in error and "got absent" in error
+    error = aot("dump", MODEL, "--stage", "loops", "--kernel", "absent", code=2).stderr
+    assert "k0_parameter" in error and "got absent" in error
+
+
+def test_events_reach_their_totals(tmp_path: Path) -> None:
+    lines = aot("compile", MODEL, "-o", tmp_path / "m.so").stderr.splitlines()
+    done = [line.split()[1].split("/") for line in lines]
+    assert len(done) == 6 and all(a == b for a, b in done)
+
+
+def test_info_and_library_call_outputs_the_same(tmp_path: Path) -> None:
+    aot("compile", MODEL, "-o", tmp_path / "m.so", "--weights", "external")
+    before = json.loads(aot("info", MODEL, "--json").stdout)["outputs"]
+    assert list(before) == [t["name"] for t in json.loads(aot("info", tmp_path / "m.so", "--json").stdout)["outputs"]]
+    assert " in m.weights" in aot("info", tmp_path / "m.so").stdout
+    (tmp_path / "m.weights").unlink()
+    assert "m.weights: the weights of " in aot("run", tmp_path / "m.so", SEVEN, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "text"),
+    [
+        (b"", 4, "empty file"),
+        (b"\x7fELF....", 2, "next: run it: aot run"),
+        (b"\n<\x0a\x08binary", 4, "a TensorFlow GraphDef is read, got bytes that are none"),
+    ],
+)
+def test_files_that_are_no_model(tmp_path: Path, content: bytes, code: int, text: str) -> None:
+    (tmp_path / "m.pb").write_bytes(content)
+    assert text in aot("compile", tmp_path / "m.pb", code=code).stderr
+
+
+def test_external_weights_are_those_of_one_target(tmp_path: Path) -> None:
+    options = ("--weights", "external", "--target", "x86-64-v2,v3")
+    error = aot("compile", MODEL, "-o", tmp_path / "m.so", *options, code=3).stderr
+    assert "external weights are those of one target" in error and "lower" not in error
+
+
+def test_a_linker_that_is_missing_is_missed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codegen.llvm.object.link.shutil.which", lambda name: None)
+    monkeypatch.setattr("codegen.llvm.object.link.find_spec", lambda name: None)
+    error = aot("compile", MODEL, "-o", tmp_path / "m.so", code=5).stderr
+    assert error.startswith("error: link: ") and "next: install what is missing" in error
+    aot("compile", MODEL, "-o", tmp_path / "m.o")

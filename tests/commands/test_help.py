@@ -1,0 +1,47 @@
+"""The help of the command line: short and long, with examples whose options exist; `--quiet`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import cli
+from aot.examples import EXAMPLES
+
+COMMANDS = typer.main.get_command(cli.app).commands  # pyright: ignore
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"
+FILES = "model.xml model.onnx model.so model.tflite model.pb old.so x.npy x.npz ids.npy mask.npy picture.png names.txt"
+LINES = [(name, line.strip()) for name, text in EXAMPLES.items() for line in text.strip().splitlines()]
+
+
+def test_every_command_has_examples() -> None:
+    assert sorted(COMMANDS) == sorted(EXAMPLES)
+    for name in COMMANDS:
+        shown = CliRunner().invoke(cli.app, [name, "-h"]).output
+        assert all(f"  {line}\n" in shown for command, line in LINES if command == name)
+
+
+@pytest.mark.parametrize(("name", "line"), LINES)
+def test_examples_can_be_parsed(name: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in (*FILES.split(), "key.pem", "key.pub", "rules.json", "token"):
+        (tmp_path / file).touch()
+    for folder in ("folder", "models"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path)
+    program, command, *arguments = shlex.split(line)
+    assert (program, command) == ("aot", name)
+    COMMANDS[name].make_context(name, arguments)
+
+
+@pytest.mark.parametrize("command", [["compile", "-o", "m.so"], ["check"]])
+def test_quiet(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(cli.app, [*command, str(DIGITS), "--quiet"])
+    shown = "" if command[0] == "compile" else f"{DIGITS}: all layers can be compiled\n"
+    assert (found.exit_code, found.output) == (0, shown)
+    wrong = CliRunner().invoke(cli.app, [*command, str(DIGITS), "--quiet", "--shape", "image=7"])
+    assert wrong.exit_code and "error: " in wrong.output

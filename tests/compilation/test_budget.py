@@ -1,0 +1,365 @@
+"""Limits of a compilation: what stops it, in a library and on the command line, and what is refused before."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from onnx import GraphProto, ModelProto, TensorProto, helper
+
+from aot.compilation.budget import MEMORY, SECONDS, Budget
+from aot.compilation.driver import compile_model, stages
+from aot.ir.graph import Graph
+from aot.ir.op import Operand
+from aot.ir.types import TensorType
+from aot.ir.values.estimate import check_table, is_quick
+from aot.opset.control.infrastructure import Parameter
+from aot.opset.products.matmul import MatMul
+from aot.opset.products.pooling import AvgPool, MaxPool
+from aot.options import CompileOptions, bytes_of
+from codegen.llvm.object.workers import Workers
+from codegen.target import Target
+from runtime.abi import DType
+from runtime.errors import AotError, BudgetError, ModelError, UsageError
+
+ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "examples" / "digits" / "model.xml"
+
+
+def endless() -> None:
+    while True:
+        time.sleep(0.001)
+
+
+def hungry() -> None:
+    kept: list[bytearray] = []
+    while True:
+        kept.append(bytearray(b"x" * (1 << 20)))
+
+
+@pytest.mark.parametrize(
+    ("work", "limits", "rule"),
+    [
+        (endless, (None, 0.2), r"at most 0 s \(--max-seconds\)"),
+        (hungry, (50 << 20, None), r"at most 52.4 MB of memory \(--max-memory\)"),
+        (lambda: bytearray(1 << 60), (None, None), "more memory than there is"),
+    ],
+    ids=["time", "memory", "one allocation"],
+)
+def test_what_exceeds_the_budget_ends(
+    work: Callable[[], object], limits: tuple[int | None, float | None], rule: str
+) -> None:
+    with pytest.raises(BudgetError, match=rule):
+        Budget(*limits).run(work)
+
+
+def test_deep_recursion_is_over_budget() -> None:
+    def deeper(n: int) -> int:
+        return deeper(n + 1) + 1
+
+    with pytest.raises(BudgetError, match="too deep a recursion"):
+        Budget().run(lambda: deeper(0))
+
+
+def test_no_handler_of_the_model_s_faults_swallows_it() -> None:
+    def stubborn() -> None:
+        while True:
+            with suppress(Exception):
+                endless()
+
+    with pytest.raises(BudgetError):
+        Budget(None, 0.2).run(stubborn)
+
+
+def test_time_outside_of_the_budget_does_not_count_and_time_inside_adds_up() -> None:
+    budget = Budget(None, 0.5)
+    for _ in range(2):
+        budget.run(lambda: time.sleep(0.2))
+        time.sleep(0.3)
+    with pytest.raises(BudgetError):
+        budget.run(endless)
+
+
+def test_work_within_the_budget_may_nest_and_leaves_nothing_behind() -> None:
+    budget = Budget(None, 5)
+    assert budget.run(lambda: budget.run(lambda: 3)) == 3
+    with pytest.raises(KeyError):
+        budget.run(lambda: {}["x"])
+    time.sleep(0.2)  # no exception comes late
+
+
+def test_an_excess_inside_of_a_finalizer_is_not_lost() -> None:
+    """The interpreter drops what is raised there: the exception waits, and work that ended in between is refused."""
+    slow = threading.Event()
+
+    def collect(phase: str, info: dict[str, int]) -> None:
+        slow.wait(0.4)
+
+    def work() -> int:
+        gc.callbacks.append(collect)
+        try:
+            return gc.collect(0)
+        finally:
+            gc.callbacks.remove(collect)
+
+    with pytest.raises(BudgetError, match="--max-seconds"):
+        Budget(None, 0.1).run(work)
+
+
+def test_the_layer_is_named() -> None:
+    graph = Graph()
+    node = graph.add(Parameter(DType.F32, (2,)), name="conv1")
+
+    def work(node: object = node) -> None:
+        endless()
+
+    with pytest.raises(BudgetError, match="in layer 'conv1'"):
+        Budget(None, 0.2).run(work)
+
+
+def test_defaults_grow_with_the_model() -> None:
+    budget = Budget()
+    budget.allow(100_000_000, 1000)
+    assert budget.memory == MEMORY + 10 * 100_000_000
+    assert budget.seconds > SECONDS + 50
+    budget = Budget(1000, 2.0)
+    budget.allow(100_000_000, 1000)
+    assert (budget.memory, budget.seconds) == (1000, 2.0)
+
+
+def test_compile_keeps_to_its_options() -> None:
+    with pytest.raises(BudgetError, match="--max-seconds"):
+        compile_model(MODEL, CompileOptions(max_seconds=0.06))
+    with pytest.raises(UsageError, match="max_memory is more than 0, got 0"):
+        CompileOptions(max_memory=0)
+
+
+def test_processes_that_compile_end_with_an_error() -> None:
+    workers = Workers(Target.parse("x86-64-v3"), processes=1)
+
+    def fail() -> None:
+        with workers:
+            workers.submit("; " + "x" * (1 << 20), None)
+            while not workers.running:
+                time.sleep(0.01)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert all(process.wait(5) is not None for process in workers.running)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("500MB", 500_000_000), ("2GiB", 2 << 30), ("1.5 GB", 1_500_000_000), ("4096", 4096), ("7k", 7000)],
+)
+def test_sizes_are_read(text: str, size: int) -> None:
+    assert bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1GB", "many", "1e9", "5XB"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="max-memory: a size"):
+        bytes_of(text)
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+ENDED = """
+import os, signal, sys
+from aot.command import supervised
+sys.exit(supervised(lambda **_: {}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "said"),
+    [
+        ("sys.exit(3)", 3, ""),
+        ("None", 0, ""),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 6, "memory was short"),
+        ("os.kill(os.getpid(), signal.SIGALRM)", 6, "--max-seconds"),
+        ("os.abort()", 6, "--max-memory"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", 1, "Segmentation fault"),
+    ],
+)
+def test_a_command_that_ends_suddenly_has_an_exit_code_and_a_sentence(does: str, code: int, said: str) -> None:
+    ran = python(ENDED.format(does))
+    assert ran.returncode == code
+    assert said in ran.stderr
+
+
+def test_the_command_line_ends_what_holds_the_interpreter(tmp_path: Path) -> None:
+    """The alarm of the process ends even one call that never returns to Python."""
+    code = (
+        "import sys, time, aot.compilation.budget as b; from aot.command import supervised; b.GRACE = 0.2\n"
+        "held = lambda: b.ctypes.PyDLL(None).sleep(60)\n"
+        "sys.exit(supervised(lambda **_: b.Budget(None, 0.3, hard=True).run(held)))"
+    )
+    begin = time.monotonic()
+    ran = python(code)
+    assert ran.returncode == 6 and "--max-seconds" in ran.stderr
+    assert time.monotonic() - begin < 30
+
+
+# What is refused, or left to the compiled model, before anything is built
+
+
+def onnx_file(folder: Path, nodes: list[object], inputs: dict[str, tuple[int, ...]], **constants: object) -> Path:
+    given = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()]
+    tensors = [helper.make_tensor(n, *t) for n, t in constants.items()]  # type: ignore[misc]
+    graph: GraphProto = helper.make_graph(nodes, "g", given, [helper.make_empty_tensor_value_info("y")], tensors)
+    made: ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=10)
+    path = folder / "m.onnx"
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+F32, I64 = TensorProto.FLOAT, TensorProto.INT64
+HOSTILE: dict[str, tuple[list[object], dict[str, tuple[int, ...]], dict[str, object], type[AotError] | None]] = {
+    "hidden_size": (
+        [helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=1 << 40)],
+        {"x": (1, 1, 4)},
+        {"w": (F32, (1, 4, 4), [1.0] * 16), "r": (F32, (1, 4, 1), [1.0] * 4)},
+        ModelError,
+    ),
+    "EyeLike": (
+        [helper.make_node("ConstantOfShape", ["s"], ["a"]), helper.make_node("EyeLike", ["a"], ["y"])],
+        {},
+        {"s": (I64, (2,), [10**6, 10**6])},
+        BudgetError,
+    ),
+    "MaxPool of a constant": (
+        [helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[10**6, 3], auto_pad="SAME_UPPER")],
+        {},
+        {"c": (F32, (1, 1, 5, 5), [1.0] * 25)},
+        None,
+    ),
+    "AveragePool": (
+        [helper.make_node("AveragePool", ["c"], ["y"], kernel_shape=[1 << 32, 3], auto_pad="SAME_UPPER")],
+        {},
+        {"c": (F32, (1, 1, 5, 5), [1.0] * 25)},
+        None,
+    ),
+    "skips of TfIdfVectorizer": (
+        [
+            helper.make_node(
+                "TfIdfVectorizer",
+                ["c"],
+                ["y"],
+                mode="TF",
+                min_gram_length=2,
+                max_gram_length=2,
+                max_skip_count=1 << 62,
+                ngram_counts=[0, 0],
+                ngram_indexes=[0],
+                pool_int64s=[1, 2],
+            )
+        ],
+        {},
+        {"c": (I64, (4,), [1, 0, 2, 2])},
+        None,
+    ),
+    "a transform of nothing": ([helper.make_node("DFT", ["x"], ["y"], axis=1)], {"x": (2, 0, 2)}, {}, None),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_attributes_are_met_before_anything_is_built(tmp_path: Path, name: str) -> None:
+    nodes, inputs, constants, error = HOSTILE[name]
+    path = onnx_file(tmp_path, nodes, inputs, **constants)
+    options = CompileOptions(level=None, max_memory=500_000_000, max_seconds=60)
+    begin = time.process_time()
+    if error is None:
+        assert stages(path, options).program.outputs
+    else:
+        with pytest.raises(error):
+            _ = stages(path, options).program
+    assert time.process_time() - begin < 10
+
+
+def doubling(folder: Path, times: int, first: str = "") -> Path:
+    """Function i calls function i - 1 twice."""
+
+    def function(name: str, nodes: list[object]) -> object:
+        opsets = [helper.make_opsetid("", 19), helper.make_opsetid("d", 1)]
+        return helper.make_function("d", name, ["a"], ["b"], nodes, opsets)
+
+    def call(name: str, a: str, b: str) -> object:
+        return helper.make_node(name, [a], [b], domain="d")
+
+    start = [call(first, "a", "b")] if first else [helper.make_node("Relu", ["a"], ["b"])]
+    functions = [function("F0", start)]
+    below = [f"F{i}" for i in range(times - 1)]
+    functions += [function(f"F{i}", [call(f, "a", "t"), call(f, "t", "b")]) for i, f in enumerate(below, 1)]
+    path = onnx_file(folder, [call(f"F{times - 1}", "x", "y")], {"x": (2,)})
+    made = ModelProto.FromString(path.read_bytes())
+    made.opset_import.append(helper.make_opsetid("d", 1))
+    made.functions.extend(functions)
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def test_functions_are_counted_before_they_are_inlined(tmp_path: Path) -> None:
+    with pytest.raises(BudgetError, match="at most 1048576 nodes once functions are inlined, got 3221225471"):
+        _ = stages(doubling(tmp_path, 31)).imported
+    with pytest.raises(ModelError, match="must not call itself"):
+        _ = stages(doubling(tmp_path, 3, first="F1")).imported
+    assert len(stages(doubling(tmp_path, 4)).imported.nodes) == 8 + 2
+
+
+def test_tables_and_folded_values_are_estimated() -> None:
+    check_table("x", 1 << 25)
+    with pytest.raises(BudgetError, match="x: a constant of at most 268435456 bytes, got 268435464"):
+        check_table("x", (1 << 25) + 1)
+    a, b = Operand(_f32(512, 512)), Operand(_f32(512, 512))
+    assert is_quick(MatMul(), [a, b], [_f32(512, 512)])
+    far = Operand(_f32(1, 1 << 24)), Operand(_f32(1 << 24, 1))
+    assert not is_quick(MatMul(), list(far), [_f32(1, 1)])
+    image = [Operand(_f32(1, 1, 5, 5))]
+    assert is_quick(MaxPool(kernel=(3, 3), strides=(1, 1)), image, [_f32(1, 1, 3, 3)])
+    assert not is_quick(AvgPool(kernel=(1 << 20, 3), strides=(1, 1)), image, [_f32(1, 1, 5, 5)])
+
+
+def _f32(*shape: int) -> TensorType:
+    return TensorType(DType.F32, shape)
+
+
+TRACED = """
+import sys, threading, time
+from contextlib import suppress
+from aot.compilation import budget
+
+class Exceeded:
+    def excess(self, elapsed):
+        return "too much"
+
+watch = budget._Watch(Exceeded(), threading.get_ident())
+with suppress(budget._Over):
+    time.sleep(2)
+sys.settrace(lambda *event: None)
+watch.stop()
+watch.stop()
+sys.settrace(None)
+
+def traced():
+    return 1
+
+sys.settrace(lambda *event: None)
+traced()
+sys.settrace(None)
+"""
+
+
+def test_functions_can_be_traced_after_an_excess() -> None:
+    """CPython 3.11 repeats the first instruction of a traced function while it asks for a dropped exception."""
+    subprocess.run([sys.executable, "-c", TRACED], check=True, cwd=ROOT, timeout=60)

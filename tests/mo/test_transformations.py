@@ -1,0 +1,182 @@
+"""Model Optimizer's own transformations that have code. Expected graphs: Model Optimizer 2024.6."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from aot.compilation.driver import stages
+from aot.extensions.numpy_names import NAMES, NUMPY
+from aot.ir.interpret import interpret
+from aot.mo.graph.graph import Graph, Node
+from aot.mo.ops.library import library_class
+from aot.mo.ordering import sort_transforms, split
+from aot.mo.partial_infer.infer import partial_infer
+from aot.mo.transforms import has_code, placeholder, placeholders
+from aot.options import CompileOptions
+from tests.frontends.onnx.models import model, save
+from tests.mo.graphs import build, data, op
+
+MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
+
+
+def constant(value: Any) -> dict[str, Any]:
+    return {**op("Const"), "value": np.asarray(value)}
+
+
+def operation(name: str, *inputs: str, **attrs: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    return {**op(name), **attrs}, inputs
+
+
+def front(**nodes: Any) -> Graph:
+    """A graph of the front phase: operations with what they read, constants, `x` and a Result of the last one."""
+    held: dict[str, Any] = {"x": op("Parameter")}
+    links: list[Any] = []
+    for id, given in nodes.items():
+        if isinstance(given, tuple):
+            held[id] = given[0]
+            links += [(source, id, {"in": i, "out": 0}) for i, source in enumerate(given[1])]
+        else:
+            held[id] = constant(given)
+    links.append((id, "result", {"in": 0, "out": 0}))
+    return build({**held, "result": op("Result")}, links, "front")
+
+
+def written(node: Node) -> str:
+    """What an operation computes, as text, from its constants and Parameters on."""
+    kind = node.soft_get("op")
+    if kind == "Const":
+        return str(np.asarray(node.value).tolist())
+    if kind == "Parameter":
+        return node.id
+    parts = [
+        written(node.in_port(i).get_source().node) for i in sorted(node.in_ports()) if node.is_in_port_connected(i)
+    ]
+    return f"{kind}({', '.join(parts)})"
+
+
+def result(graph: Graph) -> Node:
+    return Node(graph, "result").in_port(0).get_source().node
+
+
+CLAMPED = {
+    "three": 3.0, "low": 0.0, "high": 6.0, "part": 1 / 6,
+    "shifted": operation("Add", "three", "x"), "cut": operation("Clamp", "shifted", "low", "high"),
+}  # fmt: skip
+SCALED = {**CLAMPED, "m": operation("Mul", "cut", "x")}
+FRONT: list[tuple[str, dict[str, Any], str]] = [
+    ("HSwishWithClamp", {**SCALED, "y": operation("Mul", "part", "m")}, "HSwish(x)"),
+    ("HSigmoidWithClamp", {**CLAMPED, "y": operation("Mul", "cut", "part")}, "HSigmoid(x)"),
+    ("HSigmoidWithClamp", {**CLAMPED, "y": operation("Mul", "cut", "high")}, "Mul(Clamp(Add(3.0, x), 0.0, 6.0), 6.0)"),
+    ("Sub", {"one": 1.0, "y": operation("Sub", "x", "one")}, "Add(x, Mul(1.0, -1.0))"),
+    ("Div", {"two": 2.0, "y": operation("Div", "x", "two")}, "Mul(x, Pow(2.0, -1.0))"),
+    ("ReciprocalReplacer", {"y": operation("Reciprocal", "x")}, "Pow(x, -1.0)"),
+    ("Log1p", {"y": operation("Log1p", "x")}, "Log(Add([1.0], x))"),
+    ("Pack", {"y": operation("Pack", "x", "x", axis=1)}, "Concat(Unsqueeze(x, [1]), Unsqueeze(x, [1]))"),
+    ("EltwiseNReplacement", {"y": operation("EltwiseN", "x", "x", "x", operation="max")}, "Maximum(Maximum(x, x), x)"),
+    ("RankDecomposer", {"y": operation("Rank", "x", output_type=np.int64)}, "Squeeze(ShapeOf(ShapeOf(x)), 0)"),
+    ("SizeFrontReplacer", {"y": operation("Size", "x", output_type=np.int64)}, "ReduceProd(ShapeOf(x), [0])"),
+    ("AttributedClampNormalizer", {"y": operation("AttributedClamp", "x", min=1, max=2)}, "Clamp(x, 1.0, 2.0)"),
+    ("AttributedRollToRoll", {"y": operation("AttributedRoll", "x", shift=[1], axes=[0])}, "Roll(x, [1], [0])"),
+    ("AttributedSplitToSplit", {"y": operation("AttributedSplit", "x", axis=1, num_splits=2)}, "Split(x, 1)"),
+    ("ReduceAxisNormalizer", {"y": operation("ReduceMax", "x")}, "ReduceMax(x, Range(0, Rank(x), 1))"),
+    ("ReduceAxisNormalizer", {"y": operation("ReduceMax", "x", axis=1)}, "ReduceMax(x, 1)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "nodes", "expected"), FRONT, ids=[f"{i}-{c[0]}" for i, c in enumerate(FRONT)])
+def test_operations_of_the_front_phase_become_others(name: str, nodes: dict[str, Any], expected: str) -> None:
+    graph = front(**nodes)
+    placeholder(name)().find_and_replace_pattern(graph)
+    assert written(result(graph)) == expected
+
+
+def sliced(shape: tuple[int, ...], begin: list[int], end: list[int], **masks: list[int]) -> Graph:
+    """A slice of numbers that follow each other."""
+    values = {"x": np.arange(np.prod(shape)).reshape(shape), "b": np.array(begin), "e": np.array(end)}
+    infer = library_class("const", "Const").infer
+    held = {id: {**op("Const"), "value": value, "infer": infer} for id, value in values.items()}
+    held |= {f"{id}_d": data(value.shape, value) for id, value in values.items()}
+    links: list[Any] = [(id, f"{id}_d", {"out": 0}) for id in values]
+    links += [(f"{id}_d", "node", {"in": i}) for i, id in enumerate(values)]
+    cls = library_class("strided_slice", "StridedSlice")
+    given = {mask: np.array(masks.get(mask, [1] * len(begin) if mask in MASKS[:2] else [])) for mask in MASKS}
+    held |= {"node": {**op("StridedSlice"), "infer": cls.infer, **given}, "y": data(), "result": op("Result")}
+    graph = build(held, [*links, ("node", "y", {"out": 0}), ("y", "result", {"in": 0})], "middle")
+    Node(graph, "result")["infer"] = lambda node: None
+    return partial_infer(graph)
+
+
+@pytest.mark.parametrize(
+    ("make", "begin"),
+    [
+        (lambda: sliced((3, 4, 5), [1], [2]), [1, 0, 0]),
+        (lambda: sliced((3, 4, 5), [1, 9, 2], [3, 9, 4], ellipsis_mask=[0, 1, 0]), [1, 9, 2]),
+        (lambda: sliced((3, 4, 5, 6), [1, 9, 2], [3, 9, 4], ellipsis_mask=[0, 1, 0]), [1, 0, 9, 2]),
+        (lambda: sliced((3, 4, 5), [9, 2], [9, 4], ellipsis_mask=[1, 0]), [0, 9, 2]),
+        (lambda: sliced((3, 4), [0, -1], [0, 0], new_axis_mask=[1, 0], shrink_axis_mask=[0, 1]), [0, -1, 0]),
+    ],
+)
+def test_slices_get_a_bound_for_each_dimension(make: Callable[[], Graph], begin: list[int]) -> None:
+    graph = make()
+    node = Node(graph, "node")
+    before = node.out_port(0).data.get_value().copy()
+    placeholder("StridedSliceNormalizer")().find_and_replace_pattern(graph)
+    partial_infer(graph)
+    assert sorted(node.in_port(1).data.get_value().tolist()) == sorted(begin)
+    assert not any(node.ellipsis_mask) and {len(node[mask]) for mask in MASKS} == {len(begin)}
+    np.testing.assert_array_equal(node.out_port(0).data.get_value(), before)
+
+
+EXTENSION = """
+import numpy as np
+from openvino.tools.mo.front.common.replacement import FrontReplacementPattern
+from openvino.tools.mo.front.reciprocal import ReciprocalReplacer
+
+class Seen(FrontReplacementPattern):
+    enabled = True
+
+    def run_after(self):
+        return [{named}]
+
+    def find_and_replace_pattern(self, graph):
+        assert np.product([2, 3]) == 6 and np.int is int
+        kinds = sorted(node.soft_get("op") for node in graph.get_op_nodes())
+        assert ("Pow" in kinds) == {there}, kinds
+"""
+
+
+@pytest.mark.parametrize(("named", "there"), [("ReciprocalReplacer", True), ("", False)])
+def test_a_transformation_runs_if_an_extension_names_it_in_run_after(named: str, there: bool, tmp_path: Path) -> None:
+    place = tmp_path / "mine" / "front"
+    place.mkdir(parents=True)
+    (place / "seen.py").write_text(EXTENSION.format(named=named, there=there))
+    x = np.array([[-4, -1, 2, 5]], np.float32)
+    path = save(tmp_path, model([helper.make_node("Reciprocal", ["x"], ["y"])], {"x": x}, ["y"]))
+    made = stages(path, CompileOptions(level=None, extensions=place.parent))
+    np.testing.assert_allclose(interpret(made.optimized, [x])[0], 1 / x, rtol=1e-6)
+
+
+def test_transformations_without_code_are_places_in_the_order() -> None:
+    ours = [cls for cls in placeholders("onnx") if has_code(cls)]
+    assert {"HSwishWithClamp", "StridedSliceNormalizer"} <= {cls.__name__ for cls in ours}
+    assert split(sort_transforms(placeholders("onnx"))) == ([], [])
+    assert not has_code(placeholder("BackStart"))
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_names_that_numpy_removed_are_there(name: str) -> None:
+    assert getattr(NUMPY, name) is not None
+    assert name in dir(NUMPY)
+
+
+def test_other_names_of_numpy_are_its_own() -> None:
+    assert NUMPY.linalg is np.linalg and NUMPY.prod is np.prod
+    assert NUMPY.in1d([[1, 2], [3, 4]], [2, 3]).tolist() == [False, True, True, False]
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = NUMPY.nothing

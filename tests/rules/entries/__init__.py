@@ -1,0 +1,1 @@
+"""Every rewrite rule, by theme: proved, or tested and why."""
