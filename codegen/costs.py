@@ -46,6 +46,7 @@ class Costs:
     min_skipped_share: float = 0.08  # share of a sum's terms in padding that pays for tests; measured 2026-11-22
     balanced_row_tiles: int = 3  # tiles up to which dynamic rows are balanced instead of cut; estimated
     balanced_tile_rows: int = 6  # rows of a tile up to which dynamic rows are always balanced; estimated
+    static_tile_rows: int = 3  # rows that fill both units with 4 vectors, whatever else varies; derived: 12 chains
     min_product_lanes: int = 4  # iterations of a lane axis, below which lanes may run along the sum; estimated
 
     # ---- windows over channels: codegen.schedules.depthwise, grouped

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from aot.ir.graph import Graph
 from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.passes.front.take_names import take_names
+from aot.passes.middle.append_variables import append_variables
 from aot.passes.middle.carry_variables import carry_variables
 from aot.passes.middle.change_layout import change_layout
 from aot.passes.middle.decompose import decompose
@@ -43,6 +44,7 @@ def pipeline(front: Iterable[Pass] = (), *, named: bool = False) -> tuple[Pass |
         *((take_names,) if named else ()),  # extensions look for nodes by these names
         "FrontFinish",
         "MiddleStart",
+        append_variables,  # caches stay where they are; before carry_variables, which copies what varies
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
         simplify_loops,  # before bodies are copied: what a counter says of them is told by their inputs and outputs
         loops_to_sequences,  # once slices are told; before bodies are copied

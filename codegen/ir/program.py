@@ -166,11 +166,27 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Cache:
+    """Place of a variable that grows along its dimension `axis`, beside others that do.
+
+    `room`: byte of an i64, the tokens that all of them have room for. Row r begins `r * row * room` elements behind
+    byte `data`, the variable in it `before * room` elements later; `last`: tokens are neighbours in memory.
+    """
+
+    axis: int
+    room: int
+    data: int
+    row: int
+    before: int
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """A variable in the state of a request: a flag at byte `flag`, nonzero once the variable is set, then its elements.
 
     `data`: byte where the elements begin; None if a dimension varies (-1 in `shape`): then the byte where they begin
-    now and the dimensions that vary are stored behind the flag.
+    now and the dimensions that vary are stored behind the flag. `cache`: where it lies instead.
     """
 
     name: str
@@ -178,6 +194,7 @@ class Kept:
     shape: tuple[int, ...]
     flag: int
     data: int | None = None
+    cache: Cache | None = None
 
 
 Control = Bind | Let | Check | Label | Jump

@@ -81,7 +81,7 @@ def _matrix(
     fuse: list[tuple[str, tuple[str, ...]]] = []
     sums = _fused_sums(d, form, fuse)
     skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
-    rows, row_loops = _rows(d, form, width, target, fuse, skipped)
+    rows, row_loops = _rows(d, form, width, target, fuse, skipped, constants)
     apart = step_axis(d, form)
     depth = 0 if row_loops else column_bytes(d, form, apart)
     cores = 1 if shared or form.outer else target.cores
@@ -91,7 +91,7 @@ def _matrix(
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
     if row_loops:
-        first = prod(map(extent, form.rows[:-1])) if varies(form.rows) else extent(form.rows[0])
+        first = prod(extent(a) for a in form.rows if a.name != rows) if varies(form.rows) else extent(form.rows[0])
     else:
         first = _tiles(_count(form, rows, fuse), height)
     outside = _weights_outside(d, form, target)
@@ -215,6 +215,7 @@ def _rows(
     target: Target,
     fuse: list[tuple[str, tuple[str, ...]]],
     skipped: list[PaddingTerms],
+    constants: frozenset[str],
 ) -> tuple[str, list[str]]:
     """Return the axis that is tiled and the loops around it. Rows are flattened into one axis if its tiles are fuller.
 
@@ -228,7 +229,9 @@ def _rows(
         if len(form.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(form.rows)):
             fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
             return fuse[-1][0], []
-        return last.name, loops_of(d, form.rows[:-1], fuse)
+        packed = any(x.buffer.name in constants for x in reads(d, body=True))
+        last = last if packed else _certain(form.rows)
+        return last.name, loops_of(d, [a for a in form.rows if a is not last], fuse)
     alone, _ = tile_of(extent(last), extent(form.lane), width, target)
     count = prod(extent(a) for a in form.rows)
     together, _ = tile_of(count, extent(form.lane), width, target)
@@ -239,6 +242,15 @@ def _rows(
     name = fresh("p", d)
     fuse.append((name, tuple(a.name for a in form.rows)))
     return name, []
+
+
+def _certain(rows: tuple[Var, ...]) -> Var:
+    """Return the row axis to tile: the last one, but a longer static one if it is dynamic and may have one iteration.
+
+    Queries of the heads that share keys, for instance: their number is known, that of the tokens is often 1.
+    """
+    static = [a for a in rows if isinstance(a.extent, int) and a.extent >= COSTS.static_tile_rows]
+    return max(static, key=extent) if static and not isinstance(rows[-1].extent, int) else rows[-1]
 
 
 def _tiles(n: int, size: int) -> int:

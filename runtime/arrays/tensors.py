@@ -180,18 +180,22 @@ def address(array: Array) -> int:
         return array.ctypes.data
 
 
-def aligned_bytes(count: int) -> Array:
-    """Return `count` uninitialised bytes at a multiple of 64."""
-    return aligned_empty((count,), np.dtype(np.uint8), ARENA_ALIGN)[0]
+def aligned_bytes(count: int, zero: bool = False) -> Array:
+    """Return `count` uninitialised bytes at a multiple of 64; `zero`: zeros, which take memory once touched."""
+    return aligned_empty((count,), np.dtype(np.uint8), ARENA_ALIGN, zero)[0]
 
 
-def aligned_empty(shape: Shape, dtype: np.dtype[Any], align: int) -> tuple[Array, int]:
-    """Return an uninitialised array at a multiple of `align`, and its address. BudgetError if there is no memory."""
+def aligned_empty(shape: Shape, dtype: np.dtype[Any], align: int, zero: bool = False) -> tuple[Array, int]:
+    """Return an uninitialised array, or zeros, at a multiple of `align`, and its address.
+
+    BudgetError if there is no memory.
+    """
+    make = np.zeros if zero else np.empty
     try:
         if align <= MALLOC_ALIGN:
-            array = np.empty(shape, dtype)
+            array = make(shape, dtype)
             return array, address(array)
-        space = np.empty(math.prod(shape) * dtype.itemsize + align, np.uint8)
+        space = make(math.prod(shape) * dtype.itemsize + align, np.uint8)
     except MemoryError:
         size = math.prod(shape) * dtype.itemsize + align
         raise BudgetError(f"memory: the system has no {size} bytes left") from None

@@ -7,13 +7,14 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from io import BytesIO
+from zipfile import BadZipFile
 
 import numpy as np
 
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
 from runtime.generation.sampling import Sampler, Sampling
-from runtime.inference.variables import VariableState
 from runtime.model import CompiledModel
 
 IDS, MASK, PLACES, ROWS = "input_ids", "attention_mask", "position_ids", "beam_idx"
@@ -30,7 +31,7 @@ class Generator:
 
     def __init__(self, model: CompiledModel) -> None:
         """UsageError for a model with other inputs or without variables."""
-        self._names = {t.name for t in model.inputs}
+        self._model, self._names = model, {t.name for t in model.inputs}
         unknown = sorted(self._names - {IDS, MASK, PLACES, ROWS})
         if IDS not in self._names or unknown:
             rule = f"a language model has {IDS}, {MASK}, {PLACES} and {ROWS}"
@@ -62,8 +63,34 @@ class Generator:
             self.reset()
         elif count < past:
             for variable in self._request.query_state():
-                variable.state = _cut(variable, past, count)
+                variable.truncate(count)
             del self._tokens[count:]
+
+    def fork(self) -> Generator:
+        """Return another sequence that begins with the same tokens and goes on by itself."""
+        made = Generator(self._model)
+        made._take(self._tokens, [variable.state for variable in self._request.query_state()])
+        return made
+
+    def save(self) -> bytes:
+        """Return the tokens with their keys and values, for `restore`."""
+        kept = {f"v{k}": v.state for k, v in enumerate(self._request.query_state())}
+        stream = BytesIO()
+        np.savez(stream, allow_pickle=False, tokens=np.array(self._tokens, np.int64), **kept)
+        return stream.getvalue()
+
+    def restore(self, saved: bytes) -> None:
+        """Go on from what `save` of the same model returned; UsageError for bytes that do not fit the model."""
+        count = len(self._request.query_state())
+        try:
+            with np.load(BytesIO(saved), allow_pickle=False) as found:
+                tokens, states = found["tokens"], [found[f"v{k}"] for k in range(count)]
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise UsageError("restore: needs what save() of the same model returned, got other bytes") from error
+        wrong = tokens.dtype != np.int64 or tokens.ndim != 1 or (tokens < 0).any()
+        if wrong or any(len(tokens) not in state.shape for state in states):
+            raise UsageError("restore: needs what save() of the same model returned, got sizes that disagree")
+        self._take(tokens.tolist(), states)
 
     def feed(self, ids: Sequence[int], chunk: int = 0) -> Array:
         """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
@@ -104,6 +131,19 @@ class Generator:
             logits = self.feed(made[-1:])
         return made
 
+    def _take(self, tokens: Sequence[int], states: Sequence[Array]) -> None:
+        """Replace what is kept; nothing is kept after an error."""
+        self.reset()
+        if not tokens:
+            return
+        try:
+            for variable, state in zip(self._request.query_state(), states, strict=True):
+                variable.state = state
+        except BaseException:
+            self._request.reset_state()
+            raise
+        self._tokens = list(tokens)
+
     def _step(self, ids: list[int]) -> Array:
         past, count = len(self._tokens), len(ids)
         every = {
@@ -115,12 +155,3 @@ class Generator:
         found = self._request.infer({name: a for name, a in every.items() if name in self._names})
         self._tokens += ids
         return found[self._output].reshape(-1, found[self._output].shape[-1])[-1]
-
-
-def _cut(variable: VariableState, past: int, count: int) -> Array:
-    """Return the first `count` of `past` tokens of a variable: they lie along the last dimension that varies."""
-    state, axis = variable.state, max(variable.varying, default=-1)
-    if axis < 0 or state.shape[axis] != past:
-        rule = f"variables keep {past} tokens along a dimension that varies"
-        raise UsageError(f"truncate: {rule}, got {list(state.shape)} in {variable.name!r}")
-    return state[(slice(None),) * axis + (slice(count),)]

@@ -16,11 +16,13 @@ import numpy as np
 
 from runtime.abi import Request
 from runtime.arrays.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
+from runtime.errors import UsageError
 from runtime.loading.library import Library
-from runtime.loading.manifest import VariableInfo
+from runtime.loading.manifest import CacheInfo, VariableInfo
 
 _ENTRY_BYTES = 8  # bytes of a flag, an offset or a size
 _LINE_BYTES = 64
+_ROOM_STEP = 128  # tokens; rooms are odd multiples of half of it, see `aot.lowering.define.cache`
 
 
 class Variables:
@@ -39,7 +41,8 @@ class Variables:
         self._grow(self._size(ctypes.addressof(symbols)))
 
     def reset(self) -> None:
-        self.memory[:] = 0
+        ends = [self.memory.nbytes if info.cache is None else info.cache.data for info in self.infos]
+        self.memory[: max(ends, default=0)] = 0
 
     def forget(self, info: VariableInfo) -> None:
         """Reset a variable, as if it had never been set."""
@@ -53,10 +56,10 @@ class Variables:
         shape, place = _shape(info), info.data
         if info.flag >= self.memory.nbytes:  # before the first inference
             return np.zeros(shape, numpy_dtype(info.tensor))
+        if info.cache is not None:
+            return self._cached(info, info.cache, self._room(info.cache)).copy()
         if place is None:
-            place, *sizes = map(int, self._entries(info)[1:])
-            for k, n in zip(info.varying, sizes, strict=True):
-                shape = (*shape[:k], n, *shape[k + 1 :])
+            place, shape = int(self._entries(info)[1]), self._sizes(info)
         part = self.memory[place : place + _bytes(info, shape)]
         return part.view(numpy_dtype(info.tensor)).reshape(shape).copy()
 
@@ -65,6 +68,9 @@ class Variables:
         array = as_array("variable", info.tensor, value)
         if not fits(info.tensor, array.shape):
             raise mismatch("variable", info.tensor, array)
+        if info.cache is not None:
+            self._append(info, info.cache, array)
+            return
         place = info.data
         if place is None:  # behind the allocated part: the next inference moves it to its offset
             place = _lines(max(self.memory.nbytes, self._fixed))
@@ -72,11 +78,82 @@ class Variables:
         self.memory[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         self._entries(info)[:] = (1, place, *(array.shape[k] for k in info.varying))[: info.entries]
 
+    def truncate(self, info: VariableInfo, count: int) -> None:
+        """Keep the first `count` elements along the last dimension that varies; UsageError if there are fewer."""
+        axis = info.cache.axis if info.cache is not None else max(info.varying, default=-1)
+        length = 0 if axis < 0 else self.get(info).shape[axis] if info.cache is None else self._length(info)
+        if axis < 0 or not 0 <= count <= length:
+            rule = f"keeps 0 to {length} elements along a dimension that varies"
+            raise UsageError(f"truncate: {info.tensor.name!r} {rule}, got {count}")
+        if info.cache is not None:
+            self._entries(info)[-1] = count
+        elif count < length:
+            self.set(info, self.get(info)[(slice(None),) * axis + (slice(count),)])
+
+    def _length(self, info: VariableInfo) -> int:
+        """Return the tokens that a variable which grows in place keeps."""
+        return int(self._entries(info)[-1]) if self._is_set(info) else 0
+
+    def _room(self, cache: CacheInfo) -> int:
+        """Return the tokens that variables which grow in place have room for."""
+        return int(self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0])
+
+    def _cached(self, info: VariableInfo, cache: CacheInfo, room: int) -> Array:
+        """Return a view of what a variable that grows in place keeps."""
+        return self._view(info, cache, room, self._sizes(info))
+
+    def _sizes(self, info: VariableInfo) -> Shape:
+        """Return the shape of a variable that varies as it is now."""
+        sizes = list(_shape(info))
+        for k, n in zip(info.varying, self._entries(info)[2:], strict=True):
+            sizes[k] = int(n)
+        return tuple(sizes)
+
+    def _view(self, info: VariableInfo, cache: CacheInfo, room: int, shape: Shape) -> Array:
+        """Return a view of the memory of a variable with so many rows and tokens."""
+        dtype, axis = numpy_dtype(info.tensor), cache.axis
+        width = prod(shape[axis + 1 :])
+        outer, inner = shape[1:axis], shape[axis + 1 :]
+        tokens = (*inner, room) if cache.last else (room, *inner)
+        rows = max(shape[0], 1)
+        first = cache.data + cache.before * room * dtype.itemsize
+        size = prod(outer) * room * width
+        strided = (
+            np.ndarray(
+                (rows, *outer, *tokens),
+                dtype,
+                self.memory.data,
+                first,
+                (cache.row * room * dtype.itemsize, *_dense((*outer, *tokens), dtype.itemsize)),
+            )
+            if size
+            else np.zeros((rows, *outer, *tokens), dtype)
+        )
+        moved = np.moveaxis(strided, -1, axis) if cache.last else strided
+        return moved[: shape[0]][(slice(None),) * axis + (slice(shape[axis]),)]
+
+    def _append(self, info: VariableInfo, cache: CacheInfo, array: Array) -> None:
+        """Set a variable that grows in place; all of them move if it needs more room."""
+        rows, tokens = array.shape[0], array.shape[cache.axis]
+        others = [one for one in self.infos if one is not info and self._is_set(one)]
+        most = max([rows, *(self._sizes(one)[0] for one in others)])
+        room = self._room(cache) if info.flag < self.memory.nbytes else 0
+        wanted = room if tokens <= room else -(-tokens // _ROOM_STEP) * _ROOM_STEP + _ROOM_STEP // 2
+        self._grow(cache.data + most * cache.row * wanted * array.itemsize + 2 * _LINE_BYTES)
+        moved = [(one, self.get(one)) for one in others] if wanted != room else []
+        for one, value in [*moved, (info, array)]:
+            assert one.cache is not None
+            self._view(one, one.cache, wanted, value.shape)[...] = value
+        self._entries(info)[:] = (1, 0, *(array.shape[k] for k in info.varying))
+        self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0] = wanted
+
+    def _is_set(self, info: VariableInfo) -> bool:
+        return info.flag < self.memory.nbytes and bool(self._entries(info)[0])
+
     def _grow(self, size: int) -> None:
         if size > self.memory.nbytes:
-            before, after = self.memory, aligned_bytes(size)
+            before, after = self.memory, aligned_bytes(size, zero=True)
             after[: before.nbytes] = before
-            after[before.nbytes :] = 0
             where = address(after)
             # no call between these two, so that a signal handler cannot raise there
             self._request.state = where
@@ -119,6 +196,14 @@ class VariableState:
         self._idle()
         self._variables.set(self._info, value)
 
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` elements along the last dimension that varies; without a copy if it grows in place.
+
+        UsageError if it has fewer, or no such dimension; BusyError while an inference runs.
+        """
+        self._idle()
+        self._variables.truncate(self._info, count)
+
     def reset(self) -> None:
         """Reset the variable: the next inference uses the initial value."""
         self._idle()
@@ -132,6 +217,11 @@ def _shape(info: VariableInfo) -> Shape:
 def _end(info: VariableInfo) -> int:
     """Return the end of the part of a variable whose offset is fixed."""
     return info.flag + info.entries * _ENTRY_BYTES if info.data is None else info.data + _bytes(info, _shape(info))
+
+
+def _dense(shape: Shape, item: int) -> Shape:
+    """Return the strides in bytes of a dense array."""
+    return tuple(item * prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def _lines(count: int) -> int:

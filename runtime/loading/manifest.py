@@ -59,12 +59,24 @@ class TensorInfo(NamedTuple):
         return f"{self.dtype.value}[{','.join(map(str, self.shape))}]"
 
 
+class CacheInfo(NamedTuple):
+    """Place of a variable that grows along `axis`: see `variables` in `runtime.abi`."""
+
+    axis: int
+    room: int
+    data: int
+    row: int
+    before: int
+    last: bool
+
+
 class VariableInfo(NamedTuple):
     """A variable, and its offset in the state of a request: see `variables` in `runtime.abi`."""
 
     tensor: TensorInfo
     flag: int
     data: int | None
+    cache: CacheInfo | None = None
 
     @property
     def varying(self) -> tuple[int, ...]:
@@ -241,7 +253,19 @@ def _variable(reader: _Reader) -> VariableInfo:
     if (data is None) is not (-1 in shape):
         raise reader.wrong("data", "a place exactly where no dimension varies")
     dims = tuple(Dim("?") if n == -1 else cast(int, n) for n in shape)
-    return VariableInfo(TensorInfo(name, (name,), DType(dtype), dims, 1), reader.natural("flag"), data)
+    info = VariableInfo(TensorInfo(name, (name,), DType(dtype), dims, 1), reader.natural("flag"), data)
+    return info if reader.json.get("cache") is None else _cached(info, reader.inner("cache"))
+
+
+def _cached(info: VariableInfo, reader: _Reader) -> VariableInfo:
+    axis, room, data, row, before = (reader.natural(key) for key in ("axis", "room", "data", "row", "before"))
+    cache = CacheInfo(axis, room, data, row, before, bool(reader.json.get("last")))
+    if cache.axis not in info.varying or cache.axis == 0 or set(info.varying) - {0, cache.axis}:
+        raise reader.wrong("axis", "a dimension that varies, beside the first one at most")
+    elements = prod(n for n in info.tensor.shape if isinstance(n, int))
+    if cache.before + elements > cache.row or cache.room % 8 or cache.data % 64:
+        raise reader.wrong("row", "the elements of a token of all variables")
+    return info._replace(cache=cache)
 
 
 def _dim(reader: _Reader, item: object) -> int | Dim:

@@ -20,7 +20,7 @@ TEXTS = sorted(
     if path.is_file() and path.suffix in {"", ".c", ".h", ".ll", ".md", ".py", ".pyi", ".toml", ".txt", ".xml"}
 )
 MODULES = [path for path in TEXTS if path.suffix == ".py"]
-KEPT = {"ReadValue", "Assign", "IsSet", "KeptSizes", "KeptValue"}
+KEPT = {"ReadValue", "Assign", "IsSet", "KeptSizes", "KeptValue", "CacheSizes", "CacheRoom", "Append"}
 STRINGS = {"StringTensorPack", "StringTensorUnpack"}  # numbers stand for them in all that runs
 FORMLESS = {"Parameter", "Constant", "Result"} | KEPT | STRINGS  # the edges of a graph and its state
 METHODS = {ComputeOp: "compute", ViewOp: "pieces", DecomposedOp: "decompose", LoopOp: "nest"}

@@ -13,15 +13,18 @@ from math import gcd
 import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.op import ComputeOp, Input, LoopOp, RegionOp, Stateful, ViewOp
+from aot.ir.op import ComputeOp, Input, LoopOp, Op, RegionOp, Stateful, ViewOp
 from aot.ir.types import Array, Shape
 from aot.ir.values.deferred import Deferred
+from aot.lowering.define.cache import Caches
 from aot.lowering.define.extents import fitting
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store
 from aot.lowering.ir.reach import after
 from aot.lowering.ir.steps import Cycle, Step, Steps, Value, indices
 from aot.lowering.ir.symbolic_sizes import PLAIN
+from aot.opset.control.cache import BYTES as CACHE_BYTES
+from aot.opset.control.cache import MOVED, Append, CacheRoom, CacheSizes
 from aot.opset.control.control_flow import known_truth
 from codegen.ir.access import volume
 from codegen.ir.definition import LOCAL, Definition, Group, identity
@@ -49,6 +52,7 @@ class Definer:
     def __init__(self, graph: Graph, steps: Steps, regions: Regions) -> None:
         self.graph, self.steps, self.regions = graph, steps, regions
         self.state = State(Variables(), steps.sizes, self._part)
+        self.caches: Caches | None = None
         self.inner = False  # True for a body
         self.buffers: dict[OutPort, Value] = {}
 
@@ -107,8 +111,10 @@ class Definer:
             self._bind(node)
             return
         self._check(node)
-        outs = [self.value(p, Region.ARENA).buffer for p in node.out_ports().values()]
+        outs = self._outs(node)
         match op:
+            case CacheSizes() | CacheRoom() | Append():
+                works = self._cached(node, op, outs[0])
             case ComputeOp():
                 works: tuple[Work, ...] = (self._compute(node, op, outs[0]),)
             case ViewOp():
@@ -130,6 +136,46 @@ class Definer:
             parts = (works[:last], works[last:])
             self.steps.steps += [Step(part, layers, node.type) for part in parts if part]
         self._bind(node)
+
+    def _outs(self, node: Node) -> list[Buffer]:
+        """Add the values of a node's outputs."""
+        if not isinstance(node.op, Append):
+            return [self.value(p, Region.ARENA).buffer for p in node.out_ports().values()]
+        port = node.out_port(0)
+        value = self._cache().value(node, self.name(port), self.steps.sizes)
+        self.buffers[port] = self.steps.values[value.name] = value
+        return [value.buffer]
+
+    def _cache(self) -> Caches:
+        if self.caches is None:
+            raise InternalError("Append: CacheSizes comes first")
+        return self.caches
+
+    def _cached(self, node: Node, op: CacheSizes | CacheRoom | Append, out: Buffer) -> tuple[Work, ...]:
+        """Return the works of an operation on variables that grow in place."""
+        inputs = self._inputs(node)
+        first = inputs[0]
+        assert first is not None
+        match op:
+            case CacheSizes():
+                self.caches = Caches(op, batched=not isinstance(first.operand().dims("CacheSizes")[0], int))
+                rows = inputs[1] if len(inputs) > 1 else None
+                return (self.caches.sizes(node, out, first, rows, self._part),)
+            case CacheRoom():
+                return (self._cache().room(node, out, first, self._part),)
+            case Append():
+                moves = len(inputs) > 4 and not self._others_are_late(node)
+                if len(inputs) > 4 and not moves:
+                    rule = (
+                        "rows do not move where sizes depend on data: an inference that begins again moves them twice"
+                    )
+                    self._demand(node, [Rule(_symbols(node.source(2))[MOVED], 0, rule)])
+                return self._shared(op, self._cache().append(node, out, inputs, moves), [out])
+
+    def _others_are_late(self, node: Node) -> bool:
+        """True if sizes of other nodes than those of the cache are late: then inferences may begin again after them."""
+        own = {s for k in (2, 3) for s in _symbols(node.source(k))}
+        return any(s not in own for s in self.steps.sizes.late)
 
     def _check(self, node: Node) -> None:
         """Add the rules on a node's types. A body may never run: its rules are facts only of sizes that it computes."""
@@ -241,6 +287,9 @@ class Definer:
     def _assign(self) -> None:
         """Add, after all other steps, those that make room for variables and set them."""
         sinks = self.graph.sinks
+        if self.caches is not None:
+            self._assign_appended(self.caches)
+            return
         for node in sinks:
             self.state.variables.of(node)
         places, end = self.state.ends(sinks)
@@ -260,6 +309,21 @@ class Definer:
             works = self.state.write(node, places, source.buffer, when)
             self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
 
+    def _assign_appended(self, caches: Caches) -> None:
+        """Add, after all other steps, those that set the sizes of variables which grow in place."""
+        for node in self.graph.sinks:
+            works = caches.write(node, self.input(node.source(0)).buffer, self._part)
+            self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
+        appended = (node.source(0).node for node in self.graph.sinks)
+        self.steps.variables = tuple(map(caches.kept, appended))
+        (bytes,) = {
+            s
+            for n in self.graph.nodes.values()
+            if isinstance(n.op, CacheSizes)
+            for s in _symbols(n.out_port(0))[CACHE_BYTES : CACHE_BYTES + 1]
+        }
+        self.steps.state_bytes = bytes + caches.data
+
     def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
         inputs = self._inputs(node)
         operands = [None if i is None else i.operand() for i in inputs]
@@ -277,8 +341,12 @@ class Definer:
         return tuple(works)
 
     def _nest(self, node: Node, op: LoopOp, outs: list[Buffer]) -> tuple[Work, ...]:
-        """Return the hand-written nest of an operation; buffers shared by its works get unique names."""
-        works = tuple(map(_apart, op.nest(tuple(outs), *self._inputs(node))))
+        """Return the hand-written nest of an operation."""
+        return self._shared(op, op.nest(tuple(outs), *self._inputs(node)), outs)
+
+    def _shared(self, op: Op, nest: tuple[Work, ...], outs: list[Buffer]) -> tuple[Work, ...]:
+        """Return the works of an operation; buffers shared by them get unique names."""
+        works = tuple(map(_apart, nest))
         found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
         fresh: dict[str, Buffer] = {}
         for b in sorted(found, key=lambda b: b.name):

@@ -61,7 +61,8 @@ def assign_layouts(steps: Steps) -> None:
 def copy_padded_inputs(steps: Steps) -> None:
     """Copy float inputs that a window or a product reads repeatedly, so that they can have a better layout."""
     constants = steps.constants()
-    inputs = [steps.values[name] for name in dict.fromkeys(steps.inputs)]
+    read = [name for name in dict.fromkeys(steps.inputs) if name in steps.values]  # bodies drop inputs without readers
+    inputs = [steps.values[name] for name in read]
     movable = {v.name: v for v in inputs if v.region is not Region.CONSTANT and v.buffer.dtype.is_float}
     works = [(w, d) for s in steps.steps for w in s.works for d in members(w)]
     readers = [(w, d) for w, d in works if any(x.buffer.name in movable for x in loads(d.value))]

@@ -25,7 +25,7 @@ from aot.ir.types import TensorType
 from aot.opset.control.control_flow import If, Iterating
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
-from aot.opset.control.state import DYNAMIC, AssignCarried, Carried, IsSet, KeptSizes, KeptValue, ReadValue_6
+from aot.opset.control.state import DYNAMIC, Assign, AssignCarried, IsSet, KeptSizes, KeptValue, Read, ReadValue_6
 from aot.passes.front.scope_region_symbols import scope_region_symbols
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError
@@ -68,7 +68,7 @@ class _Now:
 def _users(graph: Graph) -> Iterator[Node]:
     """Yield all operations on variables as found in files, those of bodies too."""
     for node in graph.order():
-        if isinstance(node.op, Stateful) and not isinstance(node.op, Carried):
+        if isinstance(node.op, Read | Assign):
             yield node
         for body in node.regions.values():
             yield from _users(body)
@@ -125,7 +125,7 @@ class _Walk:
     def run(self) -> None:
         for node in self.graph.order():
             build = Builder(self.graph, node.origin)
-            if isinstance(node.op, Stateful) and not isinstance(node.op, Carried):
+            if isinstance(node.op, Read | Assign):
                 if node.op.variable_id in self.types:
                     (self._assign if node.type == "Assign" else self._read)(build, node, node.op.variable_id)
             elif node.regions:

@@ -307,3 +307,14 @@ def test_a_choice_without_explain_makes_no_text() -> None:
     work = product(64, 64, 64)
     explain(work, FAR, frozenset({"w"}))
     assert choose(work, FAR, frozenset({"w"})) == chosen(work, FAR)
+
+
+@pytest.mark.parametrize(("heads", "tiled"), [(3, "g"), (7, "g"), (2, "h")])
+def test_queries_of_heads_that_share_keys_are_a_tile_where_the_number_of_tokens_varies(heads: int, tiled: str) -> None:
+    """scores[g, h, j] = add[k](q[g, h, k] * keys[k, j]) + mask[h, j]: often there is one token h."""
+    tokens, past = Var("tokens", None, 1), Var("past", None, 1)
+    g, h, j, k = Var("g", heads), Var("h", tokens), Var("j", past), Var("k", 64)
+    q, keys, mask = dense("q", heads, tokens, 64), dense("keys", 64, past), dense("mask", tokens, past)
+    value = Reduce("add", (k,), q[g, h, k] * keys[k, j]) + mask[h, j]
+    schedule = choose(Definition(dense("y", heads, tokens, past), (g, h, j), value, (g, h, j)), FAR, frozenset())
+    assert schedule.tile[0].axis == tiled

@@ -91,3 +91,35 @@ def test_models_of_another_kind_and_no_tokens_are_refused(model: CompiledModel) 
     with pytest.raises(UsageError, match=r"a language model has input_ids, .* got image"):
         Generator(compile_model("examples/digits/model.xml"))
     assert np.isfinite(Generator(model).feed([1])).all()
+
+
+def test_a_fork_goes_on_by_itself(model: CompiledModel) -> None:
+    generator = Generator(model)
+    generator.feed(IDS)
+    fork = generator.fork()
+    wanted = [generator.feed([n]).tobytes() for n in (3, 9)]
+    assert fork.tokens == tuple(IDS)
+    fork.feed([8, 8])
+    fork.truncate(len(IDS))
+    assert [fork.feed([n]).tobytes() for n in (3, 9)] == wanted
+    assert Generator(model).fork().tokens == ()
+
+
+def test_what_was_saved_goes_on(model: CompiledModel) -> None:
+    generator = Generator(model)
+    generator.feed(IDS)
+    saved, wanted = generator.save(), generator.feed([3]).tobytes()
+    other = Generator(model)
+    other.feed([1, 2])
+    other.restore(saved)
+    assert other.tokens == tuple(IDS)
+    assert other.feed([3]).tobytes() == wanted
+
+
+@pytest.mark.parametrize("cut", [slice(0, 0), slice(0, 200), slice(30, None)])
+def test_other_bytes_are_not_restored(model: CompiledModel, cut: slice) -> None:
+    generator = Generator(model)
+    generator.feed(IDS)
+    with pytest.raises(UsageError, match="restore: needs what save"):
+        generator.restore(generator.save()[cut])
+    assert generator.tokens == tuple(IDS)

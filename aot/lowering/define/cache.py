@@ -1,0 +1,235 @@
+"""Memory of variables that grow in place (`aot.opset.control.cache`), and the works of the operations on them.
+
+    state of a request     room | flag, 0, sizes of v0 | flag, 0, sizes of v1 | ... | row 0 | row 1 | ...
+    a row                  room for tokens of v0 | of v1 | ...
+
+Offsets depend on the room alone. When it is too small, all rows move to where a larger one puts them: from the last
+element on, so that nothing is overwritten, and before anything else is written, so that it may begin again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from aot.ir.graph import Node
+from aot.ir.op import Input
+from aot.ir.types import Shape
+from aot.lowering.ir.steps import Value, indices
+from aot.lowering.ir.symbolic_sizes import Sizes
+from aot.opset.control.cache import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, Append, CacheSizes
+from codegen.ir.definition import Definition
+from codegen.ir.loops import (
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Size,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    as_expr,
+    cast,
+    dense,
+    prim,
+    select,
+)
+from codegen.ir.program import Cache, Kept, Region
+from runtime.abi import DType
+
+LINE = 64
+ENTRIES = LINE // 8  # of the head of a variable
+FLAG = 0  # entry of a head; the sizes that vary follow behind an unused one
+VARYING = 2
+STEP = 128  # tokens by which room grows; rooms are odd multiples of 64, so that rows fall into different cache sets
+DYNAMIC = -1
+
+Part = Callable[[Node, Size, Shape, DType], Buffer]
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """The variables of one CacheSizes, which are all that the model has."""
+
+    op: CacheSizes
+    batched: bool  # the number of rows varies
+
+    @property
+    def row(self) -> int:
+        """Elements of a token of all variables."""
+        return sum(n * w for n, w in zip(self.op.runs, self.op.widths, strict=True))
+
+    @property
+    def data(self) -> int:
+        """Byte where rows begin."""
+        return LINE * (1 + len(self.op.ids))
+
+    def before(self, index: int) -> int:
+        """Elements of a token of the variables before one of them."""
+        return sum(n * w for n, w in list(zip(self.op.runs, self.op.widths, strict=True))[:index])
+
+    def kept(self, node: Node) -> Kept:
+        """Return the variable of an Append."""
+        op = node.op
+        assert isinstance(op, Append)
+        index, type = self.op.ids.index(op.variable_id), node.out_port(0).type
+        shape = tuple(n if isinstance(n, int) else DYNAMIC for n in type.shape)
+        shape = (*shape[: op.axis], DYNAMIC, *shape[op.axis + 1 :])
+        cache = Cache(op.axis, 0, self.data, self.row, self.before(index), op.last)
+        return Kept(op.variable_id, type.dtype, shape, LINE * (1 + index), None, cache)
+
+    # ---- CacheSizes
+
+    def sizes(self, node: Node, out: Buffer, new: Input, rows: Input | None, part: Part) -> tuple[Stmt, ...]:
+        """Compute the sizes from the heads of the variables, and whether they agree."""
+        op, heads = self.op, part(node, 0, (1 + len(self.op.ids), ENTRIES), DType.I64)
+        batch, count = new(0), new(1)
+
+        def head(k: int, entry: int) -> Expr:
+            return Load(heads, (Const(1 + k), Const(entry)))
+
+        def size(k: int, entry: int, fixed: Expr) -> Expr:
+            return select(prim("ne", head(k, FLAG), 0), head(k, entry) if entry else fixed, 0)
+
+        kept_rows, kept = VARYING if self.batched else 0, VARYING + self.batched
+        body: list[Stmt] = [
+            _set(out, ROWS, size(0, kept_rows, batch)),
+            _set(out, PAST, size(0, kept, batch)),
+            _set(out, AGREE, Const(1)),
+            _set(out, MOVED, Const(0)),
+        ]
+        past, found = Load(out, (Const(PAST),)), Load(out, (Const(ROWS),))
+        for k in range(1, len(op.ids)):
+            alike = prim("and", prim("eq", size(k, kept_rows, batch), found), prim("eq", size(k, kept, batch), past))
+            body.append(If(prim("eq", select(alike, 1, 0), 0), (_set(out, AGREE, Const(0)),)))
+        body.append(If(prim("ne", found, 0), (If(prim("ne", found, batch), (_set(out, MOVED, Const(1)),)),)))
+        if rows is not None:
+            b = Var("b", rows.shape[0])
+            other = prim("ne", cast(rows(b), DType.I64), b)
+            inner = If(other, (_set(out, MOVED, Const(1)),))
+            body.append(If(prim("ne", found, 0), (For(b, (inner,)),)))
+        else:
+            body.append(If(prim("ne", Load(out, (Const(MOVED),)), 0), (_set(out, AGREE, Const(0)),)))
+        whole, room = past + count, Load(heads, (Const(0), Const(0)))
+        larger = prim("floordiv", prim("floordiv", whole * 3, 2), STEP) * STEP + (STEP + STEP // 2)
+        body.append(_set(out, ROOM, select(prim("gt", whole, room), larger, room)))
+        width = self.op.element_type.stored_bytes
+        size_of = prim("max", found, batch) * Load(out, (Const(ROOM),)) * (self.row * width) + 2 * LINE
+        body.append(_set(out, BYTES, size_of))
+        body.append(_set(out, SHOWN, select(prim("eq", found, 0), batch, found)))
+        return tuple(body)
+
+    # ---- CacheRoom
+
+    def room(self, node: Node, out: Buffer, sizes: Input, part: Part) -> tuple[Stmt, ...]:
+        """Move all rows to where the room that is needed puts them."""
+        rows, past, bytes = (_symbols(sizes)[k] for k in (ROWS, PAST, BYTES))
+        heads = part(node, 0, (1,), DType.I64)
+        width = self.op.element_type.stored_bytes
+        whole = part(node, self.data, (prim("floordiv", bytes, width),), self.op.element_type)
+        old, new = Load(heads, (Const(0),)), sizes(ROOM)
+        b = Var("b", rows)
+        row = rows - 1 - b
+        moves: list[Stmt] = []
+        segments = self._segments()
+        for before, runs, size in reversed(segments):
+            r, t, e = Var("r", runs), Var("t", past), Var("e", size)
+            run, token, element = runs - 1 - r, past - 1 - t, size - 1 - e
+
+            def at(
+                room: Expr,
+                before: int = before,
+                run: Expr = run,
+                token: Expr = token,
+                element: Expr = element,
+                size: int = size,
+            ) -> Expr:
+                return (row * self.row + before + run * size) * room + token * size + element
+
+            moves.append(For(r, (For(t, (For(e, (Store(whole, (at(new),), Load(whole, (at(old),))),)),)),)))
+        moved: tuple[Stmt, ...] = (For(b, tuple(moves)), Store(heads, (Const(0),), new))
+        return (If(prim("ne", old, new), moved), Store(out, (Const(0),), new))
+
+    def _segments(self) -> list[tuple[int, int, int]]:
+        """Return runs of tokens of equal width, one after another: elements before them, their number and the width."""
+        found: list[tuple[int, int, int]] = []
+        for runs, width in zip(self.op.runs, self.op.widths, strict=True):
+            if found and found[-1][2] == width:
+                found[-1] = (found[-1][0], found[-1][1] + runs, width)
+            else:
+                found.append((found[-1][0] + found[-1][1] * found[-1][2] if found else 0, runs, width))
+        return found
+
+    # ---- Append
+
+    def value(self, node: Node, name: str, sizes: Sizes) -> Value:
+        """Return the value of an Append: where it lies in the state."""
+        op, kept = node.op, self.kept(node)
+        assert isinstance(op, Append) and kept.cache is not None
+        shape, k = sizes.shape(node.out_port(0).shape), op.axis
+        room = sizes.of(node.input(3).dims("Append: room")[0])
+        strides: list[Size] = [0] * len(shape)
+        step: Size = room if op.last else 1
+        for d in range(len(shape) - 1, k, -1):
+            strides[d], step = step, step * shape[d]
+        strides[k] = 1 if op.last else step
+        step = step if op.last else step * room
+        for d in range(k - 1, 0, -1):
+            strides[d], step = step, step * shape[d]
+        strides[0] = self.row * room
+        at = sizes.of(self.data + kept.cache.before * kept.dtype.stored_bytes * room)
+        place = at if isinstance(at, int) else sizes.add(at, "at")
+        buffer = Buffer(name, shape, tuple(sizes.of(s) for s in strides), dtype=kept.dtype)
+        return Value(buffer, Region.STATE, at=place)
+
+    def append(
+        self, node: Node, out: Buffer, inputs: Sequence[Input | None], moves: bool
+    ) -> tuple[tuple[Stmt, ...] | Definition, ...]:
+        """Move rows if they do and may; write the new tokens behind those that are kept."""
+        op, (x, _, sizes) = node.op, inputs[:3]
+        rows = inputs[4] if len(inputs) > 4 else None
+        assert isinstance(op, Append) and x is not None and sizes is not None
+        past = _symbols(sizes)[PAST]
+        axes, at = indices(x.shape)
+        target = (*at[: op.axis], past + at[op.axis], *at[op.axis + 1 :])
+        new = Definition(out, axes, x(*at), target)
+        return (new,) if rows is None or not moves else (self._moves(op, out, past, sizes, rows), new)
+
+    def _moves(self, op: Append, out: Buffer, past: Size, sizes: Input, rows: Input) -> tuple[Stmt, ...]:
+        shape = (*out.shape[: op.axis], past, *out.shape[op.axis + 1 :])
+        copy = dense("moved", *shape, space=Space.ARENA, dtype=out.dtype)
+        axes, at = indices(shape)
+        last = _symbols(sizes)[ROWS] - 1
+        row = prim("max", prim("min", cast(rows(at[0]), DType.I64), last), 0)
+        taken = _over(axes, Store(copy, at, Load(out, (row, *at[1:]))))
+        back = _over(axes, Store(out, at, Load(copy, at)))
+        return (If(prim("ne", sizes(MOVED), 0), (taken, back)),)
+
+    # ---- Assign
+
+    def write(self, node: Node, source: Buffer, part: Part) -> tuple[Stmt, ...]:
+        """Write the sizes of a variable."""
+        op = node.source(0).node.op
+        assert isinstance(op, Append)
+        index = self.op.ids.index(op.variable_id)
+        entries: list[Size] = [1, 0, *([source.shape[0]] if self.batched else []), source.shape[op.axis]]
+        head = part(node, LINE * (1 + index), (len(entries),), DType.I64)
+        return tuple(Store(head, (Const(k),), as_expr(n, DType.I64)) for k, n in enumerate(entries))
+
+
+def _set(out: Buffer, at: int, value: Expr) -> Store:
+    return Store(out, (Const(at),), value)
+
+
+def _over(axes: Sequence[Var], stmt: Stmt) -> Stmt:
+    for axis in reversed(axes):
+        stmt = For(axis, (stmt,))
+    return stmt
+
+
+def _symbols(x: Input) -> list[Expr]:
+    """Return the symbols for the elements of sizes."""
+    return [as_expr(n, DType.I64) for n in x.operand().dims("Append: sizes")]
