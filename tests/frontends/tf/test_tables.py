@@ -137,9 +137,7 @@ def filled_from(
     fill = (*held, ("InitializeTableFromTextFileV2", "fill", "table", "read" if variable else "path", columns))
     empty = {"int64_val": [-1]} if values == INT64 else {"float_val": [-1.0]}
     default = const("default", values, [], **empty)
-    made = asking(
-        const("path", STRING, [], string_val=[b"/home/trainer/words.txt"]), *fill, values=values, default=default
-    )
+    made = asking(const("path", STRING, [], string_val=[b"/data/words.txt"]), *fill, values=values, default=default)
     saved_model(folder, made, inputs=["asked"])
     model = messages.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     meta = model.meta_graphs[0]
@@ -221,5 +219,5 @@ def test_files_that_are_no_assets_are_unsupported(tmp_path: Path) -> None:
     model = messages.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     del model.meta_graphs[0].asset_file_def[:]
     (folder / "saved_model.pb").write_bytes(model.SerializeToString())
-    with pytest.raises(UnsupportedError, match=r"from assets of a SavedModel, got .'/home/trainer/words.txt'.: make"):
+    with pytest.raises(UnsupportedError, match=r"from assets of a SavedModel, got .'/data/words.txt'.: make"):
         aot.compile_model(folder)

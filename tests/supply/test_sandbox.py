@@ -15,7 +15,7 @@ from aot.compilation.driver import stages
 from aot.options import CompileOptions
 from codegen.llvm.object.link import Linker
 
-DIGITS = Path(__file__).parent.parent / "examples" / "digits"
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
 HEAD = """
 #include <sys/syscall.h>
