@@ -28,12 +28,13 @@ SHAPES = (
 MOVES = (
     "permute transpose.int swapaxes swapdims t numpy_T mT movedim.int movedim.intlist moveaxis.int select.int "
     "slice.Tensor narrow chunk split.Tensor split.sizes split_with_sizes tensor_split.sections unbind.int flip roll "
-    "unfold index_select gather take index.Tensor diagonal diag_embed tril triu constant_pad_nd fft_fftshift "
+    "unfold index_select gather take index.Tensor diagonal diag_embed tril triu constant_pad_nd pad fft_fftshift "
     "fft_ifftshift slice_scatter select_scatter"
 )
 SUMS = "neg sum sum.dim_IntList mean mean.dim cumsum cat stack hstack vstack add.Tensor sub.Tensor trace where.self"
 BY_PARTS = f"{ALIASES} {SHAPES} {MOVES} {SUMS}".split()
 MIXED = ("cat", "stack", "hstack", "vstack", "add", "sub", "where")  # whose real operands have imaginary parts of 0
+NUMBERS = {"add": "other", "sub": "other", "constant_pad_nd": "value", "pad": "value"}  # arguments that are complex too
 
 
 def parts_of(node: Call, x: Complex | OutPort | Number) -> Complex:
@@ -63,10 +64,21 @@ def _part(node: Call, name: str) -> Sequence[Any]:
     if function is None:
         raise UnsupportedError(f"{node.kind}: there is no conversion for it")
     inputs = [of(x) for x in node.inputs]
-    arguments = tuple((n, PART_TYPES.get(v, v) if isinstance(v, str) else v) for n, v in node.arguments.items())
+    number = NUMBERS.get(node.kind.partition(".")[0])
+    arguments = tuple(
+        (n, PART_TYPES.get(v, v) if isinstance(v, str) else _part_of_number(v, name) if n == number else v)
+        for n, v in node.arguments.items()
+    )
     made = replace(node, attrs={**node.attrs, "given": _given(node), "arguments": arguments}, inputs=inputs)
     found = function(made, *inputs)
     return cast("Sequence[Any]", found.values if isinstance(found, Outputs) else (found,))
+
+
+def _part_of_number(value: Any, name: str) -> Any:
+    """The real or imaginary part of an argument if it is a number; of others, which stand for tensors, the argument."""
+    if isinstance(value, bool) or not isinstance(value, int | float | complex):
+        return value
+    return value.real if name == "real" else value.imag
 
 
 @aten_complex(*(name if "." in name else f"{name}.default" for name in BY_PARTS))
