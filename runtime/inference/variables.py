@@ -41,8 +41,9 @@ class Variables:
         self._grow(self._size(ctypes.addressof(symbols)))
 
     def reset(self) -> None:
-        ends = [self.memory.nbytes if info.cache is None else info.cache.data for info in self.infos]
-        self.memory[: max(ends, default=0)] = 0
+        """Forget all variables; the rows of those that grow in place stay behind, without a reader."""
+        ends = [info.cache.data for info in self.infos if info.cache is not None]
+        self.memory[: max(ends, default=self.memory.nbytes)] = 0
 
     def forget(self, info: VariableInfo) -> None:
         """Reset a variable, as if it had never been set."""
