@@ -34,6 +34,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let plugins that are imported for the summary see all objects again."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def verified_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every compilation in a test checks its steps after each lowering pass, as `aot compile --verify` does."""
