@@ -13,9 +13,9 @@ from aot.passes.front.cut import Cut
 from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
-from aot.passes.middle.change_layout import change_layout
-from aot.passes.middle.interface_layout import InterfaceLayout
-from aot.passes.middle.preprocess import Preprocess
+from aot.passes.middle.layout.change_layout import change_layout
+from aot.passes.middle.layout.interface_layout import InterfaceLayout
+from aot.passes.middle.layout.preprocess import Preprocess
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_passes

@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterable
 from aot.ir.graph import Graph
 from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.passes.front.take_names import take_names
-from aot.passes.middle.append_variables import append_variables
-from aot.passes.middle.carry_variables import carry_variables
-from aot.passes.middle.change_layout import change_layout
+from aot.passes.middle.control.append_variables import append_variables
+from aot.passes.middle.control.carry_variables import carry_variables
+from aot.passes.middle.control.drop_unused_region_ports import drop_unused_region_ports
+from aot.passes.middle.control.inline_regions import inline_regions
+from aot.passes.middle.control.loops_to_sequences import loops_to_sequences
+from aot.passes.middle.control.simplify_loops import simplify_loops
+from aot.passes.middle.control.unify_branch_ranks import unify_branch_ranks
 from aot.passes.middle.decompose import decompose
 from aot.passes.middle.decompress_weights import decompress_weights
-from aot.passes.middle.drop_unused_region_ports import drop_unused_region_ports
 from aot.passes.middle.fold_constants import fold_constants
-from aot.passes.middle.inline_regions import inline_regions
-from aot.passes.middle.loops_to_sequences import loops_to_sequences
+from aot.passes.middle.layout.change_layout import change_layout
 from aot.passes.middle.lower_strings import lower_strings
 from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.middle.round_short_floats import round_short_floats
-from aot.passes.middle.simplify_loops import simplify_loops
-from aot.passes.middle.unify_branch_ranks import unify_branch_ranks
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, conv, norm, pooling, shape
 

@@ -12,7 +12,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.opset.control.state import Assign, ReadValue_6
-from aot.passes.middle.append_variables import append_variables
+from aot.passes.middle.control.append_variables import append_variables
 from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import UsageError

@@ -11,7 +11,7 @@ from aot.ir.graph import Graph
 from aot.ir.text.printer import print_graph
 from aot.opset.control.cache import Append, CacheSizes
 from aot.opset.movement.movement import Concat
-from aot.passes.middle.append_variables import append_variables
+from aot.passes.middle.control.append_variables import append_variables
 from runtime.abi import DType
 from tests.dynamic.test_append import attention
 from tests.dynamic.test_variables import adding, cache, loop, two_caches

@@ -15,9 +15,9 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from aot.passes.middle.change_layout import change_layout
 from aot.passes.middle.fold_constants import fold_constants
-from aot.passes.middle.interface_layout import InterfaceLayout
+from aot.passes.middle.layout.change_layout import change_layout
+from aot.passes.middle.layout.interface_layout import InterfaceLayout
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import shape
 from aot.passes.run import run_passes

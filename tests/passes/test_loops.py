@@ -15,9 +15,9 @@ from aot.opset.control.control_flow import Loop
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from aot.passes.front.scope_region_symbols import scope_region_symbols
-from aot.passes.middle.loops_to_sequences import loops_to_sequences
+from aot.passes.middle.control.loops_to_sequences import loops_to_sequences
+from aot.passes.middle.control.simplify_loops import simplify_loops
 from aot.passes.middle.remove_dead_code import remove_dead_code
-from aot.passes.middle.simplify_loops import simplify_loops
 from aot.passes.run import run_passes
 from codegen.ir.loops import Var
 from runtime.abi import DType

@@ -14,7 +14,7 @@ from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions, channels_of
 from aot.passes.middle.fold_constants import fold_constants
-from aot.passes.middle.preprocess import Preprocess
+from aot.passes.middle.layout.preprocess import Preprocess
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import algebra, conv
 from aot.passes.run import run_passes

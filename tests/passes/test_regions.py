@@ -11,8 +11,8 @@ from aot.ir.text.parser import parse_graph
 from aot.ir.types import Array
 from aot.ir.verify import verify
 from aot.passes.front.scope_region_symbols import scope_region_symbols
-from aot.passes.middle.drop_unused_region_ports import drop_unused_region_ports
-from aot.passes.middle.inline_regions import inline_regions
+from aot.passes.middle.control.drop_unused_region_ports import drop_unused_region_ports
+from aot.passes.middle.control.inline_regions import inline_regions
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
 from tests.passes.check import operations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.ir.graph import Graph
 from aot.ir.text.printer import print_graph
-from aot.passes.middle.carry_variables import carry_variables
+from aot.passes.middle.control.carry_variables import carry_variables
 from tests.dynamic.test_variables import adding, cache, in_branches, loop, plain
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.types import Shape
-from aot.passes.middle.layout_agnostic import Carrier, carrier
-from aot.passes.middle.order_readers import read_in_order, reads_any_order
+from aot.passes.middle.layout.layout_agnostic import Carrier, carrier
+from aot.passes.middle.layout.order_readers import read_in_order, reads_any_order
 from aot.passes.permutation import Order, compose, inverse, only_moves_ones, order_of, transposed
 
 ROUNDS = 8  # parts influence their neighbours; two rounds suffice usually

@@ -1,0 +1,1 @@
+"""Bodies, loops and variables: made plain for the passes behind."""
