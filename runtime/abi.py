@@ -142,7 +142,7 @@ SEAL_BYTES = 32
 #   variables                 [{"name", "dtype", "shape", "flag", "data"}]: offsets in the state, in bytes; at
 #                             flag is an i64, not 0 once it is set. If a dimension is dynamic (-1), data is null:
 #                             the data's offset and the dynamic dimensions follow the flag, as i64. One that grows in
-#                             place has "cache" {"axis", "room", "data", "row", "before", "last"}, see `ir.program`
+#                             place has "cache" {"axis", "room", "data", "row", "before", "last"}: see CacheInfo
 #   weights, scratch          bytes; scratch is per thread, a dimension if sizes are dynamic
 #   arena                     bytes of working memory of a request besides; only if no size varies
 #   about                     texts about the model that its file has: licence, author, description; only if it has some

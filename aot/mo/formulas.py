@@ -20,7 +20,7 @@ from aot.mo.graph.graph import Graph, Node, rename_nodes
 
 NEAR = 1e-6  # distance of a constant from the number in a formula; files hold decimals of few digits
 COMMUTATIVE = {"Add", "Mul", "Maximum", "Minimum"}
-TYPES = {"Mul": "Multiply", "ReLU": "ReLU", "Pow": "Power", "Sub": "Subtract", "Div": "Divide"}  # other than the op
+TYPES = {"Mul": "Multiply", "Pow": "Power", "Sub": "Subtract", "Div": "Divide"}  # other than the op
 
 
 @dataclass(frozen=True, slots=True)

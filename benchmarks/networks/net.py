@@ -87,7 +87,11 @@ class Net:
         return ops.add(ops.multiply(y, ops.constant(np.ones(width, np.float32))), self.weights(width, fan=100))
 
     def attention(self, x: ov.Node, heads: int, past: Sequence[ov.Node] = ()) -> tuple[ov.Node, list[ov.Node]]:
-        """Of what `past` has of keys and values, too; and what there is of them now."""
+        """Attend to the tokens of `x`, and to keys and values of earlier ones.
+
+        `past`: keys and values [1, heads, tokens, width / heads], or nothing. Return the result, and the keys and
+        values of all tokens.
+        """
         _, length, width = x.get_output_shape(0)
         split = ops.constant(np.array([1, length, heads, width // heads], np.int64))
         swap = ops.constant(np.array([0, 2, 1, 3], np.int64))

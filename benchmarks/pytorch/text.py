@@ -114,7 +114,7 @@ def tokens(batch: int, length: int) -> torch.Tensor:
 
 
 def mask(batch: int, length: int) -> torch.Tensor:
-    """Which tokens count: the last ones of some rows do not."""
+    """Return 1 for tokens that count, 0 for padding: none, one or two tokens at the end of each row."""
     return (torch.arange(length) < length - torch.arange(batch)[:, None] % 3).long()
 
 

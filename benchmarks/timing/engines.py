@@ -68,7 +68,7 @@ def onnxruntime(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[
 
 def inductor(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run, Callable[[], list[Array]]]:
     """An exported program by torch.compile, its weights as constants."""
-    import torch  # noqa: PLC0415
+    import torch  # noqa: PLC0415  (only the process that times PyTorch has it)
 
     torch.set_num_threads(threads)
     torch._inductor.config.freezing = True

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from codegen.ir.loops import Expr, Kernel, Size, Var
 from runtime import abi
 from runtime.abi import DType
+from runtime.loading.manifest import CacheInfo
 
 
 class Region(StrEnum):
@@ -166,22 +167,6 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
-    """Place of a variable that grows along its dimension `axis`, beside others that do.
-
-    `room`: byte of an i64, the tokens that all of them have room for. Row r begins `r * row * room` elements behind
-    byte `data`, the variable in it `before * room` elements later; `last`: tokens are neighbours in memory.
-    """
-
-    axis: int
-    room: int
-    data: int
-    row: int
-    before: int
-    last: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Kept:
     """A variable in the state of a request: a flag at byte `flag`, nonzero once the variable is set, then its elements.
 
@@ -194,7 +179,7 @@ class Kept:
     shape: tuple[int, ...]
     flag: int
     data: int | None = None
-    cache: Cache | None = None
+    cache: CacheInfo | None = None
 
 
 Control = Bind | Let | Check | Label | Jump

@@ -12,7 +12,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -261,7 +261,7 @@ def _version(version: Version) -> dict[str, object]:
 def _variable(v: Kept) -> dict[str, object]:
     found: dict[str, object] = {"name": v.name, "dtype": v.dtype.value, "shape": list(v.shape)}
     found |= {"flag": v.flag, "data": v.data}
-    return found if v.cache is None else found | {"cache": asdict(v.cache)}
+    return found if v.cache is None else found | {"cache": v.cache._asdict()}
 
 
 def _symbol(symbol: Var) -> dict[str, object]:

@@ -60,7 +60,11 @@ class TensorInfo(NamedTuple):
 
 
 class CacheInfo(NamedTuple):
-    """Place of a variable that grows along `axis`: see `variables` in `runtime.abi`."""
+    """Place of a variable that grows along its dimension `axis`, beside others that do.
+
+    `room`: byte of an i64, the tokens that all of them have room for. Row r begins `r * row * room` elements behind
+    byte `data`, the variable in it `before * room` elements later; `last`: tokens are neighbours in memory.
+    """
 
     axis: int
     room: int

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from lxml import etree
 
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, number
+from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, drawn_changes, number
 from tests.fuzz.reduce import fewest
 from tests.fuzz.seeds import ir_seed
 from tests.fuzz.server import Outcome
@@ -198,7 +198,7 @@ class IrMutants:
     def draw(self, seed: int) -> Case:
         d = random_draw(seed)
         base = ir_seed(d.integer(0, 1 << 20))
-        return mutate(base, d.ints(d.pick([1, 1, 2, 3, 5]), 0, 1 << 30))
+        return mutate(base, drawn_changes(d))
 
     def judge(self, case: Case) -> Outcome:
         return compile_and_run(case)

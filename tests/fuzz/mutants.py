@@ -54,6 +54,11 @@ ALLOWED = (3, 4, 6)  # exit codes of a refusal
 MOST_ELEMENTS = 1 << 26
 
 
+def drawn_changes(d: Draw) -> list[int]:
+    """Return a seed for each of the 1 to 5 changes of a mutant."""
+    return d.ints(d.pick([1, 1, 2, 3, 5]), 0, 1 << 30)
+
+
 def number(d: Draw, old: int = 0) -> int:
     """A neighbour of `old`, or an extreme one."""
     return d.pick([old + 1, old - 1, -old, old * 2]) if d.flag() else d.pick(EXTREME)

@@ -9,7 +9,7 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import changed_bytes, compile_and_run, number
+from tests.fuzz.mutants import changed_bytes, compile_and_run, drawn_changes, number
 from tests.fuzz.protobuf_mutants import Path, change_field, copy, messages, messages_of
 from tests.fuzz.reduce import fewest
 from tests.fuzz.seeds import onnx_paths, onnx_seed
@@ -206,7 +206,7 @@ class OnnxMutants:
     def draw(self, seed: int) -> Case:
         d = random_draw(seed)
         base = onnx_seed(d.integer(0, len(onnx_paths()) - 1))
-        return Case({"model.onnx": mutate(base.files["model.onnx"], d.ints(d.pick([1, 1, 2, 3, 5]), 0, 1 << 30))})
+        return Case({"model.onnx": mutate(base.files["model.onnx"], drawn_changes(d))})
 
     def judge(self, case: Case) -> Outcome:
         return compile_and_run(case)

@@ -15,7 +15,7 @@ from tests.frontends.pt2.archives import MODEL, PLACES, entries, packed
 from tests.frontends.pt2.test_operations import FAMILIES, contents
 from tests.frontends.pt2.test_programs import FILE as PROGRAMS
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, number
+from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, drawn_changes, number
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw
@@ -161,7 +161,7 @@ class Pt2Mutants:
     def draw(self, seed: int) -> Case:
         d = random_draw(seed)
         files = seeds()[d.integer(0, len(seeds()) - 1)]
-        return Case({FILE: mutate(files, d.ints(d.pick([1, 1, 2, 3, 5]), 0, 1 << 30))})
+        return Case({FILE: mutate(files, drawn_changes(d))})
 
     def judge(self, case: Case) -> Outcome:
         return compile_and_run(case)

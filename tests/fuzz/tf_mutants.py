@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from tests.frontends.tf import bundles
 from tests.frontends.tf.tf_models import MODELS, NAMES
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import changed_bytes, compile_and_run, number
+from tests.fuzz.mutants import changed_bytes, compile_and_run, drawn_changes, number
 from tests.fuzz.protobuf_mutants import change_field, copy, messages_of
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import Outcome
@@ -165,7 +165,7 @@ class TfMutants:
     def draw(self, seed: int) -> Case:
         d = random_draw(seed)
         chosen = seeds()[d.integer(0, len(seeds()) - 1)]
-        return mutate(chosen, d.ints(d.pick([1, 1, 2, 3, 5]), 0, 1 << 30))
+        return mutate(chosen, drawn_changes(d))
 
     def judge(self, case: Case) -> Outcome:
         return compile_and_run(case)

@@ -7,7 +7,7 @@ from functools import cache
 
 from tests.frontends.tflite import stored_cases
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import EXTREME, changed_bytes, compile_and_run
+from tests.fuzz.mutants import EXTREME, changed_bytes, compile_and_run, drawn_changes
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw
@@ -68,7 +68,7 @@ class TfliteMutants:
     def draw(self, seed: int) -> Case:
         d = random_draw(seed)
         data = seeds()[d.integer(0, len(seeds()) - 1)]
-        return Case({FILE: mutate(data, d.ints(d.pick([1, 1, 2, 3, 5]), 0, 1 << 30))})
+        return Case({FILE: mutate(data, drawn_changes(d))})
 
     def judge(self, case: Case) -> Outcome:
         return compile_and_run(case)

@@ -48,7 +48,7 @@ def front(**nodes: Any) -> Graph:
 
 
 def written(node: Node) -> str:
-    """What an operation computes, as text, from its constants and Parameters on."""
+    """Return the operation and all that it reads as text, down to constants and Parameters: `Add(x, [1.0])`."""
     kind = node.soft_get("op")
     if kind == "Const":
         return str(np.asarray(node.value).tolist())

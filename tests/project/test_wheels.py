@@ -1,4 +1,4 @@
-"""What is installed: one package, which clashes with no folder of a user's project; the runtime also alone."""
+"""Wheels: what they install does not clash with a project's folders, and the runtime has a wheel of its own."""
 
 from __future__ import annotations
 

@@ -37,8 +37,9 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from codegen.ir.program import Cache, Kept, Region
+from codegen.ir.program import Kept, Region
 from runtime.abi import DType
+from runtime.loading.manifest import CacheInfo
 
 LINE = 64
 ENTRIES = LINE // 8  # of the head of a variable
@@ -78,7 +79,7 @@ class Caches:
         index, type = self.op.ids.index(op.variable_id), node.out_port(0).type
         shape = tuple(n if isinstance(n, int) else DYNAMIC for n in type.shape)
         shape = (*shape[: op.axis], DYNAMIC, *shape[op.axis + 1 :])
-        cache = Cache(op.axis, 0, self.data, self.row, self.before(index), op.last)
+        cache = CacheInfo(op.axis, 0, self.data, self.row, self.before(index), op.last)
         return Kept(op.variable_id, type.dtype, shape, LINE * (1 + index), None, cache)
 
     # ---- CacheSizes
@@ -126,10 +127,10 @@ class Caches:
 
     def room(self, node: Node, out: Buffer, sizes: Input, part: Part) -> tuple[Stmt, ...]:
         """Move all rows to where the room that is needed puts them."""
-        rows, past, bytes = (_symbols(sizes)[k] for k in (ROWS, PAST, BYTES))
+        rows, past, needed = (_symbols(sizes)[k] for k in (ROWS, PAST, BYTES))
         heads = part(node, 0, (1,), DType.I64)
         width = self.op.element_type.stored_bytes
-        whole = part(node, self.data, (prim("floordiv", bytes, width),), self.op.element_type)
+        whole = part(node, self.data, (prim("floordiv", needed, width),), self.op.element_type)
         old, new = Load(heads, (Const(0),)), sizes(ROOM)
         b = Var("b", rows)
         row = rows - 1 - b

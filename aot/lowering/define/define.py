@@ -316,13 +316,8 @@ class Definer:
             self.steps.steps.append(Step((works,), node.origin.layers, "Assign"))
         appended = (node.source(0).node for node in self.graph.sinks)
         self.steps.variables = tuple(map(caches.kept, appended))
-        (bytes,) = {
-            s
-            for n in self.graph.nodes.values()
-            if isinstance(n.op, CacheSizes)
-            for s in _symbols(n.out_port(0))[CACHE_BYTES : CACHE_BYTES + 1]
-        }
-        self.steps.state_bytes = bytes + caches.data
+        sizes = next(n for n in self.graph.nodes.values() if isinstance(n.op, CacheSizes))
+        self.steps.state_bytes = _symbols(sizes.out_port(0))[CACHE_BYTES] + caches.data
 
     def _view(self, node: Node, op: ViewOp, outs: list[Buffer]) -> tuple[Work, ...]:
         inputs = self._inputs(node)

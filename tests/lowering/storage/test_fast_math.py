@@ -70,7 +70,7 @@ def test_f32_does_not_change(name: str) -> None:
 
 
 def test_products_of_f16_may_be_those_of_f32() -> None:
-    """With fast math Winograd, which cost models choose by target, is allowed."""
+    """Fast math allows Winograd for f16; without it, bits may not depend on the target's cost model."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
         return conv(b, x, 64, 3)

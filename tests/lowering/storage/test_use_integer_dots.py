@@ -134,7 +134,7 @@ def test_long_sums_less_a_zero_that_is_no_byte(zero: int, dots: int) -> None:
 
 
 def test_weights_of_products_of_floats_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a language model in f32 data would take seconds and hundreds of MB."""
+    """Splitting the weights of a language model whose data are f32 would take seconds and hundreds of MB in vain."""
     looked = list[int]()
     original = use_integer_dots.whole_numbers
     monkeypatch.setattr(use_integer_dots, "whole_numbers", lambda *a: (looked.append(1), original(*a))[1])
