@@ -150,6 +150,16 @@ def test_every_tab_shows_in_a_browser(pages: Path, browser: Any, name: str) -> N
     assert browser.get_log("browser") == []
 
 
+def test_areas_of_constants_have_their_names(pages: Path, browser: Any) -> None:
+    browser.get((pages / "all.html").as_uri())
+    browser.find_element("xpath", "//nav/button[text()='Weights']").click()
+    name, size = (p.text for p in browser.find_elements("css selector", ".tree div:first-child p"))
+    cells = [cell.text for cell in browser.find_elements("css selector", "tbody tr:first-child td")]
+    assert (name.lstrip("…"), size) == (cells[0][-len(name.lstrip("…")) :], cells[2])
+    browser.find_element("xpath", "//nav/button[text()='Time']").click()
+    assert browser.find_elements("css selector", ".tree div:first-child p")[1].text.endswith(" %")
+
+
 def test_search_and_click_lead_from_a_layer_to_its_loops(pages: Path, browser: Any) -> None:
     browser.get((pages / "all.html").as_uri())
     box = browser.find_element("id", "search")
