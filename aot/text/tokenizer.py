@@ -59,12 +59,9 @@ class Tokenizer:
         found = self.encode(text)
         return found if self.first is None or found[:1] == [self.first] else [self.first, *found]
 
-    def decode(self, ids: Sequence[int], *, marks: bool = False) -> str:
-        """Return the text of tokens; bytes that are no UTF-8 become replacement characters.
-
-        `marks`: the texts of special tokens, too.
-        """
-        return str(self.inner.decode(list(ids), skip_special_tokens=not marks))
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens; bytes that are no UTF-8 become replacement characters."""
+        return str(self.inner.decode(list(ids)))
 
     def chat_template(self) -> ChatTemplate:
         """Return the template of the model's file; UsageError without one."""
