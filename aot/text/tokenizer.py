@@ -100,7 +100,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 def has_tokenizer(path: Path) -> bool:
     """True if a library keeps the tokenizer of the model that it was compiled from."""
-    return is_compiled(path) and ENTRY in read_manifest(path).json
+    return path.is_file() and is_compiled(path) and ENTRY in read_manifest(path).json
 
 
 def _beside(inner: Any, path: Path) -> Tokenizer:
