@@ -21,6 +21,7 @@ import aot
 from aot import arguments as arg
 from aot.command import guarded, supervised
 from aot.commands.bench import bench
+from aot.commands.chat import chat
 from aot.commands.compare import compare
 from aot.commands.generate import generate
 from aot.commands.info import info
@@ -357,6 +358,7 @@ def ops(
 
 command(run)
 command(generate)
+command(chat)
 command(quantize)
 command(serve)
 command(bench)

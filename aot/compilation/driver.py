@@ -46,6 +46,7 @@ from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
 from aot.precision import precision_of
+from aot.text.kept import kept
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Const, Kernel
 from codegen.ir.printer import kernel_text
@@ -353,7 +354,7 @@ class Compilation:
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         external = self.options.external_weights
-        return build(
+        built = build(
             program,
             self.target,
             level=self.options.level,
@@ -363,6 +364,7 @@ class Compilation:
             key=self.shared.key,
             about=about(self.optimized.rt_info),
         )
+        return replace(built, manifest=built.manifest | kept(self.optimized.rt_info))
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:
