@@ -21,11 +21,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from aot.comparing.alone import alone, mapped
 from aot.comparing.edges import Sample, digest, samples, without_integers
 from aot.comparing.layers import layers_of
 from aot.comparing.search import Judge, Row, Search
 from aot.comparing.sides import Compiled, Reference, in_order, results
-from aot.compilation.driver import in_memory, stages
 from aot.compilation.recompile import options_of
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
@@ -126,7 +126,7 @@ class _Run:
 
     def compare_graphs(self) -> str | None:
         """Return what the optimiser changed, with the rewrite that did it; None if all results are equal."""
-        graph = stages(self.model, self.options).optimized
+        graph = alone(self.model, self.options).optimized
         for n, sample in enumerate(self.samples):
             self._report(len(self.samples) + n)
             found = interpret(graph, in_order(graph, sample.inputs))
@@ -171,18 +171,18 @@ class _Run:
 
     def _rewrite(self, n: int, sample: Sample) -> str:
         """Return the first rewrite of the graph after which a sample has other results, found by bisection."""
-        made = stages(self.model, self.options)
+        made = alone(self.model, self.options)
         _ = made.optimized
         low, high = 0, made.report.rewrites
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if self._agrees(n, sample, middle) else (low, middle)
-        made = stages(self.model, replace(self.options, stop_after_rewrite=low))
+        made = alone(self.model, replace(self.options, stop_after_rewrite=low))
         _ = made.optimized
         return f"rewrite {made.report.last}" if low and made.report.last is not None else "passes that always run"
 
     def _agrees(self, n: int, sample: Sample, rewrites: int) -> bool:
-        graph = stages(self.model, replace(self.options, stop_after_rewrite=rewrites)).optimized
+        graph = alone(self.model, replace(self.options, stop_after_rewrite=rewrites)).optimized
         return all(row.agrees for row in self._rows(n, interpret(graph, in_order(graph, sample.inputs)), GRAPH))
 
     def _report(self, done: int) -> None:
@@ -205,7 +205,7 @@ def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[st
     if given.get("version") != CERTIFICATE or not isinstance(given.get("noise"), int):
         raise CorruptError(f"verify: a certificate of version {CERTIFICATE}, got {str(given.get('version'))[:20]}")
     asked = options_of(manifest, options)
-    built = stages(model, asked).built
+    built = alone(model, asked).built
     if built.manifest["hash"] != manifest.json["hash"]:
         raise CorruptError(f"verify: compiling {model} must give the library's hash, got another: it is of other files")
     made = certify(model, asked, built, min(int(given["noise"]), MOST_NOISE))
@@ -270,7 +270,7 @@ def _loaded(built: Built | Levels) -> CompiledModel:
     if one.arch != machine_name() or missing:
         got = ", ".join(missing) if one.arch == machine_name() else one.arch
         raise PlatformError(f"certify: code that this machine runs, got a target of {got}")
-    return in_memory(built)
+    return mapped(lambda: built)
 
 
 def _quiet(options: CompileOptions) -> CompileOptions:
