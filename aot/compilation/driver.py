@@ -21,7 +21,7 @@ from typing import Unpack
 from aot.compilation.about import about
 from aot.compilation.budget import budgeted, file_bytes, nodes_of
 from aot.compilation.cache import check_files, key_of, load_or_make
-from aot.compilation.graph_passes import optimize, run_front
+from aot.compilation.graph_passes import optimize, run_front, run_later_extensions
 from aot.compilation.jit import in_memory
 from aot.compilation.shared import Shared
 from aot.compilation.sources import Source, as_file
@@ -152,6 +152,14 @@ class Compilation:
         graph = self.imported
         with within(self.shared.scope):
             run_front(graph, self.options, self.shared.extensions)
+        return graph
+
+    @budgeted
+    def extended(self) -> Graph:
+        """Return the converted graph as extensions of the later phases leave it; it is changed in place."""
+        graph = self.converted
+        with within(self.shared.scope):
+            run_later_extensions(graph, self.options, self.shared.extensions)
         return graph
 
     @cached_property
