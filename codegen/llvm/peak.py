@@ -7,10 +7,10 @@ stream     sums a block of memory; the block decides which cache it comes from
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -52,7 +52,7 @@ class PeakLoops:
 
     def multiply(self, turns: int, threads: int = 1) -> float:
         """Run the multiply-adds; return the number of floating-point operations."""
-        self._on(threads, lambda i: self._multiply(turns, self._sink[i][1]))
+        self._seconds(threads, lambda i: self._multiply(turns, self._sink[i][1]))
         return float(self._per_turn * turns * threads)
 
     def turns(self, threads: int) -> int:
@@ -61,11 +61,9 @@ class PeakLoops:
 
     def flops(self, seconds: float = 0.1, threads: int = 1) -> float:
         """Measure FLOP/s: the best of many runs in `seconds`."""
-        best, end = 0.0, time.perf_counter() + seconds
-        while time.perf_counter() < end or not best:
-            work, spent = _timed(partial(self.multiply, self.turns(threads), threads))
-            best = max(best, work / spent)
-        return best
+        turns = self.turns(threads)
+        spent = self._least(seconds, threads, lambda i: self._multiply(turns, self._sink[i][1]))
+        return self._per_turn * turns * threads / spent
 
     def bandwidth(self, size: int, seconds: float = 0.05, threads: int = 1) -> float:
         """Measure bytes/s read by all threads together, each from its own block; `size`: bytes of all blocks."""
@@ -79,10 +77,7 @@ class PeakLoops:
             for _ in range(rounds):
                 self._stream(part // self._step, blocks[i][1], self._sink[i][1])
 
-        best, end = 1e9, time.perf_counter() + seconds
-        while time.perf_counter() < end or best == 1e9:
-            best = min(best, _timed(lambda: self._on(threads, run))[1])
-        return part * threads * rounds / best
+        return part * threads * rounds / self._least(seconds, threads, run)
 
     def roofline(self, target: Target, threads: int = 1) -> Roofline:
         """Measure all limits, in about half a second."""
@@ -91,25 +86,32 @@ class PeakLoops:
         speeds = [self.bandwidth(size, threads=threads) for size in sizes]
         return Roofline(self.flops(threads=threads), tuple(zip(limits, speeds, strict=True)))
 
-    def _on(self, threads: int, run: Callable[[int], None]) -> None:
+    def _least(self, seconds: float, threads: int, run: Callable[[int], None]) -> float:
+        """Return the least `_seconds` of many runs in `seconds`."""
+        best, end = math.inf, time.perf_counter() + seconds
+        while time.perf_counter() < end or best == math.inf:
+            best = min(best, self._seconds(threads, run))
+        return best
+
+    def _seconds(self, threads: int, run: Callable[[int], None]) -> float:
+        """Call `run(i)` in each thread; return the processor time of the slowest: other processes change it little."""
+
+        def one(i: int) -> float:
+            begin = time.thread_time()
+            run(i)
+            return time.thread_time() - begin
+
         if threads == 1:
-            run(0)
-            return
+            return one(0)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(MAX_THREADS)
-        list(self._pool.map(run, range(threads)))
+        return max(self._pool.map(one, range(threads)))
 
 
 def roofline_here(threads: int) -> Roofline:
     """Measure the roofline of the machine that this runs on."""
     target = parse_target("native")
     return PeakLoops(target).roofline(target, threads)
-
-
-def _timed(run: Callable[[], object]) -> tuple[float, float]:
-    begin = time.perf_counter()
-    result = run()
-    return (result if isinstance(result, float) else 0.0), time.perf_counter() - begin
 
 
 def _text(lanes: int, accumulators: int) -> str:
