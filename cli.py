@@ -25,6 +25,7 @@ from aot.commands.compare import compare
 from aot.commands.generate import generate
 from aot.commands.info import info
 from aot.commands.output import echo_json
+from aot.commands.quantize import quantize
 from aot.commands.report import report
 from aot.commands.run import run
 from aot.commands.serve import serve
@@ -356,6 +357,7 @@ def ops(
 
 command(run)
 command(generate)
+command(quantize)
 command(serve)
 command(bench)
 command(compare)
@@ -385,7 +387,13 @@ def options(
 def main() -> None:
     """Entry point of the console script."""
     escape_unprintable(sys.stdout, sys.stderr)
-    if sys.argv[1:2] in (["compile"], ["check"], ["convert"], ["dump"]):  # the others compile little, or nothing
+    if sys.argv[1:2] in (
+        ["compile"],
+        ["check"],
+        ["convert"],
+        ["dump"],
+        ["quantize"],
+    ):  # the others compile little, or nothing
         raise SystemExit(supervised(app))
     app(prog_name="aot")
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
     from aot.pytorch.exporting import export
+    from aot.quantizing.quantize import quantize_model
+    from aot.quantizing.report import Quantised
+    from aot.quantizing.weights import quantize_weights
 
 __all__ = [
     "AotError",
@@ -39,6 +42,7 @@ __all__ = [
     "CompileOptions",
     "FoundPrecision",
     "ModelError",
+    "Quantised",
     "UnsupportedError",
     "__version__",
     "compare",
@@ -48,6 +52,8 @@ __all__ = [
     "export",
     "find_precision",
     "operation",
+    "quantize_model",
+    "quantize_weights",
     "read_model",
     "rewrite",
     "runtime",
@@ -67,6 +73,9 @@ _LATER = {
     "export": "aot.pytorch.exporting",
     "find_precision": "aot.compilation.precision_search",
     "operation": "aot.decorators",
+    "Quantised": "aot.quantizing.report",
+    "quantize_model": "aot.quantizing.quantize",
+    "quantize_weights": "aot.quantizing.weights",
     "rewrite": "aot.decorators",
     "read_model": "aot.frontends",
     "stages": "aot.compilation.driver",

@@ -17,11 +17,10 @@ import glob
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack, cast
-
-import numpy as np
+from typing import Unpack
 
 from aot.compilation.driver import Compilation, in_memory, stages
+from aot.compilation.layer_search import LayerSearch, errors_of, results, samples_of, work_of
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, OutPort
 from aot.ir.types import Array
@@ -40,8 +39,6 @@ from runtime.model import CompiledModel
 PRODUCTS = (MatMul, Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
 ROUNDED = "aot.rounded"  # the input that tells which layers round
 SECONDS = 0.2  # for which each network is timed
-
-Samples = Sequence[Mapping[str, Array]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +109,7 @@ class _Search:
         self.options = replace(options, target="native", specialise=(), hard_limits=False, **off)
         self.event(0, 1)
         self.plain = self.compiled(F32)
-        named = data if isinstance(data, Mapping) else {t.name: data for t in self.plain.inputs[:1]}
-        self.samples = samples_of(self.plain, {name: np.asarray(x) for name, x in named.items()})
+        self.samples = samples_of("precision", self.plain, data)
         self.wanted = [results(self.plain, s) for s in self.samples]
 
     def event(self, done: int, total: int) -> None:
@@ -129,13 +125,9 @@ class _Search:
         parts = (BF16, *(f"{pattern_of(name)}={F32}" for name in long), *([self.fixed] if self.fixed else []))
         return ",".join(parts)
 
-    def errors(self, model: CompiledModel, more: Mapping[str, Array] | None = None) -> dict[str, float]:
+    def errors(self, model: CompiledModel) -> dict[str, float]:
         """Return the largest error of each output over all samples."""
-        found: dict[str, float] = {}
-        for sample, wanted in zip(self.samples, self.wanted, strict=True):
-            for name, y in results(model, {**sample, **(more or {})}).items():
-                found[name] = max(found.get(name, 0.0), error_of(y, wanted[name]))
-        return found
+        return errors_of(model, self.samples, self.wanted)
 
     def run(self) -> FoundPrecision:
         short = self.compiled(self.text(()))
@@ -145,15 +137,13 @@ class _Search:
         layers, emulated = self.emulated()
         if not layers:
             return self.found(F32, self.plain, dict.fromkeys(errors, 0.0), ())
-        alone: dict[int, float] = {}
-        for k in range(len(layers)):
-            self.event(k, len(layers))
-            alone[k] = self.worst(emulated, np.arange(len(layers)) == k)
         work = work_of(self.plain)
-        order = sorted(alone, key=lambda k: -(alone[k] ** 2) / work.get(layers[k], 1))
+        search = LayerSearch(emulated, ROUNDED, layers, self.samples, self.wanted, work, self.event)
+        alone = search.alone()
+        order = search.order(alone)
         ranked = tuple((layers[k], alone[k]) for k in order)
         names = [layers[k] for k in order]
-        for count, precision in self.attempts(self.needed(emulated, order), names):
+        for count, precision in self.attempts(search.needed(order, self.max_error), names):
             made = self.compiled(precision)
             errors = self.errors(made)
             if max(errors.values()) <= self.max_error:
@@ -170,19 +160,6 @@ class _Search:
             short = (f"{pattern_of(name)}={BF16}" for name in names[count:])
             yield count, ",".join((F32, *short, *([self.fixed] if self.fixed else [])))
             count += max(1, count // 2)
-
-    def worst(self, emulated: CompiledModel, flags: Array) -> float:
-        return max(self.errors(emulated, {ROUNDED: flags}).values(), default=0.0)
-
-    def needed(self, emulated: CompiledModel, order: Sequence[int]) -> int:
-        """Return the least count of layers, of largest errors, without whose rounding the emulated error is allowed."""
-        low, high = 1, len(order)
-        while low < high:
-            middle = (low + high) // 2
-            flags = np.ones(len(order), np.bool_)
-            flags[list(order[:middle])] = False
-            low, high = (low, middle) if self.worst(emulated, flags) <= self.max_error else (middle + 1, high)
-        return low
 
     def emulated(self) -> tuple[list[str], CompiledModel]:
         """Return the layers of products, and the network whose input `ROUNDED` tells which of them round."""
@@ -216,55 +193,6 @@ def _times(found: profile.ModelProfile) -> dict[str, float]:
         for layer in call.layers:
             made[layer] = made.get(layer, 0.0) + call.least
     return made
-
-
-def work_of(model: CompiledModel) -> dict[str, int]:
-    """Return the arithmetic of the kernels of each layer, in FLOP; none for dynamic sizes."""
-    made: dict[str, int] = {}
-    facts = cast("list[dict[str, object]]", model.manifest.json["calls"])
-    for call, fact in zip(model.manifest.calls, facts, strict=True):
-        work = fact.get("work")
-        for layer in call.layers:
-            made[layer] = made.get(layer, 0) + (work if isinstance(work, int) else 0)
-    return {layer: max(n, 1) for layer, n in made.items()}
-
-
-def samples_of(model: CompiledModel, data: Mapping[str, Array]) -> Samples:
-    """Return the samples: arrays of the inputs' ranks are one, arrays of a dimension more several."""
-    ranks = {t.name: len(t.shape) for t in model.inputs}
-    if not data.keys() <= ranks.keys():
-        inputs = ", ".join(sorted(ranks))
-        raise UsageError(f"precision: data are for the inputs {inputs}, got {', '.join(sorted(data))}")
-    several = {name: x.ndim == ranks[name] + 1 for name, x in data.items()}
-    if not any(several.values()):
-        return [data]
-    counts = {data[n].shape[0] for n in data if several[n]}
-    if not all(several.values()) or len(counts) != 1 or 0 in counts:
-        shapes = ", ".join(f"{n} {list(data[n].shape)}" for n in sorted(data))
-        raise UsageError(f"precision: all data are one sample, or equally many along a first dimension, got {shapes}")
-    return [{n: x[k] for n, x in data.items()} for k in range(counts.pop())]
-
-
-def results(model: CompiledModel, sample: Mapping[str, Array]) -> dict[str, Array]:
-    found = model(**sample)
-    return {t.name: np.array(found[k]) for k, t in enumerate(model.outputs)}
-
-
-def error_of(y: Array, wanted: Array) -> float:
-    """Return the largest difference over the largest number; of integers and texts, the share that differ."""
-    if y.shape != wanted.shape:
-        return 1.0
-    if not y.size:
-        return 0.0
-    if y.dtype.kind != "f":
-        return float(np.count_nonzero(y != wanted) / y.size)
-    a, b = y.astype(np.float64), wanted.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    finite = np.isfinite(a) & np.isfinite(b)
-    if not (same | finite).all():
-        return float("inf")
-    largest = np.abs(b[np.isfinite(b)]).max(initial=0.0) or 1.0
-    return float(np.abs(np.where(same, 0.0, np.where(finite, a, 0.0) - np.where(finite, b, 0.0))).max() / largest)
 
 
 def pattern_of(name: str) -> str:

@@ -6,7 +6,7 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from io import BytesIO
 from zipfile import BadZipFile
 
@@ -145,13 +145,17 @@ class Generator:
         self._tokens = list(tokens)
 
     def _step(self, ids: list[int]) -> Array:
-        past, count = len(self._tokens), len(ids)
-        every = {
-            IDS: np.array([ids], np.int64),
-            MASK: np.ones((1, past + count), np.int64),
-            PLACES: np.arange(past, past + count, dtype=np.int64)[None],
-            ROWS: np.zeros(1, np.int32),
-        }
-        found = self._request.infer({name: a for name, a in every.items() if name in self._names})
+        found = self._request.infer(step_inputs(ids, len(self._tokens), self._names))
         self._tokens += ids
         return found[self._output].reshape(-1, found[self._output].shape[-1])[-1]
+
+
+def step_inputs(ids: Sequence[int], past: int, names: Collection[str]) -> dict[str, Array]:
+    """Return the inputs, those of `names`, for tokens behind `past` others."""
+    every = {
+        IDS: np.array([ids], np.int64),
+        MASK: np.ones((1, past + len(ids)), np.int64),
+        PLACES: np.arange(past, past + len(ids), dtype=np.int64)[None],
+        ROWS: np.zeros(1, np.int32),
+    }
+    return {name: a for name, a in every.items() if name in names}

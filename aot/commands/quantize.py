@@ -1,0 +1,75 @@
+"""`aot quantize`: a network in 8 bits by sample data, or the weights of a language model in 8 or 4 bits."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from aot.commands.output import echo_json
+from aot.quantizing.choices import Ranges, Weights
+from runtime.arrays.files import read_arrays
+from runtime.describe import size_text
+from runtime.errors import UsageError
+
+
+def quantize(
+    model: arg.Model,
+    data: Annotated[
+        list[Path] | None, typer.Option(exists=True, dir_okay=False, help="Samples: x.npz, x.npy; several times")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL_int8.xml")] = None,
+    ranges: Annotated[Ranges, typer.Option(help="Of activations: all values, most, or by entropy")] = Ranges.MINMAX,
+    percentile: Annotated[float, typer.Option(help="Of all values, for --ranges percentile")] = 99.99,
+    max_error: Annotated[
+        float | None, typer.Option(min=0, help="Of results: layers that cost more together stay in f32")
+    ] = None,
+    weights: Annotated[Weights | None, typer.Option(help="Only weights, as language models want it")] = None,
+    group: Annotated[int, typer.Option(min=0, help="Weights with a scale of their own; 0: a row")] = 64,
+    layout: arg.Layout = None,
+    mean: arg.Mean = None,
+    scale: arg.Scale = None,
+    reverse_channels: arg.Reverse = False,
+    reverse_channels_of: arg.ReverseOf = None,
+    shape: arg.Shapes = None,
+    dim: arg.Dims = None,
+    value: arg.Values = None,
+    cut: arg.CutAt = None,
+    signature: arg.Signature = None,
+    max_memory: arg.Memory = None,
+    max_seconds: arg.Seconds = None,
+    quiet: arg.Quiet = False,
+    as_json: arg.Json = False,
+    debug: arg.Debug = False,
+) -> None:
+    """Quantise a network to 8 bits by sample data, into OpenVINO IR; or, with --weights, its weights alone."""
+    given = locals()
+    from dataclasses import asdict
+
+    from aot.progress import Watch
+    from aot.quantizing.quantize import quantize_model
+    from aot.quantizing.weights import quantize_weights
+
+    if weights is None and not data:
+        raise UsageError("quantize: give samples, --data x.npz, or --weights int8 for weights alone")
+    kind = "int8" if weights is None else weights.value
+    out = output if output is not None else Path(f"{model.stem}_{kind}.xml")
+    samples = [read_arrays(path) for path in data or ()]
+    with Watch(None if quiet else sys.stderr) as watch:
+        options = arg.options_of(given, on_event=watch)
+        if weights is None:
+            made = quantize_model(
+                model, samples, out, options, ranges=ranges.value, percentile=percentile, max_error=max_error
+            )
+            text, facts = str(made), asdict(made)
+        else:
+            rows = quantize_weights(model, out, options, bits=weights.bits, group=group, data=samples)
+            text, facts = "\n".join(map(str, rows)), {"matrices": [asdict(row) for row in rows]}
+    if as_json:
+        echo_json({"output": str(out), **facts})
+        return
+    sizes = ", ".join(f"{path}: {size_text(path.stat().st_size)}" for path in (out, out.with_suffix(".bin")))
+    typer.echo(sizes if quiet else f"{sizes}\n{text}")

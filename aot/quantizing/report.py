@@ -1,0 +1,81 @@
+"""Results of a quantisation: layers, outputs, sizes, times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.compilation.layer_search import error_of
+from aot.ir.types import Array
+
+F32, INT8 = "f32", "int8"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedLayer:
+    """A product: its type, the range of its data, its signal over noise in dB.
+
+    `error`: that of the results if it alone is quantised; None where no limit of errors was asked for.
+    """
+
+    layer: str
+    precision: str
+    low: float
+    high: float
+    decibels: float
+    error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedOutput:
+    """An output against f32: the largest difference over the largest number, and the mean one (root of mean squares).
+
+    `same`: share of rows, along the last dimension, whose greatest element is the same one; None for one element.
+    """
+
+    name: str
+    error: float
+    mean: float
+    same: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """A quantised network: layers as they run, outputs, bytes of weights, seconds of an inference."""
+
+    layers: tuple[QuantisedLayer, ...]
+    outputs: tuple[QuantisedOutput, ...]
+    bytes: int
+    seconds_f32: float
+    seconds: float
+
+    def __str__(self) -> str:
+        count = sum(x.precision == INT8 for x in self.layers)
+        lines = [f"{count} of {len(self.layers)} products in 8 bits, weights {self.bytes / 1e6:.4g} MB"]
+        lines += [f"  {self.seconds * 1e3:.4g} ms, in f32 {self.seconds_f32 * 1e3:.4g} ms (one thread)"]
+        for x in self.outputs:
+            same = "" if x.same is None else f", same greatest element in {x.same:.1%} of rows"
+            lines.append(f"  output {x.name}: error {x.error:.2g}, mean {x.mean:.2g}{same}")
+        for x in self.layers:
+            alone = "" if x.error is None else f"{x.error:8.2g}  "
+            lines.append(f"  {alone}{x.precision:4}  {x.decibels:5.1f} dB  {x.low:9.4g} .. {x.high:<9.4g}  {x.layer}")
+        return "\n".join(lines)
+
+
+def worst(outputs: Sequence[QuantisedOutput]) -> float:
+    """Return the largest error of all outputs."""
+    return max((x.error for x in outputs), default=0.0)
+
+
+def compared(name: str, pairs: Sequence[tuple[Array, Array]]) -> QuantisedOutput:
+    """Compare an output of all samples with those of f32."""
+    error = max(error_of(y, w) for y, w in pairs)
+    if pairs[0][1].dtype.kind != "f":
+        return QuantisedOutput(name, error, error, None)
+    noise = sum(float(np.square(y.astype(np.float64) - w).sum()) for y, w in pairs)
+    signal = sum(float(np.square(w.astype(np.float64)).sum()) for _, w in pairs)
+    rows = [np.equal(y.argmax(-1), w.argmax(-1)) for y, w in pairs if w.ndim and w.shape[-1] > 1 and w.size]
+    same = float(np.mean(np.concatenate([r.reshape(-1) for r in rows]))) if rows else None
+    return QuantisedOutput(name, error, float(np.sqrt(noise / (signal or 1.0))), same)

@@ -1,0 +1,61 @@
+"""Weights as small integers with scales: `(integers - zeros) * scales`, whose error is least among some scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.types import Array
+
+LARGEST = 127  # of weights in 8 bits: as many steps below 0 as above
+SHARES = np.linspace(1.0, 0.7, 13)  # of the whole range, that are tried; below 0.7 errors grow
+TINY = 1e-12  # scale of weights that are all 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Weights as `integers`; `scales` and `zeros` have size 1 where they are equal. `zeros` is None for all 0."""
+
+    integers: Array
+    scales: Array
+    zeros: Array | None = None
+
+    @property
+    def floats(self) -> Array:
+        """Return what the integers stand for."""
+        whole = self.integers.astype(np.float32)
+        return (whole if self.zeros is None else whole - self.zeros.astype(np.float32)) * self.scales.astype(np.float32)
+
+
+def round_channels(weights: Array, sums: tuple[int, ...]) -> Rounded:
+    """Return weights as i8 with a scale for each channel; `sums`: the dimensions inside of a channel."""
+    largest = np.maximum(np.abs(weights).max(sums, keepdims=True), TINY)
+    scales = (largest / LARGEST).astype(np.float32)
+    return Rounded(np.rint(weights / scales).clip(-LARGEST, LARGEST).astype(np.int8), scales)
+
+
+def round_groups(groups: Array, bits: int, importance: Array | None = None) -> Rounded:
+    """Return weights [.., group] as unsigned integers of `bits` with a scale in f16 and a zero point for each group.
+
+    Of some shares of a group's range the one with the least sum of squared errors is taken; `importance`
+    [.., group] weighs them, as mean squares of the data that weights are multiplied with do.
+    """
+    steps = 2**bits - 1
+    low, high = (f(groups, -1, keepdims=True) for f in (np.min, np.max))
+    low, high = np.minimum(low, 0), np.maximum(high, 0)
+    best = np.full(low.shape, np.inf)
+    scales, zeros = np.zeros(low.shape, np.float16), np.zeros(low.shape, np.uint8)
+    for share in SHARES:
+        scale = np.maximum((high - low) * share / steps, 2.0**-24).astype(np.float16)
+        wide = scale.astype(np.float32)
+        zero = np.rint(-low * share / wide).clip(0, steps)
+        whole = (np.rint(groups / wide) + zero).clip(0, steps)
+        errors = ((whole - zero) * wide - groups) ** 2
+        error = (errors if importance is None else errors * importance).sum(-1, keepdims=True)
+        better = error < best
+        best = np.where(better, error, best)
+        scales, zeros = np.where(better, scale, scales), np.where(better, zero, zeros).astype(np.uint8)
+    wide = scales.astype(np.float32)
+    whole = (np.rint(groups / wide) + zeros).clip(0, steps).astype(np.uint8)
+    return Rounded(whole, scales, zeros)

@@ -1,0 +1,199 @@
+"""Weights of language models in 8 or 4 bits: `aot quantize m.xml --weights int4 --group 64 -o m_int4.xml`.
+
+u4 [rows, groups, 64] ── Convert ── Subtract(zeros) ── Multiply(scales) ── Reshape [rows, columns] ── Convert f32
+
+Activations stay in f32. Scales are those of least squared error; with data, errors are weighed by the mean squares of
+what each column is multiplied with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+
+from aot.compilation.driver import Compilation, in_memory, stages
+from aot.compilation.layer_search import samples_of
+from aot.convert import convert_model
+from aot.ir.build import Builder
+from aot.ir.copies import copy_graph
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.types import Array
+from aot.keywords import CompileKeywords, with_keywords
+from aot.opset.control.infrastructure import Result
+from aot.opset.movement.gather import Gather
+from aot.opset.products.matmul import MatMul
+from aot.options import CompileOptions
+from aot.quantizing.changes import small_weights
+from aot.quantizing.output import check_xml, here, without_interface
+from aot.quantizing.products import held_floats
+from aot.quantizing.rounding import round_groups
+from runtime.abi import DType
+from runtime.errors import UsageError
+from runtime.generation.generator import step_inputs
+
+WIDE = 8  # bits of embeddings and of the last product, whose errors reach the results at once
+LEAST_ROWS = 2  # of a matrix; others are vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix of weights, [rows, columns], that product or Gather `node` reads at input `at`.
+
+    `turned`: columns come first in the graph. `bits`: of its elements.
+    """
+
+    node: Node
+    at: int
+    turned: bool
+    bits: int
+
+    @property
+    def source(self) -> OutPort:
+        return self.node.source(self.at)
+
+    @property
+    def name(self) -> str:
+        """The name of the constant that holds the elements."""
+        port = self.source
+        while port.node.held is None and port.node.in_ports():
+            port = port.node.source()
+        return port.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class SmallWeights:
+    """A matrix as it was written: `error` is the root of its mean square error over that of its elements."""
+
+    layer: str
+    shape: tuple[int, ...]
+    bits: int
+    group: int
+    error: float
+
+    def __str__(self) -> str:
+        rows, columns = self.shape
+        return (
+            f"{self.bits} bits, groups of {self.group:5}  error {self.error:.4f}  {rows:6} x {columns:<6} {self.layer}"
+        )
+
+
+def quantize_weights(
+    model: str | Path,
+    output: str | Path,
+    options: CompileOptions | None = None,
+    *,
+    bits: int = 4,
+    group: int = 64,
+    data: Sequence[Mapping[str, Array] | Array] = (),
+    **keywords: Unpack[CompileKeywords],
+) -> list[SmallWeights]:
+    """Write a model as OpenVINO IR whose matrices of weights are integers of 4 or 8 bits: an .xml and a .bin.
+
+    Each `group` elements of a row have a scale and a zero point (0: the whole row; also where rows are no multiple of
+    `group`). Embeddings and the last product have 8 bits. `data`: samples, as for `quantize_model`; of a stateful
+    decoder `input_ids` are enough. UsageError for other bits, and for a network without matrices of constant weights.
+    """
+    if bits not in (4, 8):
+        raise UsageError(f"quantize: weights must be of 4 or 8 bits, got {bits}")
+    if group < 0 or group % 2:
+        raise UsageError(f"quantize: a group must be an even number of weights, or 0 for a row, got {group}")
+    path, source = Path(output), Path(model)
+    check_xml(path, source)
+    given = here(with_keywords(options, keywords))
+    graph = stages(source, given).converted
+    found = list(matrices(graph, bits))
+    if not found:
+        raise UsageError(f"{source.name}: quantize: a network with matrices of constant weights, got none")
+    squares = mean_squares(graph, found, without_interface(given), data) if data else {}
+    rows = [_replace(graph, m, group, squares) for m in _shared_last(found)]
+    graph.rt_info |= {"quantised": {"input_model": source.name, "bits": str(bits), "group": str(group)}}
+    convert_model(graph, path)
+    return rows
+
+
+def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
+    """Yield the matrices of a graph that constants alone determine, whatever they are stored as."""
+    last = _last_products(graph)
+    for node in graph.order():
+        at = 1 if isinstance(node.op, MatMul) else 0
+        if not isinstance(node.op, MatMul | Gather) or not node.out_port().type.dtype.is_float:
+            continue
+        port = node.source(at)
+        if port.type.rank != 2 or not port.type.is_static or min(port.type.static_shape) < LEAST_ROWS:
+            continue
+        if held_floats(port, whole=True) is not None:
+            wide = not isinstance(node.op, MatMul) or node.id in last
+            turned = isinstance(node.op, MatMul) and not node.op.transpose_b
+            yield Matrix(node, at, turned, WIDE if wide else bits)
+
+
+def _last_products(graph: Graph) -> set[int]:
+    """Return the products whose results reach no other product."""
+    leads: set[int] = set()
+    found: set[int] = set()
+    for node in reversed(graph.order()):
+        below = any(p.node.id in leads for out in node.out_ports().values() for p in out.destinations)
+        if isinstance(node.op, MatMul):
+            leads.add(node.id)
+            found |= set() if below else {node.id}
+        elif below:
+            leads.add(node.id)
+    return found
+
+
+def mean_squares(
+    graph: Graph, found: Sequence[Matrix], options: CompileOptions, data: Sequence[Mapping[str, Array] | Array]
+) -> dict[str, Array]:
+    """Return the mean squares of the columns of each product's data over all samples, by names of nodes."""
+    copy = copy_graph(graph)
+    nodes = {node.name: node for node in copy.nodes.values()}
+    names = [m.node.name for m in found if isinstance(m.node.op, MatMul)]
+    for node in list(copy.results):
+        copy.remove(node)
+    build = Builder(copy)
+    for name in names:
+        x = nodes[name].source(0)
+        rest = build.const(range(x.type.rank - 1), DType.I64)
+        build(Result(), build.ReduceMean(build.Multiply(x, x), rest))
+    model = in_memory(Compilation(copy, options).built)
+    inputs = {t.name for t in model.inputs}
+    total: dict[str, Array] = {}
+    for one in data:
+        for sample in samples_of("quantize", model, one):
+            ids = sample.get("input_ids")
+            filled = {} if ids is None else step_inputs(ids.reshape(-1).tolist(), 0, inputs)
+            values = model.create_infer_request().infer({**filled, **sample})
+            for k, name in enumerate(names):
+                total[name] = total.get(name, 0.0) + np.asarray(values[k], np.float64)
+    return total
+
+
+def _shared_last(found: Sequence[Matrix]) -> list[Matrix]:
+    """Return the matrices; those that several nodes read have 8 bits if one of them has."""
+    wide = {m.source for m in found if m.bits == WIDE}
+    return [replace(m, bits=WIDE) if m.source in wide else m for m in found]
+
+
+def _replace(graph: Graph, matrix: Matrix, group: int, squares: Mapping[str, Array]) -> SmallWeights:
+    """Let a node read small weights; a product reads them transposed."""
+    node, at, name = matrix.node, matrix.at, matrix.name
+    weights = held_floats(matrix.source, whole=True)
+    assert weights is not None, "matrices have values"
+    weights = np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)
+    rows, columns = weights.shape
+    size = group if group and columns % group == 0 else columns
+    important = squares.get(node.name)
+    grouped = weights.reshape(rows, -1, size)
+    rounded = round_groups(grouped, matrix.bits, None if important is None else important.reshape(1, -1, size))
+    build = Builder(graph, node.origin)
+    whole = small_weights(build, rounded, bits=matrix.bits)
+    made = build.Convert(build.Reshape(whole, build.const([rows, columns], DType.I64)), destination_type=DType.F32)
+    node.in_port(at).connect(build.Convert(made, destination_type=node.out_port().type.dtype))
+    if isinstance(node.op, MatMul):
+        node.op = replace(node.op, transpose_b=True)
+    error = np.sqrt(np.square(rounded.floats - grouped).mean() / (np.square(weights).mean() or 1.0))
+    return SmallWeights(name, (rows, columns), matrix.bits, size, float(error))

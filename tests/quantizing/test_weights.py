@@ -1,0 +1,99 @@
+"""`aot quantize --weights`: matrices of language models in 8 and 4 bits, against f32 and OpenVINO."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from onnx import helper
+from typer.testing import CliRunner
+
+import aot
+from cli import app
+from runtime.errors import UsageError
+from tests.frontends.onnx import models
+
+WORDS, WIDTH = 96, 64
+IDS = np.array([[3, 7, 95, 0]], np.int64)
+
+
+def decoder(folder: Path) -> Path:
+    """An embedding that is the last product, too, and two products between them."""
+    n = models.Numbers(2)
+    node = helper.make_node
+    nodes = [
+        node("Gather", ["table", "input_ids"], ["a"], name="embed"),
+        node("MatMul", ["a", "up"], ["b"], name="up"),
+        node("Relu", ["b"], ["c"]),
+        node("MatMul", ["c", "down"], ["d"], name="down"),
+        node("Transpose", ["table"], ["t"], perm=[1, 0]),
+        node("MatMul", ["d", "t"], ["logits"], name="head"),
+    ]
+    held = {"table": n.f32(WORDS, WIDTH), "up": n.f32(WIDTH, 128, size=0.1), "down": n.f32(128, WIDTH, size=0.1)}
+    return models.save(folder, models.model(nodes, {"input_ids": IDS}, ["logits"], held))
+
+
+@pytest.mark.parametrize(("bits", "bound"), [(8, 0.02), (4, 0.2)])
+def test_as_openvino_decompresses_them(bits: int, bound: float, tmp_path: Path) -> None:
+    path, out = decoder(tmp_path), tmp_path / "q.xml"
+    found = aot.quantize_weights(path, out, bits=bits, group=32)
+    assert [x.bits for x in found] == [8, bits, bits, 8]
+    assert {x.group for x in found} == {32}
+    y = np.array(aot.compile_model(out, threads=1)(IDS)[0])
+    exact = np.array(aot.compile_model(path, threads=1)(IDS)[0])
+    assert np.abs(y - exact).max() < bound * np.abs(exact).max()
+    hints = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0}
+    peer = np.array(ov.Core().compile_model(out, "CPU", hints)([IDS])[0])
+    np.testing.assert_allclose(y, peer, atol=2e-5 * np.abs(peer).max())
+    assert out.with_suffix(".bin").stat().st_size < (WORDS * WIDTH + 2 * 128 * WIDTH * bits / 8) * 1.3
+
+
+def test_data_lessen_the_error_of_results(tmp_path: Path) -> None:
+    """Of columns that are zero in all data no error counts."""
+    n = models.Numbers(4)
+    x, weights = n.f32(8, 64), n.f32(64, 32)
+    x[:, 4:] *= 0.01
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"], name="first"),
+        helper.make_node("MatMul", ["h", "v"], ["y"], name="last"),
+    ]
+    held = {"w": weights, "v": n.f32(32, 32)}
+    path = models.save(tmp_path, models.model(nodes, {"x": x}, ["y"], held))
+    exact = np.array(aot.compile_model(path, threads=1)(x)[0])
+    errors: list[float] = []
+    for data in ([], [{"x": x}]):
+        aot.quantize_weights(path, tmp_path / "q.xml", bits=4, group=64, data=data)
+        errors.append(float(np.square(np.array(aot.compile_model(tmp_path / "q.xml", threads=1)(x)[0]) - exact).mean()))
+    assert errors[1] < 0.8 * errors[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ({"bits": 3}, "weights must be of 4 or 8 bits, got 3"),
+        ({"group": 7}, "a group must be an even number of weights, or 0 for a row, got 7"),
+        ({"output": "q.bin"}, "the output must be an .xml file"),
+    ],
+)
+def test_wrong_arguments(more: dict[str, object], rule: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rule):
+        aot.quantize_weights(decoder(tmp_path), **{"output": tmp_path / "q.xml", **more})  # pyright: ignore
+
+
+def test_a_network_without_matrices(tmp_path: Path) -> None:
+    path = models.save(
+        tmp_path, models.model([helper.make_node("Relu", ["x"], ["y"])], {"x": np.zeros(3, np.float32)}, ["y"])
+    )
+    with pytest.raises(UsageError, match="a network with matrices of constant weights, got none"):
+        aot.quantize_weights(path, tmp_path / "q.xml")
+
+
+def test_command_line(tmp_path: Path) -> None:
+    out = tmp_path / "q.xml"
+    asked = ["quantize", str(decoder(tmp_path)), "--weights", "int4", "--group", "32", "-o", str(out)]
+    found = CliRunner().invoke(app, asked)
+    assert found.exit_code == 0, found.output
+    assert found.output.count("4 bits, groups of") == 2
+    assert 'element_type="u4"' in out.read_text()
