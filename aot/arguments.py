@@ -80,6 +80,10 @@ PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither W
 LayoutChange = Annotated[
     bool, typer.Option("--disable-layout-change", help="Leave Transposes of NHWC networks where they are, to compare")
 ]
+MaxContext = Annotated[
+    int | None, typer.Option(min=1, metavar="TOKENS", help="Room for a language model's tokens; more are refused")
+]
+LastLogits = Annotated[bool, typer.Option("--last-logits", help="Of a language model, logits of the last token only")]
 Precision = Annotated[str, typer.Option(metavar="f32|bf16|f16|auto[,LAYER=f32]", help="Type in which layers compute")]
 FastMath = Annotated[
     bool, typer.Option("--fast-math", help="bf16: the fastest sums, which round differently on other processors")
@@ -128,7 +132,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field
 }
 _PLAIN = (
     *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
-    *("disable_layout_change", "fast_math"),
+    *("disable_layout_change", "fast_math", "max_context", "last_logits"),
     *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
 )
 

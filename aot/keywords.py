@@ -47,6 +47,8 @@ class CompileKeywords(TypedDict, total=False):
     small_weights: bool
     plain_products: bool
     disable_layout_change: bool
+    max_context: int | None
+    last_logits: bool
     precision: str
     fast_math: bool
     max_memory: int | str | None
@@ -180,6 +182,8 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "small_weights": (bool,),
     "plain_products": (bool,),
     "disable_layout_change": (bool,),
+    "max_context": (int, _NONE),
+    "last_logits": (bool,),
     "precision": (str,),
     "fast_math": (bool,),
     "max_memory": (int, str, _NONE),

@@ -88,6 +88,7 @@ class Costs:
     evicted_weight_bytes: int = 64 << 20  # model weights that a far, shared L3 loses between calls; measured 2026-11-24
     winograd_transform: float = 4.0  # operations of a transform for a point and channel; estimated
     winograd_short_transform: float = 2.5  # its time where products are dots of bf16, relative to them; estimated
+    winograd_byte_transforms: tuple[float, ...] = (2.0, 6.0)  # of bytes, by stride, for one; measured 2026-11-26
     max_winograd_growth: int = 6  # transformed weights over plain ones; estimated
     min_winograd_channels: int = 16  # input and output channels; estimated
     min_winograd_outputs: int = 4  # outputs in each direction; estimated

@@ -16,6 +16,7 @@ from runtime.atomic import copy, temporary
 from runtime.errors import CorruptError, UsageError
 from runtime.inference.executor import Executor
 from runtime.inference.request import InferRequest, Outputs, find
+from runtime.inference.streams import Streams, executor_of
 from runtime.inference.string_request import StringRequest
 from runtime.loading.library import Library, Pool, open_bytes, open_library
 from runtime.loading.manifest import Manifest, TensorInfo
@@ -40,7 +41,7 @@ class CompiledModel:
         self._path = path
         self._own = threading.local()
         self._requests: weakref.WeakSet[InferRequest] = weakref.WeakSet()
-        self._executor = Executor(self._pool.threads)  # of asynchronous requests
+        self._executor = self._new_executor()  # of asynchronous requests
         self._ids = itertools.count()
 
     def __call__(self, *inputs: object, **named: object) -> Outputs:
@@ -102,6 +103,25 @@ class CompiledModel:
     def threads(self, count: int) -> None:
         self._pool.resize(count)
 
+    @property
+    def streams(self) -> int:
+        """Number of pools of threads, each on processors of its own, that inferences are spread over; usually 1.
+
+        Set, the threads and processors of this process are divided among them. Requests that were made before keep
+        theirs. Another model that is loaded with `pool=model.pool` runs on the same streams.
+        """
+        return self._pool.count if isinstance(self._pool, Streams) else 1
+
+    @streams.setter
+    def streams(self, count: int) -> None:
+        threads = self.threads * self.streams
+        self._pool = Streams(self._library, count, threads) if count != 1 else self._library.pool(threads)
+        self._executor = self._new_executor()
+        self._own = threading.local()
+
+    def _new_executor(self) -> Executor:
+        return executor_of(self._pool, self.streams if self.streams > 1 else self.threads)
+
     def create_infer_request(self, executor: Executor | None = None, callbacks: Executor | None = None) -> InferRequest:
         """Return a request with its own arena and state; all requests share the model's threads.
 
@@ -159,7 +179,7 @@ class CompiledModel:
         """Pickle as path and content hash: unpickling needs the same file at the same path."""
         if self._path is None:
             raise UsageError("pickle: the model must have been loaded from a file, got one in memory; see export_model")
-        return _unpickled, (str(self._path), self.content_hash, self.threads)
+        return _unpickled, (str(self._path), self.content_hash, self.threads * self.streams, self.streams)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{info.name}: {info}" for info in self.inputs)
@@ -199,8 +219,10 @@ def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | 
     return CompiledModel(open_bytes(stream), threads)
 
 
-def _unpickled(path: str, content_hash: str, threads: int) -> CompiledModel:
+def _unpickled(path: str, content_hash: str, threads: int, streams: int = 1) -> CompiledModel:
     model = load(path, threads)
+    if streams > 1:
+        model.streams = streams
     if model.content_hash != content_hash:
         raise CorruptError(f"pickle: {path}: must be the model with hash {content_hash}, got {model.content_hash}")
     return model

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 from runtime.errors import UsageError
-from runtime.inference.executor import Executor
 from runtime.inference.request import InferRequest, Inputs
+from runtime.inference.streams import executor_of
 from runtime.inference.waiting import Slots
 from runtime.model import CompiledModel
 
@@ -24,7 +24,7 @@ class AsyncInferQueue:
         if jobs < 0:
             raise UsageError(f"queue: the number of jobs must not be negative, got {jobs}")
         count = jobs or int(str(model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")))
-        executor = Executor(count)
+        executor = executor_of(model.pool, count)
         self._requests = [model.create_infer_request(executor) for _ in range(count)]
         self._slots = Slots(count)  # one for each request
         self._calling: set[int] = set()  # threads that run the callback

@@ -21,11 +21,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from aot.comparing.edges import Sample, digest, samples, without_integers
+from aot.comparing.alone import alone, mapped
+from aot.comparing.edges import Sample, digest, moved, samples, without_integers
 from aot.comparing.layers import layers_of
 from aot.comparing.search import Judge, Row, Search
 from aot.comparing.sides import Compiled, Reference, in_order, results
-from aot.compilation.driver import in_memory, stages
 from aot.compilation.recompile import options_of
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
@@ -37,12 +37,14 @@ from codegen.llvm.levels import Levels
 from runtime.errors import AotError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from runtime.loading.manifest import Manifest
 from runtime.machine import machine_name, missing_features
+from runtime.measuring.difference import difference
 from runtime.model import CompiledModel
 
 Json = dict[str, Any]
 CERTIFICATE = 1  # version of the entry of the manifest
 SAMPLES = 2  # of noise, unless the user says
 MOST_NOISE = 1000  # samples of noise that a certificate may ask for
+ROUNDINGS = 10  # a model rounds in each layer, where one unit in the last place of its inputs moves it once
 GRAPH, CODE = "graph", "code"  # sides that are compared with the original
 
 
@@ -101,6 +103,7 @@ class _Run:
         self.reference, self.judge = Reference(model, options), Judge(None, options)
         self.samples: list[Sample] = []
         self.entries: list[Json] = []
+        self.sensitivities: dict[int, list[float]] = {}  # of the outputs, of samples that were asked for
         self.errors: dict[str, dict[str, float]] = {info.name: {GRAPH: 0.0, CODE: 0.0} for info in code.outputs}
 
     def prepare(self, count: int) -> None:
@@ -126,12 +129,11 @@ class _Run:
 
     def compare_graphs(self) -> str | None:
         """Return what the optimiser changed, with the rewrite that did it; None if all results are equal."""
-        graph = stages(self.model, self.options).optimized
+        graph = alone(self.model, self.options).optimized
         for n, sample in enumerate(self.samples):
             self._report(len(self.samples) + n)
             found = interpret(graph, in_order(graph, sample.inputs))
-            rows = self._rows(n, found, GRAPH)
-            if (wrong := next((row for row in rows if not row.agrees), None)) is not None:
+            if (wrong := self._wrong(n, found, GRAPH)) is not None:
                 return f"{self._rewrite(n, sample)}: output {wrong.name!r} of sample {sample.kind!r}, {wrong.found}"
         return None
 
@@ -141,8 +143,7 @@ class _Run:
             self._report(2 * len(self.samples) + n)
             found = results(self.code, sample.inputs)
             self.entries[n]["outputs"] = digest(found)
-            rows = self._rows(n, found, CODE)
-            if (wrong := next((row for row in rows if not row.agrees), None)) is not None:
+            if (wrong := self._wrong(n, found, CODE)) is not None:
                 _, first, _ = self._search(sample, bisect=True)
                 where = f"layer {first!r}" if first is not None else "no single layer"
                 return f"{where}: output {wrong.name!r} of sample {sample.kind!r}, {wrong.found}"
@@ -160,29 +161,51 @@ class _Run:
         search = Search(self.reference, compiled, self.judge, sample.inputs)
         return search.run(layers_of(self.model, self.options, sample.inputs), bisect)
 
+    def _wrong(self, n: int, found: Sequence[Array], side: str) -> Row | None:
+        """Return the first output that differs, and remember the largest error of each.
+
+        Results that a unit in the last place of the inputs moves about as far prove nothing: their sample is marked.
+        """
+        wrong: Row | None = None
+        for k, row in enumerate(self._rows(n, found, side)):
+            assert row.found is not None
+            if not row.agrees and row.found.error <= ROUNDINGS * (moves := self._sensitivity(n)[k]):
+                self.entries[n]["sensitive"] = _short(moves)
+                continue
+            self.errors[row.name][side] = max(self.errors[row.name][side], row.found.error)
+            wrong = wrong or (None if row.agrees else row)
+        return wrong
+
+    def _sensitivity(self, n: int) -> list[float]:
+        """Return how far a unit in the last place of the inputs moves each output of the reference, as an error."""
+        if n not in self.sensitivities:
+            sample, graph = self.samples[n], self.reference.graph()
+            found = _accepted(graph, Sample(sample.kind, moved(sample.inputs)))
+            pairs = enumerate(map(_storable, found or []))
+            made = [difference(np.load(self._file(n, k), mmap_mode="r"), array, 0.0).error for k, array in pairs]
+            self.sensitivities[n] = made or [0.0] * len(self.code.outputs)
+        return self.sensitivities[n]
+
     def _rows(self, n: int, found: Sequence[Array], side: str) -> Iterator[Row]:
-        """Yield the difference of each output, and remember the largest error of all samples."""
+        """Yield the difference of each output."""
         judge = self.judge if side == CODE else Judge(None, replace(self.options, precision=F32))
         for k, (info, array) in enumerate(zip(self.code.outputs, found, strict=True)):
-            row = judge.output(info, np.load(self._file(n, k), mmap_mode="r"), _storable(array))
-            assert row.found is not None
-            self.errors[info.name][side] = max(self.errors[info.name][side], row.found.error)
-            yield row
+            yield judge.output(info, np.load(self._file(n, k), mmap_mode="r"), _storable(array))
 
     def _rewrite(self, n: int, sample: Sample) -> str:
         """Return the first rewrite of the graph after which a sample has other results, found by bisection."""
-        made = stages(self.model, self.options)
+        made = alone(self.model, self.options)
         _ = made.optimized
         low, high = 0, made.report.rewrites
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if self._agrees(n, sample, middle) else (low, middle)
-        made = stages(self.model, replace(self.options, stop_after_rewrite=low))
+        made = alone(self.model, replace(self.options, stop_after_rewrite=low))
         _ = made.optimized
         return f"rewrite {made.report.last}" if low and made.report.last is not None else "passes that always run"
 
     def _agrees(self, n: int, sample: Sample, rewrites: int) -> bool:
-        graph = stages(self.model, replace(self.options, stop_after_rewrite=rewrites)).optimized
+        graph = alone(self.model, replace(self.options, stop_after_rewrite=rewrites)).optimized
         return all(row.agrees for row in self._rows(n, interpret(graph, in_order(graph, sample.inputs)), GRAPH))
 
     def _report(self, done: int) -> None:
@@ -205,7 +228,7 @@ def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[st
     if given.get("version") != CERTIFICATE or not isinstance(given.get("noise"), int):
         raise CorruptError(f"verify: a certificate of version {CERTIFICATE}, got {str(given.get('version'))[:20]}")
     asked = options_of(manifest, options)
-    built = stages(model, asked).built
+    built = alone(model, asked).built
     if built.manifest["hash"] != manifest.json["hash"]:
         raise CorruptError(f"verify: compiling {model} must give the library's hash, got another: it is of other files")
     made = certify(model, asked, built, min(int(given["noise"]), MOST_NOISE))
@@ -217,7 +240,7 @@ def _changes(told: object, made: object, where: str) -> Iterator[str]:
     match told, made:
         case dict(), dict():
             one, other = cast(Json, told), cast(Json, made)
-            for key in sorted({*one, *other} - {"errors", "error", "largest", "beyond", GRAPH, CODE}):
+            for key in sorted({*one, *other} - {"errors", "error", "largest", "beyond", "sensitive", GRAPH, CODE}):
                 yield from _changes(one.get(key), other.get(key), f"{where}.{key}" if where else key)
         case list(), list():
             for n, pair in enumerate(zip_longest(cast("list[object]", told), cast("list[object]", made))):
@@ -270,7 +293,7 @@ def _loaded(built: Built | Levels) -> CompiledModel:
     if one.arch != machine_name() or missing:
         got = ", ".join(missing) if one.arch == machine_name() else one.arch
         raise PlatformError(f"certify: code that this machine runs, got a target of {got}")
-    return in_memory(built)
+    return mapped(lambda: built)
 
 
 def _quiet(options: CompileOptions) -> CompileOptions:

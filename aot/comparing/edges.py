@@ -79,6 +79,18 @@ def without_integers(sample: Sample) -> Sample:
     return Sample(f"{sample.kind}, integers 0", inputs)
 
 
+def moved(inputs: Arrays) -> Arrays:
+    """Return inputs of which each float is one unit in the last place larger or smaller; other types stay."""
+    draw = np.random.default_rng(0)
+    found: Arrays = {}
+    for name, array in inputs.items():
+        if array.dtype.kind == "f":
+            ways = np.where(draw.integers(0, 2, array.shape) > 0, np.inf, -np.inf).astype(array.dtype)
+            array = np.where(np.isfinite(array), np.nextafter(array, ways), array)
+        found[name] = array
+    return found
+
+
 def _filled(array: Array, number: float) -> Array:
     return array if array.dtype == object else np.full(array.shape, number).astype(array.dtype)
 

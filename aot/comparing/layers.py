@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from aot.compilation.driver import stages
+from aot.comparing.alone import alone
 from aot.ir.graph import Graph, Node, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
@@ -43,7 +43,7 @@ def layers_of(model: Path, options: CompileOptions, inputs: Arrays) -> list[Laye
     """
     turned = {name for name, _ in options.layouts}  # shapes are given as the file has them
     shapes = tuple((name, array.shape) for name, array in inputs.items() if name not in turned)
-    made = stages(model, replace(options, shapes=shapes, dims=()))
+    made = alone(model, replace(options, shapes=shapes, dims=()))
     found = list(_named(made.imported))
     known = tensors_by_name(made.converted)
     pairs = [(one, port_of(one, known)) for one in found]

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from aot.comparing.alone import alone, mapped
 from aot.comparing.layers import Layer, port_of
-from aot.compilation.driver import compile_model, stages
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, numpy_dtype
@@ -78,7 +78,7 @@ class Reference:
 
     def graph(self) -> Graph:
         """Return the graph in operations of the opset, with the interface that the options ask for."""
-        return stages(self.model, self.options).converted
+        return alone(self.model, self.options).converted
 
 
 class Compiled:
@@ -96,7 +96,7 @@ class Compiled:
     @property
     def made(self) -> CompiledModel:
         """The model as it is compiled without further outputs."""
-        return compile_model(self.model, self.options, threads=self.threads)
+        return self._made(self.options)
 
     def outputs(self, inputs: Arrays) -> list[Array]:
         return results(self.made, inputs)
@@ -110,12 +110,15 @@ class Compiled:
         read = dict.fromkeys(name for one in layers for name in one.sources if name not in own)
         first = [name for name in read if known is not None and name in known]
         options = replace(self.options, cut=((*begin, *first), tuple(one.name for one in layers)))
-        made = compile_model(self.model, options, threads=self.threads)
+        made = self._made(options)
         needed = {name for info in made.inputs for name in (info.name, *info.names)}
         given = inputs | {name: np.asarray(known[name]) for name in first if known is not None}
         found = made({name: array for name, array in given.items() if name in needed})
         for i, (layer, info) in enumerate(zip(layers, made.outputs, strict=True)):
             take(layer.name, decoded(found[i], info.dtype))
+
+    def _made(self, options: CompileOptions) -> CompiledModel:
+        return mapped(lambda: alone(self.model, options).built, self.threads)
 
 
 class OnnxRuntime:

@@ -23,7 +23,7 @@ from runtime.arrays.files import is_compiled
 from runtime.errors import UsageError
 from runtime.machine import default_threads
 from runtime.model import CompiledModel, import_model, load
-from runtime.properties import THREADS
+from runtime.properties import AUTO, STREAMS, THREADS
 from runtime.queue import AsyncInferQueue
 
 __all__ = ["AsyncInferQueue", "CompiledModel", "Core", "Model", "compile_model", "import_model"]
@@ -86,6 +86,12 @@ class Core:
         """Compile a model, or load a library; UsageError for another device or an unknown property."""
         _check_device(device_name)
         properties = self._properties | _checked(config or {})
+        made = self._made(model, properties)
+        if STREAMS in properties:
+            made.set_property({STREAMS: properties[STREAMS]})
+        return made
+
+    def _made(self, model: Model | FilePath | bytes, properties: Mapping[str, Any]) -> CompiledModel:
         threads = properties.get(THREADS)
         if isinstance(model, str | PathLike) and is_compiled(Path(model)):
             return load(Path(model), threads)
@@ -112,7 +118,13 @@ class Core:
     def get_property(self, device_name: str, name: str) -> object:
         """Return a property of the device, or one that was set."""
         _check_device(device_name)
-        known: dict[str, object] = {THREADS: default_threads(), _PRECISION: "f32", _CACHE: "", _HINT: "LATENCY"}
+        known: dict[str, object] = {
+            THREADS: default_threads(),
+            STREAMS: 1,
+            _PRECISION: "f32",
+            _CACHE: "",
+            _HINT: "LATENCY",
+        }
         known |= self._properties
         if name == "SUPPORTED_PROPERTIES":
             return list(known)
@@ -139,6 +151,8 @@ def _checked(config: Mapping[str, object]) -> dict[str, Any]:
     for name, value in config.items():
         if name == THREADS and isinstance(value, int | str) and str(value).isdecimal():
             found[name] = int(value) or None
+        elif name == STREAMS and (str(value) in (AUTO, "-1") or str(value).isdecimal()):
+            found[name] = AUTO if str(value) in (AUTO, "-1") else int(str(value)) or 1  # 0: no streams
         elif name == _PRECISION and str(value) in _PRECISIONS:
             found[name] = _PRECISIONS[str(value)]
         elif name == _CACHE:
@@ -146,6 +160,6 @@ def _checked(config: Mapping[str, object]) -> dict[str, Any]:
         elif name == _HINT and str(value) in ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT"):
             found[name] = str(value)  # a hint: requests that run at once share the threads in any case
         else:
-            known = f"{THREADS} (a number), {_PRECISION} (f32, bf16), {_CACHE}, {_HINT}"
+            known = f"{THREADS} (a number), {STREAMS} (a number, {AUTO}), {_PRECISION} (f32, bf16), {_CACHE}, {_HINT}"
             raise UsageError(f"property: must be one of {known}, got {name} = {value!r}")
     return found

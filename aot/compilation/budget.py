@@ -6,6 +6,9 @@
 What can be estimated is refused before it is made (`aot.ir.values.estimate`); this bounds the rest. Only the compiling
 thread is touched: the process belongs to the program around us. The command line, which owns its process, has the
 system enforce limits too (`hard`).
+
+Seconds that the user asks for are those of the wall. The default counts processor time (`clock`): a machine that many
+share compiles what a quiet one does.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ import resource
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, wraps
@@ -28,6 +30,7 @@ from types import FrameType, TracebackType
 from typing import Protocol, TypeVar
 
 from aot.compilation.cache import files_of
+from aot.compilation.clock import Clock
 from aot.compilation.garbage import FEWER_COLLECTIONS
 from aot.ir.graph import Graph, Node
 from aot.lowering.ir.steps import Step
@@ -87,7 +90,7 @@ class Budget:
         if self._watch is not None:
             return work()
         self._base = anonymous_bytes() or 0
-        watch = self._watch = _Watch(self, threading.get_ident())
+        watch = self._watch = _Watch(self, threading.get_ident(), Clock(waits=self._asked[1] is None))
         limit = self._arm() if self._hard else None
         try:
             try:
@@ -105,7 +108,7 @@ class Budget:
             raise BudgetError(f"compile: {rule}{_where(error.__traceback__)}, got {error!r}") from error
         finally:
             self._watch = None
-            self._spent += watch.elapsed
+            self._spent += watch.clock.seconds
             if limit is not None:
                 _disarm(limit)
 
@@ -118,6 +121,11 @@ class Budget:
             limit, got = size_text(self.memory), size_text(taken - self._base)
             return f"at most {limit} of memory (--max-memory), got {got}"
         return ""
+
+    def postpone(self, elapsed: float) -> None:
+        """Put the alarm off, if there is one: so many seconds count."""
+        if self._hard:
+            signal.setitimer(signal.ITIMER_REAL, max(0.0, self.seconds - self._spent - elapsed) + GRACE)
 
     def _arm(self) -> tuple[int, int]:
         """Set limits of the process a little beyond ours; return its former limit of memory."""
@@ -140,17 +148,12 @@ def _disarm(before: tuple[int, int]) -> None:
 class _Watch:
     """A thread that compares a compilation with its budget until `stop`."""
 
-    def __init__(self, budget: Budget, thread: int) -> None:
-        self._budget, self._thread = budget, thread
-        self._begin = time.monotonic()
+    def __init__(self, budget: Budget, thread: int, clock: Clock) -> None:
+        self._budget, self._thread, self.clock = budget, thread, clock
         self._lock, self._ended = threading.Lock(), threading.Event()
         self.over, self._raised = "", 0.0
         self._watcher = threading.Thread(target=self._run, name="aot-budget", daemon=True)
         self._watcher.start()
-
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self._begin
 
     def stop(self) -> None:
         """Stop watching: no exception arrives any more at the calling thread. May be called again."""
@@ -162,13 +165,21 @@ class _Watch:
 
     def _run(self) -> None:
         while not self._ended.wait(INTERVAL):
-            over = self.over or self._budget.excess(self.elapsed)
+            over = self.over or self._excess()
             with self._lock:
                 self.over = over
-                due = not self._raised or self.elapsed - self._raised > AGAIN
+                due = not self._raised or self.clock.wall - self._raised > AGAIN
                 if over and due and not self._ended.is_set() and not _is_finalizing(self._thread):
-                    self._raised = self.elapsed
+                    self._raised = self.clock.wall
                     _raise_in(self._thread)
+
+    def _excess(self) -> str:
+        """Return the rule that is broken; what counts of the time is asked for when the wall's is over."""
+        if not self._budget.excess(self.clock.wall):
+            return ""
+        seconds = self.clock.seconds
+        self._budget.postpone(seconds)
+        return self._budget.excess(seconds)
 
 
 def _raise_in(thread: int) -> None:

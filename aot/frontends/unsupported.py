@@ -38,4 +38,9 @@ class UnconvertedError(UnsupportedError):
 def unconverted(file: str, problems: Sequence[Problem]) -> UnconvertedError:
     """The error with a text for each problem."""
     nodes = "1 node is" if len(problems) == 1 else f"{len(problems)} nodes are"
-    return UnconvertedError("; ".join([f"{file}: {nodes} not supported", *map(str, problems)]), problems)
+    return UnconvertedError(listing(f"{file}: {nodes} not supported", list(map(str, problems))), problems)
+
+
+def listing(rule: str, lines: Sequence[str]) -> str:
+    """Return the text of an error: a rule, and behind it one place, or several with a line each."""
+    return f"{rule}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{rule}:", *lines])

@@ -11,6 +11,7 @@ from aot.passes.middle.control.append_variables import append_variables
 from aot.passes.middle.control.carry_variables import carry_variables
 from aot.passes.middle.control.drop_unused_region_ports import drop_unused_region_ports
 from aot.passes.middle.control.inline_regions import inline_regions
+from aot.passes.middle.control.limit_context import LimitContext
 from aot.passes.middle.control.loops_to_sequences import loops_to_sequences
 from aot.passes.middle.control.simplify_loops import simplify_loops
 from aot.passes.middle.control.unify_branch_ranks import unify_branch_ranks
@@ -32,10 +33,11 @@ absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *conv.RU
 simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES))
 
 
-def pipeline(front: Iterable[Pass] = (), *, named: bool = False) -> tuple[Pass | str, ...]:
+def pipeline(front: Iterable[Pass] = (), *, named: bool = False, context: int | None = None) -> tuple[Pass | str, ...]:
     """Return all passes in order; strings are the anchors that extensions refer to.
 
-    `front`: passes with which a front end leaves its dialect; `named`: nodes get the names of the user's layers.
+    `front`: passes with which a front end leaves its dialect; `named`: nodes get the names of the user's layers;
+    `context`: tokens that caches of language models have room for.
     """
     return (
         "FrontStart",
@@ -45,6 +47,7 @@ def pipeline(front: Iterable[Pass] = (), *, named: bool = False) -> tuple[Pass |
         "FrontFinish",
         "MiddleStart",
         append_variables,  # caches stay where they are; before carry_variables, which copies what varies
+        *((LimitContext(context),) if context is not None else ()),  # of these caches
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
         simplify_loops,  # before bodies are copied: what a counter says of them is told by their inputs and outputs
         loops_to_sequences,  # once slices are told; before bodies are copied

@@ -46,11 +46,11 @@ function squarify(items, x, y, w, h, out = []) {
 function tree(items) {
   const box = el("div", { class: "tree" });
   for (const { item, x, y, w, h } of squarify([...items].sort((a, b) => b.value - a.value), 0, 0, 100, 100))
-    box.append(el("div", { style: `left:${x}%;top:${y}%;width:${w}%;height:${h}%;background:${item.color}`, title: item.title, "data-call": item.call, onclick: item.go }, w * h > 12 ? item.text : ""));
+    box.append(el("div", { style: `left:${x}%;top:${y}%;width:${w}%;height:${h}%;background:${item.color}`, title: item.title, "data-call": item.call, onclick: item.go }, ...(w > 5 && h > 4 ? [el("p", {}, item.text)] : []), ...(w > 5 && h > 8 ? [el("p", {}, item.figure)] : [])));
   return box;
 }
 function times(view) {
-  view.append(el("h2", {}, "Time of kernel calls"), tree(calls.map((c) => ({ value: c.median, call: c.index, color: family(c.layers.join(" ") + c.kernel), title: `${c.kernel}\n${label(c)}\n${time(c.median)}, ${fixed(c.percent)} %`, text: `${title(c, 40)} ${fixed(c.percent)} %`, go: () => select(c.index) }))));
+  view.append(el("h2", {}, "Time of kernel calls"), tree(calls.map((c) => ({ value: c.median, call: c.index, color: family(c.layers.join(" ") + c.kernel), title: `${c.kernel}\n${label(c)}\n${time(c.median)}, ${fixed(c.percent)} %`, text: title(c, 40), figure: `${fixed(c.percent)} %`, go: () => select(c.index) }))));
   view.append(el("h2", {}, "Calls one after another, in inferences in a row"), timeline(view.clientWidth - 40));
   view.append(el("p", { class: "dim" }, `Each line is an inference of one request, which ${F.threads} threads work on together; gaps between calls are the hand-over to them.`));
   view.append(el("h2", {}, "All calls"), callTable(calls));
@@ -109,7 +109,7 @@ function weightsTab(view) {
   if (!F.constants) { view.append(el("p", { class: "dim" }, `${bytes(F.weights)} in all. Give the model with --model to see them.`)); return; }
   const reader = (w) => nodes.find((n) => w.readers.includes(n.name));
   const go = (w) => { const n = reader(w); if (n) select(n.call, n.id); };
-  view.append(tree(F.constants.slice(0, 400).map((w) => ({ value: w.bytes, call: -2, color: `hsl(${hue(w.type.split("[")[0])},55%,82%)`, title: `${w.name}\n${w.type}, ${bytes(w.bytes)}`, text: `${short(w.readers[0] || w.name, 40)} ${bytes(w.bytes)}`, go: () => go(w) }))));
+  view.append(tree(F.constants.slice(0, 400).map((w) => ({ value: w.bytes, call: -2, color: `hsl(${hue(w.type.split("[")[0])},55%,82%)`, title: `${w.name}\n${w.type}, ${bytes(w.bytes)}`, text: short(w.name, 40), figure: bytes(w.bytes), go: () => go(w) }))));
   view.append(el("p", { class: "dim" }, `${F.constants.length} constants, ${bytes(F.constants.reduce((t, w) => t + w.bytes, 0))}; packed for kernels they are ${bytes(F.weights)} in the library.`));
   view.append(table([["constant", "name", null, "w"], ["type", "type"], ["bytes", "bytes", (v) => bytes(v), "n"], ["read by", "readers", (v) => v.join(", "), "w"]], F.constants.slice(0, 300), go));
 }

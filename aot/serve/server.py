@@ -43,6 +43,9 @@ class Server:
         self.settings = settings or Settings()
         self.repository = Repository(sources, self.settings)
         self._socket = socket.create_server((self.settings.host, self.settings.port), backlog=2048)
+        # connections inherit it; asyncio sets it only for sockets that name their protocol. Without it the body of an
+        # answer, sent after its head, waits 40 ms for the client's acknowledgement
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._socket.getsockname()[1]
         self.grpc_port: int | None = None
         self.ready = threading.Event()

@@ -261,7 +261,12 @@ def _linear(index: list[tuple[Expr, Size | None]]) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Sweep:
-    """The vector axis of a reduction: `extent` = steps of `width`, then of `lanes`, then single elements."""
+    """The vector axis of a reduction: `extent` = steps of `width`, then of `lanes`, then single elements.
+
+    A dynamic extent ends in a step of `width` whose elements past the end are the identity. So element r always goes to
+    partial result r % `width`, and terms behind it that change nothing, as those of tokens that attention masks, do not
+    change the order of the sum.
+    """
 
     extent: Size
     lanes: int
@@ -271,9 +276,15 @@ class _Sweep:
     def parts(self) -> tuple[tuple[Size, Size, int], ...]:
         """Return the parts, each as (first index, number of steps, elements of a step)."""
         wide, rest = self.extent // self.width, self.extent % self.width
+        if not isinstance(self.extent, int):
+            return (0, wide, self.width), (self.extent - rest, (rest + (self.width - 1)) // self.width, self.width)
         near, last = self.extent - rest, rest % self.lanes
         steps = rest // self.lanes if self.width > self.lanes else 0
         return (0, wide, self.width), (near, steps, self.lanes), (self.extent - last, last, 1)
+
+    def ends_in(self, first: Size) -> bool:
+        """True if elements of the part that begins at `first` may lie past the end."""
+        return not isinstance(self.extent, int) and first != 0
 
 
 def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
@@ -294,22 +305,31 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     def vectors(over: Var, stmts: Stmts) -> Stmts:
         return (For(over, stmts, LoopKind.VECTOR, lanes),)
 
-    def pass_over(first: Size, count: Size, width: int) -> Stmts:
-        if count == 0:
-            return ()
+    def pass_over(first: Size, count: Size, width: int) -> Callable[[Spans], Stmts]:
         step, point = Var(f"{name}.o", count), Var(f"{name}.t", width)
         at = step * width + as_expr(first, DType.I64) + (point if width > 1 else Const(0))
-        target = (acc, cell) if width == 1 else (part, (*cell, point))
+        target, index = (acc, cell) if width == 1 else (part, (*cell, point))
+        add = Store(target, index, reduction.body, reduction.fn)
+        if sweep.ends_in(first):
+            before = Load(target, index)
+            more = prim(reduction.fn, before, reduction.body)
+            add = Store(target, index, prim("within", axis, extent, more, before))
 
         def update(inner: Spans) -> Stmts:
-            add = bound((Store(*target, reduction.body, reduction.fn),), [*depending(points.lets, axis), (axis, at)])
-            add = points.each(vectors(point, add) if width > 1 else add, inner)
+            stmts = bound((add,), [*depending(points.lets, axis), (axis, at)])
+            stmts = points.each(vectors(point, stmts) if width > 1 else stmts, inner)
             for a in reversed(outer):
                 if inner[a].extent != 1:
-                    add = (For(Var(f"{a.name}.u", inner[a].extent), add, LoopKind.UNROLLED),)
-            return (For(step, add),)
+                    stmts = (For(Var(f"{a.name}.u", inner[a].extent), stmts, LoopKind.UNROLLED),)
+            return (For(step, stmts),)
 
-        return tiles(outer, schedule, {}, update)
+        return update
+
+    parts = [pass_over(*p) for p in sweep.parts if p[1] != 0]
+    if isinstance(extent, int):
+        sums = tuple(s for update in parts for s in tiles(outer, schedule, {}, update))
+    else:
+        sums = tiles(outer, schedule, {}, lambda inner: tuple(s for update in parts for s in update(inner)))
 
     fold = (Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), reduction.fn),)
     return (
@@ -321,7 +341,7 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
                     (
                         *points.each(vectors(here, (Store(part, (*cell, here), start),))),
                         *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
-                        *(s for p in sweep.parts for s in pass_over(*p)),
+                        *sums,
                         *(points.each((For(later, vectors(lane, fold), LoopKind.UNROLLED),)) if most > 1 else ()),
                         *points.each(vectors(lane, (Store(acc, cell, Load(part, (*cell, lane)), reduction.fn),))),
                         *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),

@@ -110,7 +110,8 @@ def _matrix(
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
     terms, plans = _dots(d, form, inner, plans, target)
     dots = terms > 0
-    epilogue = _prefetches_epilogue(form, target)
+    # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
+    epilogue = _prefetches_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
     if dots:
         tiles.append(Tile(sums[-1], terms, Tail.CUT))
     elif takes_pairs(d, form):

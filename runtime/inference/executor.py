@@ -26,11 +26,12 @@ class Executor:
     leave the task unsubmitted, but never leaves a waiting task without a thread.
     """
 
-    def __init__(self, threads: int = 1, name: str = "aot") -> None:
+    def __init__(self, threads: int = 1, name: str = "aot", begin: Callable[[int], None] | None = None) -> None:
+        """`begin`: called by each thread when it starts, with its number: 0 to `threads` - 1."""
         if threads < 1:
             raise UsageError(f"executor: needs one thread or more, got {threads}")
         self.threads = threads
-        self._name = name
+        self._name, self._at_start = name, begin
         self._begin()
 
     def submit(self, task: Task) -> None:
@@ -53,7 +54,7 @@ class Executor:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._tasks = _Tasks(self.threads)
+        self._tasks = _Tasks(self.threads, self._at_start)
         weakref.finalize(self, self._tasks.close).atexit = False
 
 
@@ -65,7 +66,8 @@ def _start(work: Callable[[], object], name: str) -> None:
 class _Tasks:
     """State shared by threads, which does not keep the executor alive. Every change is one call of C: see `waiting`."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, begin: Callable[[int], None] | None) -> None:
+        self.begin = begin
         self.waiting: SimpleQueue[Entry | None] = SimpleQueue()  # None, the last entry, ends all threads
         self.unfinished: dict[int, Entry] = {}  # by identity
         self.places = deque(range(threads))  # numbers that no thread has
@@ -84,6 +86,8 @@ class _Tasks:
             except IndexError:  # more threads were started at once than there are numbers
                 return
             self.crew.add(here)
+            if self.begin is not None:
+                self.begin(place)
             self._serve()
             self.crew.discard(here)
             self.places.append(place)

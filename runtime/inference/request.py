@@ -30,6 +30,7 @@ from runtime.inference.executor import Executor
 from runtime.inference.outputs import CallTime, Outputs, find
 from runtime.inference.recycling import MIN_RECYCLED_BYTES, Recycler
 from runtime.inference.started import Started
+from runtime.inference.streams import Streams
 from runtime.inference.variables import Variables, VariableState
 from runtime.inference.workspace import Workspace
 from runtime.loading.library import Library, Pool
@@ -60,6 +61,7 @@ class InferRequest:
         manifest = library.manifest
         self._library = library
         self._pool = pool
+        self._streams = pool if isinstance(pool, Streams) else None
         self._executor = executor if executor is not None else Executor()
         self._callbacks = callbacks
         self._id = id
@@ -409,7 +411,9 @@ class InferRequest:
             results = self._targets()
             if self._cancel is not None:
                 self._cancel.watch()
-            code = self._library.infer(self._pointer)
+            infer = self._library.infer
+            streams = self._streams
+            code = infer(self._pointer) if streams is None else streams.infer(infer, self._request, self._pointer)
             if not code:
                 break
             if code != ERROR_CAPACITY:

@@ -7,19 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 from typer.testing import CliRunner, Result
 
 import cli
+from aot.comparing import certify as certifying
 from aot.comparing.certify import certify
-from aot.comparing.edges import samples
-from aot.comparing.sides import Reference
+from aot.comparing.edges import moved, samples
+from aot.comparing.sides import Reference, results
 from aot.compilation.driver import in_memory, stages
+from aot.ir.types import Array
 from aot.opset.elementwise.activation import Relu
 from aot.options import CompileOptions
+from runtime.arrays.files import Arrays
 from runtime.errors import CorruptError, UsageError
 from runtime.loading.library import read_manifest
+from runtime.model import CompiledModel
 from tests.comparing.test_compare import network
 
 NEGATES = """
@@ -94,6 +100,32 @@ def test_a_wrong_layer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     done = run("compile", network(tmp_path / "m.onnx"), "-o", tmp_path / "m.so", "--certify")
     assert done.exit_code == 1 and not (tmp_path / "m.so").exists()
     assert "layer 'r'" in done.output
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_differences_that_roundings_make_are_told(
+    tmp_path: Path, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The difference of nearly equal numbers, a million times as large: a sum in another order is beyond the bound."""
+    text = "m (float[1,4] x) => (float[1,4] y) { s = Sub(x, c) y = Mul(s, m) }"
+    path = text_model(tmp_path / "m.onnx", text)
+    model = onnx.load(path)
+    near = np.nextafter(np.float32(1), np.float32(2)) + np.zeros((1, 4), np.float32)
+    model.graph.initializer.extend([numpy_helper.from_array(near, "c"), numpy_helper.from_array(near * 1e6, "m")])
+    onnx.save(model, path)
+    code = results
+
+    def rounded(made: CompiledModel, inputs: Arrays) -> list[Array]:
+        """Code that rounds its input by one unit in the last place, or is wrong where numbers are plain, too."""
+        return code(made, moved(inputs)) if factor == 1 else [factor * array for array in code(made, inputs)]
+
+    monkeypatch.setattr(certifying, "results", rounded)
+    made = certify(path, CompileOptions(), stages(path).built)
+    marked = [one["kind"] for one in made.json["samples"] if "sensitive" in one]
+    if factor == 1:
+        assert made.fault is None and marked == ["ones"]
+    else:
+        assert made.fault is not None and "sample 'zeros'" in made.fault
 
 
 def test_recheck_says_what_differs(tmp_path: Path) -> None:

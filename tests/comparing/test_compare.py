@@ -16,14 +16,16 @@ from typer.testing import CliRunner, Result
 import aot as package
 import cli
 from aot.comparing import search as searching
+from aot.comparing.alone import alone, mapped
 from aot.comparing.compare import Comparison, compare
 from aot.comparing.layers import Layer, layers_of
 from aot.comparing.search import Judge, Search
 from aot.comparing.sides import Compiled, Reference, Take
 from aot.ir.types import Array
 from aot.options import CompileOptions
+from codegen.llvm import build as building
 from runtime.arrays.files import Arrays
-from runtime.errors import UnsupportedError, UsageError
+from runtime.errors import PlatformError, UnsupportedError, UsageError
 
 DIGITS = Path(__file__).parent.parent.parent / "examples" / "digits"
 MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
@@ -200,3 +202,17 @@ def test_comparison_is_a_value_of_the_api(data: Arrays, tmp_path: Path) -> None:
     found = package.compare(network(tmp_path / "m.onnx"), data=data, bound=1e-3, target="x86-64-v2")
     assert isinstance(found, Comparison) and found.agrees
     assert found.as_json()["agrees"] is True
+
+
+@pytest.mark.parametrize("linker", [True, False])
+def test_compiled_code_does_not_hold_the_files_of_the_model(linker: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_linker(arch: str) -> None:
+        raise PlatformError(f"link: needs a linker, got none for {arch}")
+
+    if not linker:
+        monkeypatch.setattr(building, "find_linker", no_linker)
+    model = mapped(lambda: alone(MODEL, CompileOptions()).built)
+    maps = Path("/proc/self/maps").read_text()
+    assert ("/aot-code-" in maps) == linker
+    assert not linker or str(DIGITS / "model.bin") not in maps
+    assert model(np.load(SEVEN))[0].argmax() == 7

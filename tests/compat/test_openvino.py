@@ -63,7 +63,10 @@ def test_properties(tmp_path: Path) -> None:
     [library] = tmp_path.glob("*.so")
     assert core.compile_model(library, "AUTO:CPU")(SEVEN)[0].argmax() == 7
     assert core.import_model(library.read_bytes())(SEVEN)[0].argmax() == 7
-    for wrong in ({"NUM_STREAMS": 2}, {"INFERENCE_PRECISION_HINT": "f16"}, {"PERFORMANCE_HINT": "x"}):
+    for streams, count in ((2, 2), ("1", 1), (0, 1), ("AUTO", 2)):
+        made = core.compile_model(library, "CPU", {"NUM_STREAMS": streams, "INFERENCE_NUM_THREADS": 2})
+        assert made.get_property("NUM_STREAMS") == count and made(SEVEN)[0].argmax() == 7
+    for wrong in ({"NUM_STREAMS": "x"}, {"INFERENCE_PRECISION_HINT": "f16"}, {"PERFORMANCE_HINT": "x"}):
         with pytest.raises(UsageError, match=f"property: must be one of .* got {next(iter(wrong))}"):
             core.compile_model(library, "CPU", wrong)
     with pytest.raises(UsageError, match=r"device: must be CPU or AUTO, got GPU\.0"):
@@ -75,6 +78,6 @@ def test_properties(tmp_path: Path) -> None:
 def test_old_names_of_properties() -> None:
     model = aot.compile_model(FOLDER / "model.xml")
     metrics, keys = model.get_property("SUPPORTED_METRICS"), model.get_property("SUPPORTED_CONFIG_KEYS")
-    assert keys == ["INFERENCE_NUM_THREADS"]
+    assert keys == ["INFERENCE_NUM_THREADS", "NUM_STREAMS"]
     assert "OPTIMAL_NUMBER_OF_INFER_REQUESTS" in metrics
     assert model.input().element_type == model.output().element_type == "f32"

@@ -15,6 +15,7 @@ import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper
 
 from aot.compilation.budget import MEMORY, SECONDS, Budget
+from aot.compilation.clock import Clock
 from aot.compilation.driver import compile_model, stages
 from aot.ir.graph import Graph
 from aot.ir.op import Operand
@@ -132,6 +133,29 @@ def test_defaults_grow_with_the_model() -> None:
     budget = Budget(1000, 2.0)
     budget.allow(100_000_000, 1000)
     assert (budget.memory, budget.seconds) == (1000, 2.0)
+
+
+def test_time_without_a_processor_counts_little() -> None:
+    """Seconds of other programs, unless the user asked for seconds of the wall; a child's seconds are the process's."""
+    wall, own = Clock(waits=False), Clock(waits=True)
+    time.sleep(0.5)
+    assert own.seconds < 0.25 and wall.seconds >= 0.5
+    before = own.seconds
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
+        until = time.monotonic() + 30
+        while own.seconds < before + 0.4 and time.monotonic() < until:
+            time.sleep(0.05)
+        running = own.seconds
+        child.kill()
+    assert 0.4 <= running - before <= own.seconds <= own.wall
+
+
+def test_a_starved_compilation_goes_on() -> None:
+    budget = Budget()
+    budget.seconds = 0.3  # as if this were the default
+    budget.run(lambda: time.sleep(0.6))
+    with pytest.raises(BudgetError, match="at most 0 s"):
+        budget.run(endless)
 
 
 def test_compile_keeps_to_its_options() -> None:
@@ -338,12 +362,16 @@ TRACED = """
 import sys, threading, time
 from contextlib import suppress
 from aot.compilation import budget
+from aot.compilation.clock import Clock
 
 class Exceeded:
     def excess(self, elapsed):
         return "too much"
 
-watch = budget._Watch(Exceeded(), threading.get_ident())
+    def postpone(self, elapsed):
+        pass
+
+watch = budget._Watch(Exceeded(), threading.get_ident(), Clock(waits=False))
 with suppress(budget._Over):
     time.sleep(2)
 sys.settrace(lambda *event: None)

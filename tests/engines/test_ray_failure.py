@@ -1,60 +1,78 @@
-"""Two nodes of Ray, and a worker that dies in the middle: no row is lost or doubled."""
+"""Two nodes of Ray, and a worker or a whole node that dies in the middle: no row is lost or doubled."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
 from pathlib import Path
 
 import pytest
 
-import aot
+from tests.engines.programs import run
 
 pytest.importorskip("ray.data", exc_type=ImportError)
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = """
-import os, sys
+PROGRAM = '''
+import json, os, sys, time
 from pathlib import Path
 import numpy as np, ray
 from ray.cluster_utils import Cluster
 from runtime.predictor import Predictor
 
-class Fragile(Predictor):
-    def __call__(self, batch):
-        if 700 in batch["id"]:
-            try:
-                Path(sys_argv[2]).touch(exist_ok=False)
-                os._exit(1)
-            except FileExistsError:
-                pass
-        return {"id": batch["id"], **super().__call__(batch)}
+library, folder, victim = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 
-sys_argv = sys.argv
+class Fragile(Predictor):
+    """A predictor on each node, both at work before the second one dies at its third batch."""
+
+    calls = 0
+
+    def __call__(self, batch):
+        node = ray.get_runtime_context().get_node_id()
+        (folder / node).touch()
+        end = time.monotonic() + 300
+        while len(list(folder.iterdir())) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        self.calls += 1
+        if node == second and self.calls == 3 and not died.exists():
+            died.touch()
+            os.kill(raylet if victim == "node" else os.getpid(), 9)
+            time.sleep(600)  # until Ray ends the workers of a dead node
+        rows = super().__call__(batch)
+        return {"id": batch["id"], "node": np.full(len(batch["id"]), node), **rows}
+
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-cluster.add_node(num_cpus=1)
+node = cluster.add_node(num_cpus=1)
 ray.init(address=cluster.address, log_to_driver=False)
+second, died = node.node_id, folder.with_name("died")
+raylet = node.all_processes["raylet"][0].process.pid
 images = np.repeat(np.load("examples/digits/seven.npy").reshape(1, 64), 1000, 0)
-table = ray.data.from_items([{"id": k, "image": images[k]} for k in range(1000)], override_num_blocks=10)
-options = {"compute": ray.data.ActorPoolStrategy(size=2), "batch_size": 50, "num_cpus": 0.1}
-found = table.map_batches(Fragile, fn_constructor_args=(sys.argv[1],), **options).take_all()
-print(len(ray.nodes()), Path(sys.argv[2]).exists(), sorted(r["id"] for r in found) == list(range(1000)),
-      {int(r["probabilities"].argmax()) for r in found}, flush=True)
+table = ray.data.from_items([{"id": k, "image": images[k]} for k in range(1000)], override_num_blocks=20)
+options = {"compute": ray.data.ActorPoolStrategy(size=2), "batch_size": 25, "num_cpus": 0.1}
+rows = table.map_batches(Fragile, fn_constructor_args=(library,), scheduling_strategy="SPREAD", **options).take_all()
+result = {
+    "nodes": sum(n["Alive"] for n in ray.nodes()),
+    "died": died.exists(),
+    "ids": sorted(r["id"] for r in rows),
+    "workers": len({r["node"] for r in rows}),
+    "digits": sorted({int(r["probabilities"].argmax()) for r in rows}),
+}
+print(json.dumps(result), flush=True)
 ray.shutdown()
 cluster.shutdown()
-"""
+'''
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_a_worker_dies(tmp_path: Path) -> None:
-    shapes, dims = {"image": ("n", 1, 8, 8)}, {"n": (1, 64)}
-    model = ROOT / "examples" / "digits" / "model.xml"
-    aot.compile_model(model, output=tmp_path / "m.so", shapes=shapes, dims=dims)
+@pytest.mark.parametrize("victim", ["worker", "node"])
+def test_one_dies(victim: str, library: Path, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, tmp_path / "program.py", tmp_path / "m.so", tmp_path / "died"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "RAY_raylet_start_wait_time_s": "300"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "2 True True {7}" in done.stdout.splitlines()  # Ray may log behind it
+    (tmp_path / "working").mkdir()
+    printed = run(tmp_path / "program.py", library, tmp_path / "working", victim)
+    [line] = [line for line in printed if line.startswith('{"nodes"')]
+    result = json.loads(line)
+    assert result.pop("ids") == list(range(1000))
+    assert result["digits"] == [7] and result["died"]
+    if victim == "worker":
+        assert (result["nodes"], result["workers"]) == (2, 2)
+    else:
+        assert result["nodes"] == 1  # what the dead node had done may have been done again on the other

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -151,6 +150,16 @@ def test_every_tab_shows_in_a_browser(pages: Path, browser: Any, name: str) -> N
     assert browser.get_log("browser") == []
 
 
+def test_areas_of_constants_have_their_names(pages: Path, browser: Any) -> None:
+    browser.get((pages / "all.html").as_uri())
+    browser.find_element("xpath", "//nav/button[text()='Weights']").click()
+    name, size = (p.text for p in browser.find_elements("css selector", ".tree div:first-child p"))
+    cells = [cell.text for cell in browser.find_elements("css selector", "tbody tr:first-child td")]
+    assert (name.lstrip("…"), size) == (cells[0][-len(name.lstrip("…")) :], cells[2])
+    browser.find_element("xpath", "//nav/button[text()='Time']").click()
+    assert browser.find_elements("css selector", ".tree div:first-child p")[1].text.endswith(" %")
+
+
 def test_search_and_click_lead_from_a_layer_to_its_loops(pages: Path, browser: Any) -> None:
     browser.get((pages / "all.html").as_uri())
     box = browser.find_element("id", "search")
@@ -180,9 +189,10 @@ def test_ten_thousand_layers_show_in_three_seconds(pages: Path, browser: Any, tm
     nodes = [node | {"id": n, "name": f"layer{n}", "x": n % 7 * 190, "y": n * 62} for n in range(10000)]
     lines = [[[n % 7 * 190, n * 62], [(n + 1) % 7 * 190, n * 62 + 62]] for n in range(9999)]
     (tmp_path / "large.html").write_text(page(facts | {"graph": {"nodes": nodes, "edges": lines}}))
-    begin = time.monotonic()
+    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     browser.get((tmp_path / "large.html").as_uri())
     browser.execute_script("show('Graph'); eye.scale = 0.01; eye.y = 310000; redraw()")
     assert browser.execute_script("return nodes.length") == 10000
-    assert time.monotonic() - begin < 3
+    found = {m["name"]: m["value"] for m in browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+    assert 0 < found["TaskDuration"] < 3  # seconds of the page's thread, wherever it had to wait
     assert browser.get_log("browser") == []

@@ -14,6 +14,7 @@ from aot.opset.elementwise.activation import Clamp, Relu
 from aot.opset.elementwise.binary import Add, Multiply, Subtract
 from aot.opset.movement.movement import Concat, Transpose
 from aot.opset.movement.padding import Pad
+from aot.opset.movement.slicing import Slice
 from aot.opset.products.convolution import Convolution
 from aot.opset.products.matmul import MatMul
 from aot.passes.match import constant, source, with_constant
@@ -99,6 +100,15 @@ def merge_concats(node: Node, op: Concat, build: Builder) -> OutPort | None:
     return build(op, *inner.node.sources(), *rest)
 
 
+@rule(Slice)
+def slice_before_concat(node: Node, op: Slice, build: Builder) -> OutPort | None:
+    """Concat(x, y)[a:b] -> Concat(y[a:b], x[a:b])"""
+    inner = source(node.source(0), Concat)
+    if inner is None:
+        return None
+    return build(inner.op, *(build(op, x, *node.sources()[1:]) for x in reversed(inner.sources())))
+
+
 @rule(Subtract)
 def subtract_constant(node: Node, op: Subtract, build: Builder) -> OutPort | None:
     """x - c -> x + c"""
@@ -134,5 +144,6 @@ WRONG = (
     _like(scale_behind_shift),
     _like(pad_into_windows, Pattern(_padded, ((1, 1, 3, 3),))),
     _like(merge_concats),
+    _like(slice_before_concat),
     _like(subtract_constant),
 )

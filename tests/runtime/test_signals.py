@@ -170,10 +170,10 @@ def test_an_endless_loop_is_interrupted(model: runtime.CompiledModel, loaded: bo
         model = runtime.load(tmp_path / "m.so", threads=1)
     for _ in range(2):
         threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        begin = time.perf_counter()
+        begin = time.process_time()
         with pytest.raises(KeyboardInterrupt):
             model(*values(ENDLESS))
-        assert time.perf_counter() - begin < 0.1 + 0.5  # 0.1 s on an idle machine
+        assert time.process_time() - begin < 0.1 + 0.5  # the signal comes after 0.1 s at the earliest
         assert model(*values(1000))[0] == 1000
 
 

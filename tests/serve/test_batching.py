@@ -120,11 +120,11 @@ def test_a_wrong_request_of_a_batch_is_alone_in_its_error(models: Path, monkeypa
 
 def test_the_first_request_waits_for_others(digits: Path) -> None:
     x = np.ones((1, 1, 8, 8), np.float32)
-    with listening(digits, max_batch=3, batch_wait=5.0) as server:
+    with listening(digits, max_batch=3, batch_wait=60.0) as server:
         begin = time.monotonic()
         with ThreadPoolExecutor(3) as clients:
             list(clients.map(lambda _: array_of(ask(server.port, "digits", image=x)), range(3)))
-        assert time.monotonic() - begin < 4  # a full batch waits no longer
+        assert time.monotonic() - begin < 30  # a full batch waits no longer
         assert server.repository.find("digits").metrics.executions == 1
 
 

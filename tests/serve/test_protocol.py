@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -219,3 +222,15 @@ def test_typed_contents_of_grpc(models: Path) -> None:
         answer = stubs.GRPCInferenceServiceStub(way).ModelInfer(request)
         at = [o.name for o in answer.outputs].index("oe")
         assert np.frombuffer(answer.raw_output_contents[at], np.int64).tolist() == [2, 4, 200]
+
+
+def test_answers_are_sent_at_once(models: Path) -> None:
+    """Head and body are sent one after another: with Nagle's algorithm the body would wait for an acknowledgement."""
+    found: list[int] = []
+    with listening(models / "pair.so") as server, httpx.Client() as client:
+        client.get(f"http://127.0.0.1:{server.port}/v2").raise_for_status()
+        for descriptor in os.listdir("/proc/self/fd"):
+            with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor))) as one:
+                if one.getsockname()[1:2] == (server.port,) and one.getpeername():
+                    found.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+    assert found == [1]

@@ -16,7 +16,7 @@ from aot.frontends.openvino.constants import Weights
 from aot.frontends.openvino.interface import apply_version_10
 from aot.frontends.openvino.regions import MAX_DEPTH, Region, bodies, region_op
 from aot.frontends.openvino.xml import ROUNDED, Edge, Element, Layer, Network, network, parse, rt_info
-from aot.frontends.unsupported import Problem, UnconvertedError
+from aot.frontends.unsupported import Problem, UnconvertedError, listing
 from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
 from aot.ir.op import Op, RegionOp, find
 from aot.opset.control.infrastructure import Constant, Parameter
@@ -106,7 +106,7 @@ class _Reader:
             for layer in self.unsupported:
                 layers[f"{layer.type} ({layer.version or 'no version'})"].append(layer.name)
             lines = [f"{kind} in {_names(named)}" for kind, named in sorted(layers.items())]
-            text = f"{self.file}: operations are not supported: {'; '.join(lines)}"
+            text = listing(f"{self.file}: operations are not supported", lines)
             error = UnconvertedError(text, [_problem(layer) for layer in self.unsupported])
             if any(layer.type in TOKENIZER_TYPES for layer in self.unsupported):
                 error.advice = TOKENIZER_ADVICE

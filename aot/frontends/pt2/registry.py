@@ -266,7 +266,7 @@ class ByName:
         self.first = parameters[0].name if parameters else ""
 
     def __call__(self, node: Call, *inputs: Value) -> Any:
-        if any(isinstance(x, Complex) for x in inputs):
+        if _is_complex(node, inputs):
             return _of_complex(node)
         given = dict[str, Any]()
         for i, (name, value) in enumerate(node.arguments.items()):
@@ -276,6 +276,13 @@ class ByName:
             elif name not in HINTS and not _is_default(value):
                 raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
         return typed(node, self.function(node, **given))
+
+
+def _is_complex(node: Call, inputs: Sequence[Value]) -> bool:
+    """True if an input or an argument is a complex number, or the type that is asked for is."""
+    return any(isinstance(x, Complex) for x in inputs) or any(
+        isinstance(v, complex) or (name == "dtype" and v in COMPLEX.values()) for name, v in node.arguments.items()
+    )
 
 
 def _of_complex(node: Call) -> Any:
@@ -341,8 +348,6 @@ def _checked(node: Call, name: str, value: Any, annotation: str) -> Any:
         return value
     if any(isinstance(v, Symbol) for v in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,))):
         raise UnsupportedError(f"{node.kind}: {name} must be known at compile time")
-    if name == "dtype" and value in COMPLEX.values():
-        raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
     if value is None:
         raise ModelError(f"{node.kind}: argument {name} must be given, got none")
     text = type(cast(object, value)).__name__

@@ -12,7 +12,7 @@ from importlib import import_module
 
 from aot.frontends.pt2.graph.aliases import IN_PLACE
 from aot.frontends.pt2.graph.importer import RULES
-from aot.frontends.pt2.registry import CONVERSIONS, load_conversions
+from aot.frontends.pt2.registry import CONVERSIONS, OF_COMPLEX, load_conversions
 
 TITLE = """# Operations of PyTorch
 
@@ -54,6 +54,7 @@ def markdown() -> str:
     found = families()
     rows = [_row(what, kinds) for what, kinds in sorted(found.items())]
     converted = {k for kinds in found.values() for k in kinds}
+    rows.append(_row("Operations that take complex numbers, too", OF_COMPLEX))
     rows.append(_row("Assertions and sub-graphs", set(RULES) - converted))
     rows.append(_row("Dropped: they promise what is checked anyway", DROPPED))
     return f"{TITLE}\n{len(read_kinds())} operations.\n\n| family | operations |\n|--|--|\n" + "\n".join(rows) + "\n"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from aot.lowering.algorithms.winograd_form import choose_points, form_of, transformed
+import numpy as np
+
+from aot.ir.values.deferred import value_of
+from aot.lowering.algorithms.winograd_form import MAX_WEIGHT, choose_points, form_of, transformed
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
 from aot.lowering.ir.steps import Step, Steps, Value
 from codegen.costs import COSTS
@@ -17,22 +20,28 @@ from codegen.target import Target
 
 
 def use_winograd(steps: Steps, target: Target) -> None:
-    """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6."""
+    """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6.
+
+    Sums of bytes, which lie in memory as i16, stay exact.
+    """
     constants = steps.constants()
+    held = {name for name, v in steps.values.items() if v.holds_bytes}
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants)
     far = weights > COSTS.evicted_weight_bytes and not target.near_l3
     each = COSTS.winograd_far_weight if far else COSTS.winograd_weight
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
-        form = form_of(d, constants, target.sums_pairs) if d is not None else None
+        form = form_of(d, constants, target.sums_pairs, held) if d is not None else None
         points = choose_points(form, each) if form is not None else 0
         if d is None or form is None or not points:
             continue
+        data = steps.values[form.w.buffer.name].data
+        assert data is not None
+        if form.is_whole and np.abs(value_of(data)).max(initial=0) > MAX_WEIGHT:
+            continue
         made = winograd(d, form, points, target, steps.sizes.of)
         if made.weights.name not in steps.values:
-            data = steps.values[form.w.buffer.name].data
-            assert data is not None
             steps.values[made.weights.name] = Value(
                 made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, points=points)
             )

@@ -1,7 +1,12 @@
-"""Convolutions that suit Winograd's algorithm, their numbers of products, and their transformed weights."""
+"""Convolutions that suit Winograd's algorithm, their numbers of products, and their transformed weights.
+
+Sums of bytes, held as i16, take the transforms whose matrices are whole numbers. All of it is exact then: weights are
+transformed to whole numbers, `factor` times as large, and the sums are divided by it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from math import prod
 
@@ -10,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import Array
-from aot.lowering.algorithms.winograd_matrices import sums, weight_matrix
+from aot.lowering.algorithms.winograd_matrices import sums, weight_matrix, whole_factor
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables
 from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast
 from codegen.nest.padding_terms import PaddingTerms
 from runtime.abi import DType
 
@@ -24,6 +29,7 @@ BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction
 STRIDES = (1, 2)
 POINTS = range(4, 12)  # products in one direction, where there is such a transform
+MAX_BYTE, MAX_WEIGHT = 255, 128  # magnitudes of bytes and of their weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class WinogradForm:
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
     taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures. `dtype`: of the transforms,
-    as of data and weights.
+    as of data and weights; i16 for sums of whole numbers.
     """
 
     x: Load
@@ -56,6 +62,34 @@ class WinogradForm:
         return tuple(k for _, k in self.window)
 
     @property
+    def window_taps(self) -> tuple[int, ...]:
+        """Return the number of taps in each direction."""
+        return tuple(known(k.extent or 1) for k in self.taps)
+
+    @property
+    def is_whole(self) -> bool:
+        """True for sums of whole numbers."""
+        return self.dtype is DType.I16
+
+    @property
+    def sum_type(self) -> DType:
+        """Return the type in which transforms and products are summed."""
+        return DType.I32 if self.is_whole else DType.F32
+
+    def number(self, e: Expr) -> Expr:
+        """Return an element of data, weights or transforms as a number of the sum's type."""
+        return cast(e, DType.I32) if self.is_whole else e
+
+    def factor(self, points: int) -> int:
+        """Return the factor of transformed weights: 1 for floats; 0 if they are no whole numbers that fit i16."""
+        if not self.is_whole:
+            return 1
+        found = prod(whole_factor(points, r, s) for r, s in zip(self.window_taps, self.strides, strict=True))
+        taps = prod(self.window_taps)
+        fits = found * taps * MAX_WEIGHT < 1 << 15 and found * taps * self.terms * MAX_BYTE * MAX_WEIGHT < 1 << 31
+        return found if fits else 0
+
+    @property
     def terms(self) -> int:
         """Return the terms of one point of the window."""
         return prod(known(a.extent or 1) for a in (*self.deep, self.ic))
@@ -73,31 +107,54 @@ class WinogradForm:
 
     def sides(self, points: int) -> tuple[int, ...]:
         """Return the outputs of a tile in each direction; 0 where no transform has so many products."""
-        taps = (known(k.extent or 1) for k in self.taps)
-        return tuple(sums(points, r, stride) for r, stride in zip(taps, self.strides, strict=True))
+        return tuple(sums(points, r, stride) for r, stride in zip(self.window_taps, self.strides, strict=True))
 
 
-def form_of(d: Definition, constants: frozenset[str], pairs: bool = False) -> WinogradForm | None:
+def form_of(
+    d: Definition, constants: frozenset[str], pairs: bool = False, bytes_: Container[str] = ()
+) -> WinogradForm | None:
     """Return the form, if `d` convolves 3 to 5 taps in one or two directions, stride 1 or 2, constant weights.
 
-    `pairs`: dots sum products of bf16, so that both operands may have this type.
+    `pairs`: dots sum products of bf16, so that both operands may have this type. `bytes_`: i16 values whose elements
+    are bytes; their weights are, too.
     """
     r = d.reduction
-    outs = (DType.F32, *([DType.BF16] if pairs else []))
-    if r is None or r.fn != "add" or r.init is not None or d.where or d.out.dtype not in outs:
+    if r is None or r.fn != "add" or r.init is not None or d.where:
         return None
     if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
         return None
-    for guarded, w in (r.body.args, r.body.args[::-1]):
-        x = guarded
-        while isinstance(x, Prim) and x.fn == "within" and (len(x.args) == 3 or x.args[3] == Const(0.0, DType.F32)):
-            x = x.args[2]
+    whole = r.dtype is DType.I32
+    if not whole and d.out.dtype not in (DType.F32, *([DType.BF16] if pairs else [])):
+        return None
+    factors = [_narrow(e) for e in r.body.args] if whole else list(r.body.args)
+    for guarded, w in (factors, factors[::-1]):
+        x = _unguarded(guarded, whole)
         if not isinstance(w, Load) or not isinstance(x, Load):
             continue
-        if w.buffer.name in constants and x.buffer.name not in constants:
-            short = pairs and x.buffer.dtype is w.buffer.dtype is DType.BF16
-            return _matched(d, r, x, w, guarded) if short or x.buffer.dtype is DType.F32 else None
+        if w.buffer.name not in constants or x.buffer.name in constants:
+            continue
+        types = (x.buffer.dtype, w.buffer.dtype)
+        if whole:
+            fits = types == (DType.I16, DType.I16) and x.buffer.name in bytes_
+        else:
+            fits = types[0] is DType.F32 or (pairs and types == (DType.BF16, DType.BF16))
+        return _matched(d, r, x, w, guarded) if fits else None
     return None
+
+
+def _narrow(e: Expr) -> Expr:
+    """Return what is converted to i32."""
+    return e.args[0] if isinstance(e, Prim) and e.fn == "cast" and e.dtype is DType.I32 else e
+
+
+def _unguarded(e: Expr, whole: bool) -> Expr:
+    """Return what is read inside of the tests of padding; outside of the bounds it is 0, or any whole number."""
+    zero = Const(0.0, DType.F32)
+    while isinstance(e, Prim) and e.fn == "within":
+        if not all(isinstance(x, Const) and (whole or x == zero) for x in e.args[3:]):
+            break
+        e = e.args[2]
+    return e
 
 
 def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> WinogradForm | None:
@@ -154,18 +211,24 @@ def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> 
     if ic < COSTS.min_winograd_channels or oc < COSTS.min_winograd_channels or min(sizes) < COSTS.min_winograd_outputs:
         return 0
     taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
-    transforms = sum(COSTS.winograd_transform / stride for stride in form.strides)
-    if form.dtype is DType.BF16:
-        transforms *= COSTS.winograd_short_transform
+    transforms = sum(_transform_cost(form.dtype, stride) for stride in form.strides)
     costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
     for n in POINTS:
         sides, points = form.sides(n), n**directions
-        if min(sides) < 2 or points > COSTS.max_winograd_growth * taps:
+        if min(sides) < 2 or points > COSTS.max_winograd_growth * taps or not form.factor(n):
             continue
         tiles = prod(map(tiles_of, sizes, sides, form.steps))
         products = tiles * points * (ic * oc + transforms * (ic + oc)) * 1.1
         costs[n] = products + points * ic * oc * weight
     return min(costs, key=lambda n: (costs[n], n))
+
+
+def _transform_cost(dtype: DType, stride: int) -> float:
+    """Return the time of a transform in one direction, in multiply-adds for a point and channel."""
+    if dtype is DType.I16:
+        return COSTS.winograd_byte_transforms[stride - 1]
+    each = COSTS.winograd_transform / stride
+    return each * COSTS.winograd_short_transform if dtype is DType.BF16 else each
 
 
 def _counted(form: WinogradForm) -> float:
@@ -185,7 +248,10 @@ def tiles_of(size: int, side: int, step: int) -> int:
 
 
 def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> Array:
-    """Transform the weights to [points in all directions, deep.., ic, oc], computed in f64, of the form's type."""
+    """Transform the weights to [points in all directions, deep.., ic, oc], computed in f64, of the form's type.
+
+    Whole numbers are multiplied by `form.factor`.
+    """
     order = form.order
     rest = [k for k in range(weights.ndim) if k not in order]
     shape = [weights.shape[k] for k in order]
@@ -200,5 +266,7 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -
         for matrix in second:
             across = np.matmul(matrix, across)
         made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
-    whole = made.reshape(points ** len(taps), *deep, oc)
-    return whole if form.dtype is DType.F32 else whole.astype(ml_dtypes.bfloat16)
+    found = made.reshape(points ** len(taps), *deep, oc)
+    if form.is_whole:
+        return np.rint(found * np.float32(form.factor(points))).astype(np.int16)
+    return found if form.dtype is DType.F32 else found.astype(ml_dtypes.bfloat16)

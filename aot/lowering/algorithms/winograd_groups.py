@@ -18,7 +18,7 @@ from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import LOCAL, Definition, Group
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
+from codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.product import product
 from codegen.target import Target
@@ -62,7 +62,7 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
     terms = [known(a.extent or 1) for a in sums]
     u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{LOCAL}", count, *terms, outs, dtype=form.dtype)
     v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
-    mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA)
+    mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
     spans = tuple(m * step for m, step in zip(sides, form.steps, strict=True))
     guarded = _inside(form, spans)
@@ -75,22 +75,24 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
         places = {**_places(form, tiles, at), form.oc: oc}
         assert d.reduction is not None
         ragged = [(places[a], a.extent) for a, n in zip(form.outs, spans, strict=True) if a.extent and _ragged(a, n)]
-        value = rewrite(d.value, {**places, d.reduction: total})
+        value = rewrite(d.value, {**places, d.reduction: _divided(total, form.factor(points))})
         index = tuple(rewrite(i, places) for i in d.target)
         return Definition(d.out, (*axes, oc, *reversed(at)), value, index, tuple(ragged))
 
     xn = Var("xn", count)
     outer = tiles.shared if vary else ()
-    total = Reduce("add", sums, v[xn, *place, *sums] * u[xn, *sums, oc])
+    total = Reduce("add", sums, form.number(v[xn, *place, *sums]) * form.number(u[xn, *sums, oc]))
     products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
 
     def fill(at: tuple[Var, ...], e: Expr) -> Definition:
         return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, n), *place, *sums))
 
-    kinds = tuple((n, known(k.extent or 1), stride) for k, stride in zip(form.taps, form.strides, strict=True))
-    forward = _transform("input", (*axes, *sums), tuple(into(*kind) for kind in kinds), n, read, fill)
+    kinds = tuple((n, r, stride) for r, stride in zip(form.window_taps, form.strides, strict=True))
+    forward = _transform("input", (*axes, *sums), tuple(into(*kind) for kind in kinds), n, v.dtype.compute, read, fill)
     ends = tuple(back(*kind) for kind in kinds)
-    backward = _transform("output", (*axes, oc), ends, n, lambda at: mm[_point(at, n), *place, oc], write)
+    backward = _transform(
+        "output", (*axes, oc), ends, n, form.sum_type, lambda at: mm[_point(at, n), *place, oc], write
+    )
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     if vary:
         return Winograd(group, _plan(group, u.name, n, sides, 1, False, target), u, known(tiles.shared[0].extent or 1))
@@ -99,6 +101,11 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
     *around, high = (known(a.extent or 1) for a in tiles.shared)
     blocks = -(-high // rows) * prod(around)
     return Winograd(group, _plan(group, u.name, n, sides, rows, peeled, target), u, blocks)
+
+
+def _divided(total: Expr, factor: int) -> Expr:
+    """Return a sum of products with weights that were multiplied by a power of two; nothing is left over."""
+    return total if factor == 1 else prim("shr", total, Const(factor.bit_length() - 1, DType.I32))
 
 
 def _point(at: tuple[Var, ...], n: int) -> Expr:
@@ -222,15 +229,16 @@ def _transform(
     axes: tuple[Var, ...],
     transforms: tuple[Transform, ...],
     n: int,
+    dtype: DType,
     read: Callable[[tuple[Var, ...]], Expr],
     write: Callable[[tuple[Var, ...], Expr], Definition],
 ) -> Group:
     """Compute T X S^t: along j for each row i, then along i for each column o; T x alone in one direction."""
     lane, first = axes[-1], transforms[0]
-    split, combine = _table("split", first.split), _table("combine", first.combine)
+    split, combine = _table("split", first.split, dtype), _table("combine", first.combine, dtype)
     i, j, q, p = Var("i", n), Var("j", n), Var("q", n), Var("p", len(first.combine))
     if len(transforms) == 1:
-        c = dense(f"c{LOCAL}", n, lane, space=Space.REGISTERS)
+        c = dense(f"c{LOCAL}", n, lane, space=Space.REGISTERS, dtype=dtype)
         return Group(
             name,
             axes,
@@ -241,11 +249,11 @@ def _transform(
             ),
         )
     across = transforms[1]
-    splits, combines = _table("splits", across.split), _table("combines", across.combine)
+    splits, combines = _table("splits", across.split, dtype), _table("combines", across.combine, dtype)
     o = Var("o", len(across.combine))
-    a = dense(f"a{LOCAL}", i, n, lane, space=Space.REGISTERS)
-    b = dense(f"b{LOCAL}", n, len(across.combine), lane, space=Space.REGISTERS)
-    c = dense(f"c{LOCAL}", n, o, lane, space=Space.REGISTERS)
+    a = dense(f"a{LOCAL}", i, n, lane, space=Space.REGISTERS, dtype=dtype)
+    b = dense(f"b{LOCAL}", n, len(across.combine), lane, space=Space.REGISTERS, dtype=dtype)
+    c = dense(f"c{LOCAL}", n, o, lane, space=Space.REGISTERS, dtype=dtype)
     rows = Group(
         "rows",
         (i,),
@@ -267,9 +275,9 @@ def _transform(
     return Group(name, axes, (b,), (rows, columns))
 
 
-def _table(name: str, matrix: Matrix) -> Buffer:
-    values = tuple(v for row in matrix for v in row)
-    return dense(f"{name}{LOCAL}", len(matrix), len(matrix[0]), space=Space.TABLE, values=values)
+def _table(name: str, matrix: Matrix, dtype: DType) -> Buffer:
+    values = tuple(v if dtype.is_float else int(v) for row in matrix for v in row)
+    return dense(f"{name}{LOCAL}", len(matrix), len(matrix[0]), space=Space.TABLE, dtype=dtype, values=values)
 
 
 def _plan(
@@ -283,22 +291,22 @@ def _plan(
     block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
     plan = product(block, target, frozenset({weights}), frozenset(a for a in axes if a.name == "block"))
     assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
+    v, m = group.temps
     edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(sides)] if ragged)
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.CUT),),
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
         parallel=axes[0].name if len(axes) == 1 or known(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
-            _written_out(forward.axes[-1], n, (n,) * len(sides), (), target),
+            _written_out(forward.axes[-1], n, (n,) * len(sides), (), target.lanes(v.dtype)),
             replace(plan, parallel=None),
-            _written_out(backward.axes[-1], n, sides, edges, target),
+            _written_out(backward.axes[-1], n, sides, edges, target.lanes(m.dtype)),
         ),
     )
 
 
-def _written_out(lane: Var, n: int, sides: tuple[int, ...], edges: tuple[Tile, ...], target: Target) -> Schedule:
-    """Schedule a transform from n points in each direction to `sides`, unrolled."""
-    lanes = target.lanes(DType.F32)
+def _written_out(lane: Var, n: int, sides: tuple[int, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
+    """Schedule a transform from n points in each direction to `sides`, unrolled, in vectors of up to `lanes`."""
     while lanes > known(lane.extent or 1):
         lanes //= 2
 

@@ -64,6 +64,20 @@ def weight_matrix(points: int, taps: int, stride: int) -> NDArray[np.float64]:
     return np.matmul(np.linalg.pinv(system), wanted)
 
 
+@lru_cache
+def whole_factor(points: int, taps: int, stride: int) -> int:
+    """Return the least power of two by which G is whole numbers, as A and B are; 0 if there is none."""
+    if not sums(points, taps, stride):
+        return 0
+    tables = [
+        np.array(m) for t in (into(points, taps, stride), back(points, taps, stride)) for m in (t.split, t.combine)
+    ]
+    if not all((table == np.rint(table)).all() for table in tables):
+        return 0
+    g = weight_matrix(points, taps, stride)
+    return next((n for n in (1, 2, 4) if np.allclose(n * g, np.rint(n * g), rtol=0, atol=1e-9)), 0)
+
+
 def _phases(taps: int, stride: int) -> list[int]:
     """Return the taps of each phase: every `stride`-th, from the first on, from the second on."""
     return [-(-(taps - first) // stride) for first in range(stride)]

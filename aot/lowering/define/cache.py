@@ -3,8 +3,9 @@
     state of a request     room | flag, 0, sizes of v0 | flag, 0, sizes of v1 | ... | row 0 | row 1 | ...
     a row                  room for tokens of v0 | of v1 | ...
 
-Offsets depend on the room alone. When it is too small, all rows move to where a larger one puts them: from the last
-element on, so that nothing is overwritten, and before anything else is written, so that it may begin again.
+Offsets depend on the room alone, which is that of `context` if CacheSizes has one. When it is too small, all rows move
+to where a larger one puts them: from the last element on, so that nothing is overwritten, and before anything else is
+written, so that it may begin again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from aot.ir.op import Input
 from aot.ir.types import Shape
 from aot.lowering.ir.steps import Value, indices
 from aot.lowering.ir.symbolic_sizes import Sizes
-from aot.opset.control.cache import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, Append, CacheSizes
+from aot.opset.control.cache import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, WHOLE, Append, CacheSizes
 from codegen.ir.definition import Definition
 from codegen.ir.loops import (
     Buffer,
@@ -115,12 +116,13 @@ class Caches:
         else:
             body.append(If(prim("ne", Load(out, (Const(MOVED),)), 0), (_set(out, AGREE, Const(0)),)))
         whole, room = past + count, Load(heads, (Const(0), Const(0)))
-        larger = prim("floordiv", prim("floordiv", whole * 3, 2), STEP) * STEP + (STEP + STEP // 2)
+        wanted = Const(op.context - 1) if op.context else prim("floordiv", whole * 3, 2)
+        larger = prim("floordiv", wanted, STEP) * STEP + (STEP + STEP // 2)
         body.append(_set(out, ROOM, select(prim("gt", whole, room), larger, room)))
         width = self.op.element_type.stored_bytes
         size_of = prim("max", found, batch) * Load(out, (Const(ROOM),)) * (self.row * width) + 2 * LINE
         body.append(_set(out, BYTES, size_of))
-        body.append(_set(out, SHOWN, select(prim("eq", found, 0), batch, found)))
+        body += [_set(out, SHOWN, select(prim("eq", found, 0), batch, found)), _set(out, WHOLE, whole)]
         return tuple(body)
 
     # ---- CacheRoom

@@ -17,18 +17,20 @@ import numpy as np
 from aot.ir.op import Condition, Operand, Stateful, op
 from aot.ir.types import Array, TensorType
 from aot.opset.control.state import Later, Now
+from codegen.ir.loops import as_expr, prim
 from runtime.abi import DType
 
-ROWS, PAST, ROOM, BYTES, AGREE, MOVED, SHOWN = range(7)  # elements of CacheSizes
+ROWS, PAST, ROOM, BYTES, AGREE, MOVED, SHOWN, WHOLE = range(8)  # elements of CacheSizes
 
 
 @op()
 class CacheSizes(Stateful):
-    """Sizes [7] of the variables `ids`, for inputs [batch, new tokens] and, optionally, the kept row of each row.
+    """Sizes [8] of the variables `ids`, for inputs [batch, new tokens] and, optionally, the kept row of each row.
 
     Kept rows and tokens; tokens that there shall be room for; bytes of that; 1 if all variables agree; 1 if rows move;
-    and the rows that a read shows, which are the batch before anything is kept. A row of a token of variable v is
-    `widths[v]` elements in each of `runs[v]` places.
+    the rows that a read shows, which are the batch before anything is kept; kept and new tokens. A row of a token of
+    variable v is `widths[v]` elements in each of `runs[v]` places. `context`: tokens that there is room for from the
+    first call on; 0: room grows with the tokens.
     """
 
     ids: tuple[str, ...] = ()
@@ -36,9 +38,10 @@ class CacheSizes(Stateful):
     runs: tuple[int, ...] = ()
     widths: tuple[int, ...] = ()
     element_type: DType = DType.F32
+    context: int = 0
 
     def infer(self, new: Operand, rows: Operand | None = None) -> TensorType:
-        return TensorType(DType.I64, (7,))
+        return TensorType(DType.I64, (8,))
 
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
         batch, order = arrays[0], arrays[1] if len(arrays) > 1 else None
@@ -49,19 +52,28 @@ class CacheSizes(Stateful):
         rows, past = found.pop()
         moved = rows > 0 and (rows != batch[0] or (order is not None and not np.array_equal(order, np.arange(rows))))
         agree = not found and (not moved or order is not None)
-        return np.array([rows, past, 0, 0, agree, moved, rows or batch[0]], np.int64)
+        return np.array([rows, past, 0, 0, agree, moved, rows or batch[0], past + batch[1]], np.int64)
 
 
 @op()
 class CacheRoom(Stateful):
-    """Tokens [1] that all variables have room for, once they have been moved to where that is."""
+    """Tokens [1] that all variables have room for, once they have been moved to where that is.
+
+    `context`: the most tokens that may be kept; 0: any number.
+    """
+
+    context: int = 0
 
     def infer(self, sizes: Operand) -> TensorType:
         return TensorType(DType.I64, (1,))
 
     def conditions(self, sizes: Operand) -> Sequence[Condition]:
         rule = "the variables keep as many rows and tokens as each other, and rows move by beam_idx only"
-        return [(sizes.dims("CacheRoom: sizes")[AGREE], 1, rule)]
+        found = sizes.dims("CacheRoom: sizes")
+        if not self.context:
+            return [(found[AGREE], 1, rule)]
+        least, most = prim("min", as_expr(found[WHOLE], DType.I64), self.context), f"{self.context} (--max-context)"
+        return [(found[AGREE], 1, rule), (least, found[WHOLE], f"tokens kept and new must be at most {most}")]
 
     def access(self, now: Now, later: Later, *arrays: Array | None) -> Array:
         return np.zeros(1, np.int64)

@@ -181,6 +181,48 @@ def merge_concats(node: Node, op: Concat, build: Builder) -> OutPort | None:
     return build(op, *inputs) if len(inputs) > len(node.sources()) else None
 
 
+@rule(Slice, StridedSlice)
+def slice_before_concat(node: Node, op: Slice | StridedSlice, build: Builder) -> OutPort | None:
+    """Concat(x, y)[a:b] -> Concat(x[a:b], y[a:b]) where the sliced dimensions are not the axis of Concat
+
+    A picture that is sliced where it is read has no room for the padding of a window. An input that is computed for
+    this Concat alone stops it: it is written in place, and would be copied.
+    """
+    inner = source(node.source(0), Concat)
+    if inner is None or not isinstance(inner.op, Concat) or len(inner.out_port(0).destinations) > 1:
+        return None
+    if not _keeps(node, axis_of(inner.op.axis, inner.out_port(0).type.rank, "Concat")):
+        return None
+    if not all(isinstance(p.node.op, ViewOp | Pad) or len(p.destinations) > 1 for p in inner.sources()):
+        return None
+    bounds = node.sources()[1:]
+    return build(inner.op, *(build(op, x, *bounds) for x in inner.sources()))
+
+
+def _keeps(node: Node, dim: int) -> bool:
+    """True if a slice takes all of dimension `dim`, and of any shorter one, and adds and removes no dimension."""
+    op, x = node.op, node.source(0)
+    given = [constant(p) for p in node.sources()[1:] if p is not None]
+    if any(value is None for value in given):
+        return False
+    starts, stops, steps, axes = ([v.reshape(-1) for v in given if v is not None] + [None, None])[:4]
+    assert starts is not None and stops is not None
+    at, rank, opened = dim, x.type.rank, (False, False)
+    if isinstance(op, StridedSlice):
+        if any((*op.new_axis_mask, *op.shrink_axis_mask, *op.ellipsis_mask)):
+            return False
+        masks = [(*mask, *(0,) * rank) for mask in (op.begin_mask, op.end_mask)]
+        opened = bool(masks[0][dim]), bool(masks[1][dim])
+    elif axes is not None:
+        found = [axis_of(int(a), rank, op.type) for a in axes]
+        at = found.index(dim) if dim in found else rank
+    if at >= len(starts):
+        return True
+    size = x.shape[dim]
+    whole = (opened[0] or starts[at] == 0) and (opened[1] or (isinstance(size, int) and stops[at] >= size))
+    return whole and (steps is None or steps[at] == 1)
+
+
 @rule(Split)
 def drop_single_split(node: Node, op: Split, build: Builder) -> OutPort | None:
     """Split(x) into one part -> x; any dimension divides into one part"""
@@ -230,6 +272,7 @@ RULES = (
     drop_empty_pad,
     drop_single_concat,
     merge_concats,
+    slice_before_concat,
     drop_single_split,
     drop_broadcast_of_operand,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aot.frontends.unsupported import Problem, UnconvertedError
+from aot.frontends.unsupported import Problem, UnconvertedError, listing
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.op import DecomposedOp, Op, definition_of
@@ -85,7 +85,7 @@ def refuse_formless(graph: Graph) -> None:
     problems = list(formless(graph))
     if problems:
         lines = [f"{p.kind} in {p.node!r}: {p.reason}" for p in problems]
-        error = UnconvertedError("; ".join([f"{graph.file or graph.name}: not in OpenVINO IR", *lines]), problems)
+        error = UnconvertedError(listing(f"{graph.file or graph.name}: not in OpenVINO IR", lines), problems)
         error.advice = ADVICE
         raise error
 

@@ -194,7 +194,7 @@ class Values(Lanes):
 
     def load(self, load: Load) -> Value:
         a = self.at.access(load.buffer, load.index)
-        if a.step in (0, 1) and not self.mixed:
+        if a.step in (0, 1) and (not self.mixed or a.buffer.name in self.registers):
             return self.read(a, self.width if a.step else 1)
         shared = self.shared(load, a) if a.step is None else None
         return self.gather(a) if shared is None else shared

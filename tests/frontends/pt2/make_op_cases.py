@@ -2,7 +2,7 @@
 
     python -m tests.frontends.pt2.make_op_cases [FAMILY ..]      needs torch 2.13; not run by the tests
 
-Family `boxes` needs torchvision besides.
+Family `boxes` needs torchvision besides, `blocks` torchao.
 A family is one zip: `cases.json`, for each case its program, that with sizes left open where it is another one, types
 and places of inputs and outputs; `data.bin`, their elements. The tables of cases are the Python files in `op_cases`,
 beside the zips that they become.
@@ -28,6 +28,12 @@ from tests.frontends.pt2.case import Case, Dtype, Known, Short
 
 HERE = Path(__file__).parent / "op_cases"
 DATE = (2020, 1, 1, 0, 0, 0)
+# Modules that register the operations of a family.
+OPERATIONS = {
+    "quantised": "torch.ao.quantization.fx._decomposed",
+    "boxes": "torchvision",
+    "blocks": "torchao.quantization",
+}
 DROPPED = ("requires_grad", "device", "is_hop_single_tensor_return", "hint")
 
 
@@ -158,10 +164,8 @@ def outputs(found: Any) -> list[torch.Tensor]:
 
 
 def make(family: str) -> None:
-    if family == "quantised":
-        import_module("torch.ao.quantization.fx._decomposed")
-    if family == "boxes":
-        import_module("torchvision")
+    if family in OPERATIONS:
+        import_module(OPERATIONS[family])
     store, cases = Store(), []
     counts: dict[str, int] = {}
     for case in import_module(f"tests.frontends.pt2.op_cases.{family}").CASES:

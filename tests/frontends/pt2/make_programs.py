@@ -96,6 +96,19 @@ def scanned(self: Of, x: torch.Tensor, y: torch.Tensor) -> Any:
     return scan(step, y, x, dim=0)
 
 
+class Attention(nn.Module):
+    """Attention of a sequence to itself, normalised, in f16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(16)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.norm(x)
+        return x + self.attention(y, y, y, need_weights=False)[0]
+
+
 def item(self: Of, x: torch.Tensor, y: torch.Tensor) -> Any:
     k = y.item()
     torch._check(k >= 1)
@@ -131,6 +144,7 @@ PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("grow", Of(grow), [(F(5, 4),), (F(9, 4),)], OPEN),
     ("quantised", Of(quantised, **WEIGHTS), [(F(1, 4, 8, 8),), (F(1, 4, 8, 8),)], None),
     ("conv_bf16", nn.Conv2d(3, 4, 3).bfloat16(), [(F(1, 3, 8, 8).bfloat16(),)] * 2, None),
+    ("attention_f16", Attention().half(), [(F(2, 5, 16).half(),)] * 2, None),
 ]
 
 

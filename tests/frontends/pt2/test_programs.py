@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import aot
+from runtime.abi import DType
 from runtime.errors import UsageError
 from tests.frontends.onnx.models import run
 from tests.frontends.pt2.test_operations import array, assert_close, contents, saved
 
 FILE = Path(__file__).parent / "programs.zip"
 CASES = {case["name"]: case for case in contents(FILE)[1]}
-LOOSE = {"bfloat16": 1.6e-2}
+LOOSE = {"bfloat16": 1.6e-2, "float16": 2e-3}
 
 
 def compiled(name: str, folder: Path) -> Any:
@@ -64,3 +65,19 @@ def test_broken_assertion_names_the_condition(tmp_path: Path) -> None:
 def test_size_beyond_its_range_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         compiled("grow", tmp_path)(np.zeros((65, 4), np.float32))
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize(("name", "kind"), [("conv_bf16", DType.BF16), ("attention_f16", DType.F16)])
+def test_short_floats_keep_their_types_whatever_the_precision(
+    name: str, kind: DType, precision: str, tmp_path: Path
+) -> None:
+    """Inputs, outputs and results are those of PyTorch: the option rounds products of f32 only."""
+    data, ran = contents(FILE)[0], CASES[name]["runs"][0]
+    path = saved(CASES[name]["program"], data, tmp_path)
+    model = aot.compile_model(path, precision=precision)
+    assert [t.dtype for t in (*model.inputs, *model.outputs)] == [kind, kind]
+    entry = ran["outputs"][0]
+    wanted = array(entry, data)
+    found = np.asarray(model(*(array(e, data) for e in ran["inputs"]))[0]).view(wanted.dtype)
+    assert_close(found, wanted, entry[0], LOOSE[entry[0]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 
 from aot.ir.build import Builder
@@ -12,6 +13,7 @@ from runtime.abi import DType
 from tests.rules.proof import Entry, Pattern
 
 BOX = ("n=2", "m=3", "k=4")
+TURNED = ("m=3", "n=2", "k=4")
 FOUR = ("n=2", "m=3", "k=4", "l=5")
 
 
@@ -58,6 +60,16 @@ def with_run_time_target(b: Builder, x: OutPort) -> OutPort:
 def checked(b: Builder, x: OutPort) -> OutPort:
     rule = {"operation": "Check", "rule": "small"}
     return b.Add(x, b.Convert(b.Within(ints(b, 2), 0, 5, **rule), destination_type=DType.F32))
+
+
+def stacked(sliced: Callable[[Builder, OutPort], OutPort]) -> Callable[[Builder, OutPort, OutPort], OutPort]:
+    """A part of two tensors, one of them padded, the other one turned, along the second dimension."""
+
+    def make(b: Builder, x: OutPort, y: OutPort) -> OutPort:
+        padded = b.Pad(x, ints(b, 0, 1, 0), ints(b, 0, 0, 0), b.const(0, DType.F32))
+        return sliced(b, b.Concat(padded, b.Transpose(y, ints(b, 1, 0, 2)), axis=1))
+
+    return make
 
 
 def shape_of_turned(b: Builder, x: OutPort) -> OutPort:
@@ -128,6 +140,21 @@ ENTRIES = (
                 tuple(tuple(f"{'nmk'[d] if d != axis else name}=3" for d in range(3)) for name in "pqr"),
             )
             for axis in range(3)
+        ),
+    ),
+    Entry(
+        shape.slice_before_concat,
+        (
+            Pattern(stacked(lambda b, x: b.Slice(x, ints(b, 1), ints(b, 4), ints(b, 2), ints(b, -1))), (BOX, TURNED)),
+            Pattern(
+                stacked(lambda b, x: b.Slice(x, ints(b, 0, 1), ints(b, 2**31 - 1, 3), ints(b, 1, 1), ints(b, 1, 2))),
+                (("n=2", 2, "k=4"), (3, "n=2", "k=4")),
+            ),
+            Pattern(stacked(lambda b, x: b.Slice(x, ints(b, -2), ints(b, -9), ints(b, -1), ints(b, 2))), (BOX, TURNED)),
+            Pattern(
+                stacked(lambda b, x: b.StridedSlice(x, ints(b, 1, 0, 1), ints(b, 2, 0, 3), end_mask=(0, 1, 0))),
+                (BOX, TURNED),
+            ),
         ),
     ),
     Entry(

@@ -40,9 +40,44 @@ def test_tokens_are_equal_for_any_number_of_threads(library: Path, sampling: Sam
     assert all(tokens == found[0] for tokens in found)
 
 
-def test_chunks_give_the_same_bits_as_single_tokens(model: CompiledModel) -> None:
-    found = [Generator(model).feed(IDS, chunk) for chunk in (0, 1, 2, 3)]
-    assert all(logits.tobytes() == found[0].tobytes() for logits in found)
+NETWORKS = [
+    Network("llama", "Q4_0", layers=2),
+    Network("llama", "F32", kept=1, layers=1),
+    Network("qwen2", "F16", head=80, layers=1),
+    Network("qwen3", "Q4_K", layers=1),
+    Network("gemma3", "Q8_0", window=16, layers=2),
+]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=[f"{n.architecture}-{n.kind}" for n in NETWORKS])
+def test_chunks_and_threads_give_the_bits_of_single_tokens(network: Network, tmp_path: Path) -> None:
+    compile_model(network.write(tmp_path / "m.gguf")).export_model(tmp_path / "m.so")
+    ids = np.random.default_rng(0).integers(0, WORDS, 150).tolist()
+    generator = Generator(load(tmp_path / "m.so", threads=1))
+    wanted = [generator.feed([n]).tobytes() for n in ids]
+    for threads, sizes in ((1, (2, 7, 64)), (3, (1, 50, 150))):
+        model = load(tmp_path / "m.so", threads=threads)
+        for size in sizes:
+            generator = Generator(model)
+            for at in range(0, len(ids), size):
+                part = ids[at : at + size]
+                assert generator.feed(part).tobytes() == wanted[at + len(part) - 1]
+
+
+def test_rows_of_a_batch_have_the_bits_of_one_row(model: CompiledModel) -> None:
+    ids = np.random.default_rng(1).integers(0, WORDS, (5, 40))
+    alone = [Generator(model).feed(row.tolist()).tobytes() for row in ids]
+    request, past = model.create_infer_request(), 0
+    for count in (1, 32, 7):
+        feed = {
+            "input_ids": ids[:, past : past + count],
+            "attention_mask": np.ones((len(ids), past + count), np.int64),
+            "position_ids": np.tile(np.arange(past, past + count), (len(ids), 1)),
+            "beam_idx": np.arange(len(ids), dtype=np.int32),
+        }
+        found = request.infer({t.name: feed[t.name] for t in model.inputs})
+        past += count
+    assert [row[-1].tobytes() for row in found[0]] == alone
 
 
 def test_a_truncated_sequence_goes_on_as_if_the_rest_had_never_been(model: CompiledModel) -> None:

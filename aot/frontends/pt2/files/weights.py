@@ -43,7 +43,8 @@ class Weights:
         folder, entry = self.stored[name]
         if entry.value("use_pickle"):
             raise UnsupportedError(
-                f"the tensor {name!r} is pickled (a tensor subclass or an object), which is not read"
+                f"the tensor {name!r} is pickled, since it is of a subclass of tensors; "
+                "torchao.utils.unwrap_tensor_subclass(module) before the export stores plain ones"
             )
         path = entry.text("path_name")
         if "/" in path:

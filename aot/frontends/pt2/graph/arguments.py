@@ -86,7 +86,7 @@ def _constant(tag: str, found: Any, where: str) -> Any:
             return _type(whole(found, where), where)
         case "as_complex":
             parts = Table(found, where)
-            return tuple(real(parts.value(k), where) for k in ("real", "imag"))
+            return complex(*(real(parts.value(k), where) for k in ("real", "imag")))
         case _:
             raise CorruptError(f"{where}: arguments of this kind cannot be read, got {tag}")
 

@@ -5,45 +5,102 @@ Operations that only move elements, or add them, are converted twice: for the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
+from aot.frontends.conversion.calls import Packed, Value
 from aot.frontends.pt2.files.element_types import COMPLEX, PARTS
 from aot.frontends.pt2.math.arithmetic import hypotenuse
-from aot.frontends.pt2.math.products import einsum, matmul
-from aot.frontends.pt2.registry import Call, Complex, Number, Outputs, aten, aten_complex, conversion_of
+from aot.frontends.pt2.registry import (
+    Call,
+    Complex,
+    Number,
+    Outputs,
+    Symbol,
+    aten,
+    aten_complex,
+    conversion_of,
+)
 from aot.frontends.tf.math.complex_numbers import product, zeros
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
 PART_TYPES: dict[Any, DType] = {COMPLEX[code]: PARTS[code] for code in COMPLEX}
-ALIASES = "alias clone contiguous detach lift_fresh_copy alias_copy resolve_conj resolve_neg"
+ALIASES = (
+    "alias clone contiguous detach lift lift_fresh lift_fresh_copy alias_copy detach_copy resolve_conj resolve_neg "
+    "positive"
+)
 SHAPES = (
-    "view _unsafe_view reshape view_as reshape_as flatten.using_ints ravel unflatten.int unsqueeze squeeze squeeze.dim "
-    "squeeze.dims expand expand_as repeat tile repeat_interleave.self_int repeat_interleave.self_Tensor as_strided"
+    "view view_copy _unsafe_view _reshape_alias reshape view_as reshape_as flatten.using_ints ravel unflatten.int "
+    "unsqueeze unsqueeze_copy squeeze squeeze.dim squeeze.dims squeeze_copy squeeze_copy.dim squeeze_copy.dims expand "
+    "expand_as expand_copy broadcast_to broadcast_tensors meshgrid meshgrid.indexing repeat tile "
+    "repeat_interleave.self_int repeat_interleave.self_Tensor as_strided as_strided_copy atleast_1d atleast_2d "
+    "atleast_3d resize pixel_shuffle pixel_unshuffle channel_shuffle"
 )
 MOVES = (
-    "permute transpose.int swapaxes swapdims t numpy_T mT movedim.int movedim.intlist moveaxis.int select.int "
-    "slice.Tensor narrow chunk split.Tensor split.sizes split_with_sizes tensor_split.sections unbind.int flip roll "
-    "unfold index_select gather take index.Tensor diagonal diag_embed tril triu constant_pad_nd pad fft_fftshift "
-    "fft_ifftshift slice_scatter select_scatter"
+    "permute permute_copy transpose.int transpose_copy.int swapaxes swapdims t t_copy numpy_T mT movedim.int "
+    "movedim.intlist moveaxis.int moveaxis.intlist select.int select_copy.int slice.Tensor slice_copy.Tensor narrow "
+    "narrow_copy chunk unsafe_chunk split.Tensor split.sizes split_copy.Tensor split_with_sizes "
+    "split_with_sizes_copy unsafe_split.Tensor unsafe_split_with_sizes tensor_split.sections tensor_split.indices "
+    "hsplit.int hsplit.array vsplit.int vsplit.array dsplit.int dsplit.array unbind.int unbind_copy.int flip fliplr "
+    "flipud rot90 roll unfold unfold_copy im2col col2im index_select gather take take_along_dim index.Tensor "
+    "_unsafe_index.Tensor masked_select diagonal diagonal_copy linalg_diagonal diag diagflat diag_embed tril triu "
+    "fft_fftshift fft_ifftshift slice_scatter select_scatter diagonal_scatter index_put _unsafe_index_put index_copy "
+    "index_add index_fill.int_Scalar index_fill.int_Tensor scatter.src scatter.value scatter_add put masked_scatter "
+    "masked_fill.Scalar masked_fill.Tensor constant_pad_nd pad reflection_pad1d reflection_pad2d reflection_pad3d "
+    "replication_pad1d replication_pad2d replication_pad3d cartesian_prod combinations block_diag"
 )
-SUMS = "neg sum sum.dim_IntList mean mean.dim cumsum cat stack hstack vstack add.Tensor sub.Tensor trace where.self"
-BY_PARTS = f"{ALIASES} {SHAPES} {MOVES} {SUMS}".split()
-MIXED = ("cat", "stack", "hstack", "vstack", "add", "sub", "where")  # whose real operands have imaginary parts of 0
-NUMBERS = {"add": "other", "sub": "other", "constant_pad_nd": "value", "pad": "value"}  # arguments that are complex too
+SUMS = (
+    "neg sum sum.dim_IntList sum_to_size mean mean.dim cumsum cat concat concatenate stack hstack vstack dstack "
+    "column_stack add.Tensor sub.Tensor trace diff where.self"
+)
+FILLED = "full full_like new_full fill.Scalar scalar_tensor"
+BLANK = "zeros zeros_like new_zeros zero empty.memory_format empty_like new_empty empty_strided new_empty_strided"
+RANGES = "linspace linspace.Tensor_Tensor linspace.Tensor_Scalar linspace.Scalar_Tensor"
+BY_PARTS = f"{ALIASES} {SHAPES} {MOVES} {SUMS} {FILLED} {BLANK} {RANGES}".split()
+# Operations whose real operands have imaginary parts of 0.
+MIXED = (
+    "cat concat concatenate stack hstack vstack dstack column_stack add sub where masked_fill diff block_diag "
+    "cartesian_prod linspace"
+).split()
+# Numbers that have real and imaginary parts, too.
+NUMBERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("add", "sub"), ("other",)),
+    **dict.fromkeys(("constant_pad_nd", "pad", "masked_fill", "index_fill", "scatter", "fill"), ("value",)),
+    **dict.fromkeys(("full", "full_like", "new_full"), ("fill_value",)),
+    "linspace": ("start", "end"),
+    "scalar_tensor": ("s",),
+}
+ONES = "ones ones_like new_ones eye eye.m arange arange.start arange.start_step"
 
 
-def parts_of(node: Call, x: Complex | OutPort | Number) -> Complex:
+Scalar = Number | complex
+Operand = Complex | OutPort | Scalar
+
+
+def parts_of(node: Call, x: Operand | Value) -> Complex:
     """A value as a complex number."""
     if isinstance(x, Complex):
         return x
-    port = node.port(x)
-    port = node.real(port)
+    if isinstance(x, complex):
+        return Complex(node.port(x.real), node.port(x.imag))
+    assert not isinstance(x, Packed | tuple) and x is not None
+    port = node.real(node.port(x))
     return Complex(port, zeros(node, port))
+
+
+def paired_up(node: Call, *values: Operand) -> list[Complex]:
+    """Values as complex numbers of the type that the widest of their parts has."""
+    parts = [parts_of(node, x) for x in values]
+    dtype = max((p.real.type.dtype for p, x in zip(parts, values, strict=True) if _counts(x)), key=lambda t: t.bits)
+    return [Complex(node.cast(p.real, dtype), node.cast(p.imag, dtype)) for p in parts]
+
+
+def _counts(x: Operand) -> bool:
+    """True for tensors, whose type counts; numbers have that of the tensors beside them."""
+    return isinstance(x, Complex | OutPort)
 
 
 def _given(node: Call) -> tuple[DType | None, ...]:
@@ -53,25 +110,35 @@ def _given(node: Call) -> tuple[DType | None, ...]:
 
 def _part(node: Call, name: str) -> Sequence[Any]:
     """The outputs of an operation on one part of its complex inputs."""
-    mixed = name == "imag" and node.kind.partition(".")[0] in MIXED
+    mixed = node.kind.partition(".")[0] in MIXED or not any(isinstance(x, Complex) for x in node.inputs)
 
     def of(x: Any) -> Any:
         if isinstance(x, Complex):
             return x.real if name == "real" else x.imag
-        return zeros(node, x) if mixed and isinstance(x, OutPort) and x.type.dtype is not DType.BOOL else x
+        blank = mixed and name == "imag" and isinstance(x, OutPort) and x.type.dtype is not DType.BOOL
+        return zeros(node, x) if blank else x
 
+    split = NUMBERS.get(node.kind.partition(".")[0], ())
+    numbers = {n: _part_of_number(v, name) for n, v in node.arguments.items() if n in split}
+    return on_real(node, [of(x) for x in node.inputs], numbers)
+
+
+def on_real(node: Call, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Sequence[Any]:
+    """The outputs of the operation of real numbers that a node is, on real inputs in place of its own.
+
+    `named`: arguments in place of the node's.
+    """
     function = conversion_of(node.kind)
     if function is None:
         raise UnsupportedError(f"{node.kind}: there is no conversion for it")
-    inputs = [of(x) for x in node.inputs]
-    number = NUMBERS.get(node.kind.partition(".")[0])
     arguments = tuple(
-        (n, PART_TYPES.get(v, v) if isinstance(v, str) else _part_of_number(v, name) if n == number else v)
-        for n, v in node.arguments.items()
+        (n, PART_TYPES.get(v, v) if isinstance(v, str) else v) for n, v in {**node.arguments, **(named or {})}.items()
     )
-    made = replace(node, attrs={**node.attrs, "given": _given(node), "arguments": arguments}, inputs=inputs)
+    made = replace(node, attrs={**node.attrs, "given": _given(node), "arguments": arguments}, inputs=list(inputs))
     found = function(made, *inputs)
-    return cast("Sequence[Any]", found.values if isinstance(found, Outputs) else (found,))
+    if isinstance(found, Outputs):
+        found = found.values
+    return cast("Sequence[Any]", found if isinstance(found, Sequence) else (found,))
 
 
 def _part_of_number(value: Any, name: str) -> Any:
@@ -81,9 +148,23 @@ def _part_of_number(value: Any, name: str) -> Any:
     return value.real if name == "real" else value.imag
 
 
-@aten_complex(*(name if "." in name else f"{name}.default" for name in BY_PARTS))
+def kinds(names: str | Sequence[str]) -> list[str]:
+    """The kinds of operations; `default` is the overload of names that have none."""
+    listed = names.split() if isinstance(names, str) else names
+    return [name if "." in name else f"{name}.default" for name in listed]
+
+
+@aten_complex(*kinds(BY_PARTS))
 def by_parts(node: Call, *arguments: Any, **named: Any) -> tuple[Complex, ...]:
     return tuple(Complex(a, b) for a, b in zip(_part(node, "real"), _part(node, "imag"), strict=True))
+
+
+@aten_complex(*kinds(ONES))
+def of_real_numbers(node: Call, *arguments: Any, **named: Any) -> Complex:
+    """Complex numbers whose imaginary parts are 0."""
+    inputs = [x.real if isinstance(x, Complex) else x for x in node.inputs]
+    (found,) = on_real(node, inputs)
+    return Complex(found, zeros(node, found))
 
 
 # ---- made of real tensors, and back
@@ -161,36 +242,53 @@ def angle_of_real(node: Call, x: OutPort) -> OutPort:
 # ---- arithmetic
 
 
-def _scaled(node: Call, x: Complex, factor: OutPort) -> Complex:
+def scaled(node: Call, x: Complex, factor: OutPort | Number) -> Complex:
     """A complex number times a real one."""
-    factor = node.cast(factor, x.real.type.dtype)
+    factor = node.same(factor, x.real)
     return Complex(node.build.Multiply(x.real, factor), node.build.Multiply(x.imag, factor))
 
 
-@aten_complex("mul.Tensor", "mul.Scalar", "multiply.Tensor")
-def mul(node: Call, x: Complex | OutPort, other: Complex | OutPort | Number) -> Complex:
-    if isinstance(x, Complex) and isinstance(other, Complex):
-        return product(node, x, other)
-    whole, factor = (x, other) if isinstance(x, Complex) else (other, x)
-    assert isinstance(whole, Complex) and not isinstance(factor, Complex)
-    return _scaled(node, whole, node.port(factor))
+def added(node: Call, x: Complex, y: Complex) -> Complex:
+    return Complex(node.build.Add(x.real, y.real), node.build.Add(x.imag, y.imag))
 
 
-@aten_complex("div.Tensor", "div.Scalar", "true_divide.Tensor")
-def div(node: Call, x: Complex | OutPort, other: Complex | OutPort | Number) -> Complex:
+def times(node: Call, x: Operand, y: Operand) -> Complex:
+    """The product of two numbers, at least one of which is complex."""
+    if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
+        return scaled(node, x, y)
+    if isinstance(y, Complex) and isinstance(x, OutPort | int | float | Symbol):
+        return scaled(node, y, x)
+    return product(node, *paired_up(node, x, y))
+
+
+def quotient(node: Call, x: Operand, y: Operand) -> Complex:
+    """The quotient of two numbers, at least one of which is complex. The larger part of `y` is divided by first."""
     build = node.build
-    if not isinstance(other, Complex):
-        assert isinstance(x, Complex)
-        factor = node.same(other, x.real)
-        return Complex(build.Divide(x.real, factor), build.Divide(x.imag, factor))
-    size = build.Add(build.Multiply(other.real, other.real), build.Multiply(other.imag, other.imag))
-    found = product(node, parts_of(node, x), conj(node, other))
-    return Complex(build.Divide(found.real, size), build.Divide(found.imag, size))
+    if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
+        divisor = node.same(y, x.real)
+        return Complex(build.Divide(x.real, divisor), build.Divide(x.imag, divisor))
+    a, b = paired_up(node, x, y)
+    size = build.Maximum(build.Abs(b.real), build.Abs(b.imag))
+    size = build.Select(build.Equal(size, node.like(0, size)), node.like(1, size), size)
+    b = Complex(build.Divide(b.real, size), build.Divide(b.imag, size))
+    square = build.Multiply(build.Add(build.Multiply(b.real, b.real), build.Multiply(b.imag, b.imag)), size)
+    found = product(node, a, conj(node, b))
+    return Complex(build.Divide(found.real, square), build.Divide(found.imag, square))
+
+
+@aten_complex("mul.Tensor", "mul.Scalar", "multiply.Tensor")
+def mul(node: Call, x: Operand, other: Operand) -> Complex:
+    return times(node, x, other)
+
+
+@aten_complex("div.Tensor", "div.Scalar", "true_divide.Tensor", "divide.Tensor")
+def div(node: Call, x: Operand, other: Operand) -> Complex:
+    return quotient(node, x, other)
 
 
 @aten_complex("reciprocal.default")
 def reciprocal(node: Call, x: Complex) -> Complex:
-    return div(node, node.like(1, x.real), x)
+    return quotient(node, 1, x)
 
 
 @aten_complex("square.default")
@@ -198,72 +296,22 @@ def square(node: Call, x: Complex) -> Complex:
     return product(node, x, x)
 
 
-@aten_complex("pow.Tensor_Scalar")
-def power(node: Call, x: Complex, exponent: Number) -> Complex:
-    node.refuse(exponent != 2, f"a complex number to the power of 2, got {exponent}")
-    return product(node, x, x)
-
-
-@aten_complex("exp.default")
-def exp(node: Call, x: Complex) -> Complex:
-    """e^(a + bi) = e^a (cos b + i sin b)"""
-    return polar(node, node.build.Exp(x.real), x.imag)
-
-
-@aten_complex("eq.Tensor", "ne.Tensor")
-def equal(node: Call, x: Complex | OutPort, other: Complex | OutPort) -> OutPort:
-    build, a, b = node.build, parts_of(node, x), parts_of(node, other)
+@aten_complex("eq.Tensor", "ne.Tensor", "eq.Scalar", "ne.Scalar")
+def equal(node: Call, x: Operand, other: Operand) -> OutPort:
+    build, (a, b) = node.build, paired_up(node, x, other)
     same = build.LogicalAnd(build.Equal(a.real, b.real), build.Equal(a.imag, b.imag))
     return same if node.kind.startswith("eq") else build.LogicalNot(same)
 
 
-@aten_complex("mm.default", "bmm.default", "matmul.default", "mv.default")
-def complex_matmul(
-    node: Call,
-    x: Complex | OutPort,
-    mat2: Complex | OutPort | None = None,
-    other: Complex | OutPort | None = None,
-    vec: Complex | OutPort | None = None,
-) -> Complex:
-    second = next(p for p in (mat2, other, vec) if p is not None)
-    a, b = parts_of(node, x), parts_of(node, second)
-    return _bilinear(node, a, b, partial(matmul, node))
-
-
-@aten_complex("einsum.default")
-def complex_einsum(
-    node: Call, equation: str, tensors: Sequence[Complex | OutPort], path: Sequence[int] | None = None
-) -> Complex:
-    node.refuse(len(tensors) != 2, "sums of products of two complex tensors are supported")
-    a, b = (parts_of(node, t) for t in tensors)
-
-    def times(p: OutPort, q: OutPort) -> OutPort:
-        return einsum(node, equation, (p, q))
-
-    return _bilinear(node, a, b, times)
-
-
-def _bilinear(node: Call, a: Complex, b: Complex, times: Callable[[OutPort, OutPort], OutPort]) -> Complex:
-    """A product that is linear in both operands, by those of their parts."""
-    build = node.build
-    real = build.Subtract(times(a.real, b.real), times(a.imag, b.imag))
-    return Complex(real, build.Add(times(a.real, b.imag), times(a.imag, b.real)))
-
-
-@aten_complex("ones_like.default", "zeros_like.default", "empty_like.default")
-def complex_like(node: Call, x: Complex, **rest: Any) -> Complex:
-    value = node.like(1 if node.kind.startswith("ones") else 0, x.real)
-    blank = zeros(node, x.real)
-    return Complex(node.build.Add(blank, value), blank)
-
-
-@aten_complex("_to_copy.default", "to.dtype")
-def converted(node: Call, x: Complex, **rest: Any) -> Complex | OutPort:
-    """Another complex type, or the real part."""
+@aten_complex(*kinds("_to_copy to.dtype to.dtype_layout to.other to.device to.prim_Device type_as copy"))
+def converted(node: Call, x: Complex | OutPort, *rest: Any, **named: Any) -> Complex | OutPort:
+    """Another type: complex numbers keep their parts, real ones are the real parts of complex ones."""
+    if node.kind.startswith("copy"):
+        x = named["src"]
     wanted = node.attrs["given"][0]
-    if wanted not in PART_TYPES:
-        return x.real
-    return Complex(*(node.cast(p, PART_TYPES[wanted]) for p in x.ports))
+    if wanted in PART_TYPES:
+        return Complex(*(node.cast(p, PART_TYPES[wanted]) for p in parts_of(node, x).ports))
+    return x.real if isinstance(x, Complex) else x
 
 
 @aten_complex("sym_size.int")

@@ -183,10 +183,11 @@ def fftfreq(
 # ---- transforms of frames
 
 
+@aten_complex("stft.default")
 @aten("stft.default")
 def stft(
     node: Call,
-    x: OutPort,
+    x: OutPort | Complex,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
@@ -198,14 +199,18 @@ def stft(
 ) -> Signal:
     """[.., length] -> [.., frequencies, frames]; a short window lies in the middle of its frame."""
     node.refuse(bool(align_to_window), "frames that are aligned to the window are not supported")
-    frames = windows(node, x, x.type.rank - 1, n_fft, hop_length or n_fft // 4)
-    frames = _weighted(node, frames, n_fft, win_length or n_fft, window)
-    last, power = [frames.type.rank - 1], 0.5 if normalized else 0.0
-    found = c2c(node, frames, last, None, False, power) if onesided is False else r2c(node, frames, last, None, power)
-    rank = found.real.type.rank
+    parts = x.ports if isinstance(x, Complex) else (x,)
+    frames = [windows(node, p, p.type.rank - 1, n_fft, hop_length or n_fft // 4) for p in parts]
+    frames = [_weighted(node, p, n_fft, win_length or n_fft, window) for p in frames]
+    rank, power = frames[0].type.rank, 0.5 if normalized else 0.0
+    if isinstance(x, Complex) or onesided is False:
+        found = c2c(node, Complex(*frames) if len(frames) > 1 else frames[0], [rank - 1], None, False, power)
+    else:
+        found = r2c(node, frames[0], [rank - 1], None, power)
     order = [*range(rank - 2), rank - 1, rank - 2]
     turned = Complex(*(transposed(node, p, order) for p in found.ports))
-    return turned if return_complex else paired(node, turned)
+    given = isinstance(x, Complex) if return_complex is None else return_complex
+    return turned if given else paired(node, turned)
 
 
 def _weighted(node: Call, frames: OutPort, size: int, length: int, window: OutPort | None) -> OutPort:

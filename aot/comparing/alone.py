@@ -1,0 +1,42 @@
+"""Compilations of one model after another in bounded memory.
+
+A graph is a cycle of objects, which keeps the model's mapped file until the garbage collector runs; and code that was
+compiled into memory has all weights there, where a library maps them from its file.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from aot.compilation.driver import Compilation, stages
+from aot.compilation.jit import in_memory
+from aot.options import CompileOptions
+from codegen.llvm.build import Built
+from codegen.llvm.levels import Levels
+from runtime.errors import PlatformError, UnsupportedError
+from runtime.model import CompiledModel, load
+
+
+def alone(model: Path, options: CompileOptions) -> Compilation:
+    """Return the stages of a compilation; graphs of earlier ones that have no references any more are freed first."""
+    gc.collect()
+    return stages(model, options)
+
+
+def mapped(make: Callable[[], Built | Levels], threads: int | None = None) -> CompiledModel:
+    """Load what `make` builds from a file without a name: its weights are mapped, and those of the model are not.
+
+    Into memory if there is no linker, or if the weights are more than a library can hold.
+    """
+    with TemporaryDirectory(prefix="aot-code-") as folder:
+        path, built = Path(folder, "model.so"), make()
+        try:
+            built.write_shared(path)
+        except (PlatformError, UnsupportedError):
+            return in_memory(built, threads)
+        del built
+        gc.collect()
+        return load(path, threads)

@@ -1,0 +1,52 @@
+"""The time that a compilation takes: seconds of the wall, or those in which it had a processor."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+WAITING = 0.1  # seconds that count for each second in which neither this process nor a child of it ran
+
+
+class Clock:
+    """Seconds since it was made. With `waits`, those in which others had the processors count little."""
+
+    def __init__(self, *, waits: bool) -> None:
+        self._begin = time.monotonic()
+        self._processor = processor_seconds() if waits else None
+
+    @property
+    def wall(self) -> float:
+        """Seconds of the wall."""
+        return time.monotonic() - self._begin
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that count."""
+        now = None if self._processor is None else processor_seconds()
+        if now is None or self._processor is None:
+            return self.wall
+        return min(self.wall, max(now - self._processor, self.wall * WAITING))
+
+
+def processor_seconds() -> float | None:
+    """Return the processor time of this process and of its children; None where the system does not say (no /proc)."""
+    times = os.times()
+    seconds = times.user + times.system + times.children_user + times.children_system
+    try:
+        children = {child for task in Path("/proc/self/task").iterdir() for child in _children(task)}
+    except OSError:
+        return None
+    for child in children:
+        with suppress(OSError):  # it has ended; the system adds it to the times above when it is waited for
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def _children(task: Path) -> list[str]:
+    with suppress(OSError):  # the thread has ended
+        return (task / "children").read_text().split()
+    return []

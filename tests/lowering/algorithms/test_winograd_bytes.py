@@ -1,0 +1,98 @@
+"""Winograd convolutions of bytes, on targets that multiply pairs of i16: the same bits as sums of plain products."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.compilation.driver import Compilation, in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.interpret import interpret
+from aot.ir.types import Array
+from aot.lowering.algorithms.winograd_matrices import whole_factor
+from aot.options import CompileOptions
+from codegen.target import Target
+from runtime.abi import DType
+from tests.lowering.algorithms.test_winograd import points_of
+from tests.lowering.quantised import CLOSE, NATIVE, bytes_of, data, numbers_of
+from tests.passes.check import Make, graph_of
+
+TARGETS = [t for t in ("x86-64-v3", "x86-64-v4") if set(Target.parse(t).features) <= set(NATIVE.features)]
+ZERO = 121
+
+
+def convolution(
+    window: tuple[int, ...], stride: int, channels: tuple[int, int], *, zero: int = ZERO, least: int = -127
+) -> Make:
+    """Return a convolution of bytes with about as much padding before as after, and weights of `least` to 127."""
+    inputs, outputs = channels
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        kernel = np.random.default_rng([*window, *channels]).integers(least, 128, (outputs, inputs, *window))
+        w = b.const((kernel * np.float32(0.0125)).astype(np.float32), DType.F32)
+        pads = tuple(k // 2 for k in window)
+        y = numbers_of(b, bytes_of(b, x, zero), zero)
+        return b.Convolution(y, w, strides=[stride] * 2, dilations=(1, 1), pads_begin=pads, pads_end=pads)
+
+    return make
+
+
+def both(make: Make, target: str, x: Array) -> tuple[Compilation, Array, Array]:
+    """Return how `make` is compiled, its result, and that of plain products."""
+    made = stages(graph_of(make, x.shape), CompileOptions(level=None, target=target))
+    plain = stages(graph_of(make, x.shape), CompileOptions(level=None, target=target, plain_products=True))
+    found = [np.asarray(in_memory(c.built, threads=1)(x)[0]) for c in (made, plain)]
+    assert points_of(plain) == 0
+    return made, found[0], found[1]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("window", "stride", "size", "channels", "points"),
+    [
+        ((3, 3), 1, (14, 14), (32, 32), 16),
+        ((3, 3), 1, (13, 7), (16, 24), 16),
+        ((1, 3), 1, (9, 28), (32, 32), 4),
+        ((3, 3), 2, (28, 28), (128, 128), 25),
+        ((3, 3), 2, (29, 53), (256, 256), 49),
+    ],
+)
+def test_results_are_those_of_plain_products(
+    window: tuple[int, ...], stride: int, size: tuple[int, int], channels: tuple[int, int], points: int, target: str
+) -> None:
+    make, x = convolution(window, stride, channels), data(2, channels[0], *size)
+    made, found, plain = both(make, target, x)
+    assert points_of(made) == points
+    np.testing.assert_array_equal(found, plain)
+    (expected,) = interpret(graph_of(make, x.shape), [x])
+    assert np.abs(found - expected).max() <= CLOSE * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_largest_bytes_times_largest_weights_do_not_overflow(target: str) -> None:
+    """2^31 / (4 * 9 * 255 * 128) is 1827 channels."""
+    x = np.full((1, 1792, 12, 12), 100.0, np.float32)
+    made, found, plain = both(convolution((3, 3), 1, (1792, 16), zero=0, least=126), target, x)
+    assert points_of(made) == 16
+    np.testing.assert_array_equal(found, plain)
+    assert found.max() > 0
+
+
+def test_sums_that_could_overflow_are_plain() -> None:
+    made = stages(graph_of(convolution((3, 3), 1, (1856, 16)), (1, 1856, 12, 12)), CompileOptions(target="x86-64-v3"))
+    assert points_of(made) == 0
+    assert "dots=" in made.groups
+
+
+def test_bytes_of_dot_instructions_are_plain() -> None:
+    made = stages(graph_of(convolution((3, 3), 1, (32, 32)), (1, 32, 14, 14)), CompileOptions(target="x86-64-v4-bf16"))
+    assert points_of(made) == 0
+
+
+@pytest.mark.parametrize(
+    ("points", "taps", "stride", "factor"),
+    [(4, 3, 1, 2), (5, 3, 2, 1), (7, 3, 2, 2), (6, 4, 2, 1), (6, 3, 1, 0), (5, 3, 1, 0)],
+)
+def test_whole_transforms(points: int, taps: int, stride: int, factor: int) -> None:
+    assert whole_factor(points, taps, stride) == factor
