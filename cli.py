@@ -21,6 +21,7 @@ import aot
 from aot import arguments as arg
 from aot.command import guarded, supervised
 from aot.commands.bench import bench
+from aot.commands.chat import chat
 from aot.commands.compare import compare
 from aot.commands.generate import generate
 from aot.commands.info import info
@@ -245,6 +246,9 @@ def convert(
     cut: arg.CutAt = None,
     signature: arg.Signature = None,
     extensions: arg.Extensions = None,
+    transformations_config: arg.Config = None,
+    enable_transforms: arg.Enable = None,
+    disable_transforms: arg.Disable = None,
     seed: arg.Seed = None,
     compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
     ir_version: Annotated[int, typer.Option(metavar="10|11", help="Version of the format")] = 11,
@@ -357,6 +361,7 @@ def ops(
 
 command(run)
 command(generate)
+command(chat)
 command(quantize)
 command(serve)
 command(bench)

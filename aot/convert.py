@@ -1,4 +1,4 @@
-"""Converts a model to OpenVINO IR: what the front phase makes of it, before anything is decomposed or simplified."""
+"""Converts a model to OpenVINO IR: what the front phase and extensions make of it, before anything is simplified."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aot.options import CompileOptions
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
 from aot.writers.openvino import VERSIONS, write
-from aot.writers.openvino.forms import give_forms
+from aot.writers.openvino.forms import fold_formless, give_forms
 from runtime.arrays.files import check_output
 from runtime.errors import UsageError
 from runtime.regular import open_file
@@ -52,11 +52,11 @@ def convert_model(
         raise UsageError(f"convert: IR has no inputs that may be left out, got feeds {', '.join(options.feeds)}")
     for target in (path, path.with_suffix(".bin")):
         check_output(target, *([] if isinstance(model, Graph) else _sources(Path(model))))
-    graph = made.converted
+    graph = made.extended
     if "conversion_parameters" not in graph.rt_info:
         graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
     with within(made.shared.scope):  # the graph may have operations of extensions
-        run_passes(graph, (give_forms, remove_dead_code))
+        run_passes(graph, (give_forms, fold_formless, remove_dead_code))
         write(graph, path, version=ir_version, half=compress_to_f16)
 
 

@@ -13,6 +13,9 @@ EXAMPLES = {
     "generate": """
         aot generate model.so "Once upon a time" --tokens 64
         aot generate model.so "Once upon a time" --temperature 0.8 --top-p 0.9 --seed 1""",
+    "chat": """
+        aot chat model.so
+        aot chat model.so "Which rivers flow through Paris?" --system "Answer in one sentence." """,
     "quantize": """
         aot quantize model.onnx --data samples.npz -o model_int8.xml --max-error 0.05
         aot quantize decoder.xml --weights int4 --group 64 -o decoder_int4.xml""",

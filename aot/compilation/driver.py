@@ -21,7 +21,7 @@ from typing import Unpack
 from aot.compilation.about import about
 from aot.compilation.budget import budgeted, file_bytes, nodes_of
 from aot.compilation.cache import check_files, key_of, load_or_make
-from aot.compilation.graph_passes import optimize, run_front
+from aot.compilation.graph_passes import optimize, run_front, run_later_extensions
 from aot.compilation.jit import in_memory
 from aot.compilation.shared import Shared
 from aot.compilation.sources import Source, as_file
@@ -46,6 +46,7 @@ from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
 from aot.precision import precision_of
+from aot.text.kept import kept
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Const, Kernel
 from codegen.ir.printer import kernel_text
@@ -151,6 +152,14 @@ class Compilation:
         graph = self.imported
         with within(self.shared.scope):
             run_front(graph, self.options, self.shared.extensions)
+        return graph
+
+    @budgeted
+    def extended(self) -> Graph:
+        """Return the converted graph as extensions of the later phases leave it; it is changed in place."""
+        graph = self.converted
+        with within(self.shared.scope):
+            run_later_extensions(graph, self.options, self.shared.extensions)
         return graph
 
     @cached_property
@@ -353,7 +362,7 @@ class Compilation:
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         external = self.options.external_weights
-        return build(
+        built = build(
             program,
             self.target,
             level=self.options.level,
@@ -363,6 +372,7 @@ class Compilation:
             key=self.shared.key,
             about=about(self.optimized.rt_info),
         )
+        return replace(built, manifest=built.manifest | kept(self.optimized.rt_info))
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:

@@ -19,7 +19,7 @@ from aot.passes.middle.layout.interface_layout import InterfaceLayout
 from aot.passes.middle.layout.preprocess import Preprocess
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
-from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_passes
+from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
 from runtime.errors import PassError, ShapeError, UsageError
 
 
@@ -61,6 +61,18 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
     passes, extra = _passes(options), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)  # UsageError if there is no order
     run_passes(graph, passes, extra, until=FRONT_FINISH)
+
+
+def run_later_extensions(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
+    """Run the extensions of the middle and the back phase, in their order and without the compiler's own passes.
+
+    The graph is one that `run_front` has left; it is changed in place. Raises what `optimize` raises.
+    """
+    items = sort_passes(*all_passes(options, extensions))
+    names = [item.name for item in items]
+    later = [item for item in items[names.index(FRONT_FINISH) :] if item.extension]
+    if later:
+        run_items(graph, later)
 
 
 def all_passes(

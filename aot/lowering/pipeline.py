@@ -57,8 +57,8 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     """Return the lowering passes in run order for these options and this target."""
     small = options.small_weights
     precision = precision_of(options.precision)
-    # No form of a product that adds numbers before it multiplies them.
-    exact = small or options.plain_products or not (precision.is_plain or options.fast_math)
+    plain = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
+    alike = not (precision.is_plain or options.fast_math)  # bits may not depend on the target's cost model
     shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.of(target))
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
@@ -77,10 +77,12 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         # after all that decides by the model alone which layers run together, before what the target decides
         _logical("shorten_floats", shortened, whole=True, enabled=not precision.is_plain),
         _logical("fuse_attention", attention),  # needs softmax as a group of rows
-        _logical("use_winograd", winograd, enabled=not exact),  # its tiles are values that get layouts below
+        _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below
         Lowering("assign_layouts", assign_layouts, Layouts.LOGICAL, Layouts.FINAL, required=True),
-        _final("use_strassen", strassen, enabled=not exact),  # halves of matrices are addresses: needs strides
+        _final(
+            "use_strassen", strassen, enabled=not (plain or alike)
+        ),  # halves of matrices are addresses: needs strides
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step

@@ -10,6 +10,7 @@ from aot.frontends import DIALECTS
 from aot.ir.graph import Node as IrNode
 from aot.ir.op import Foreign
 from aot.ir.scope import raised_in
+from aot.mo.bridge.extracted import names_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.loader import Declared, Switches
@@ -54,7 +55,8 @@ def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, ty
         describe = describe_of(framework)
         if kept.node.data is not None and describe is not None:
             node["pb"] = describe(kept.node)
-        known = {name: node.attrs().pop(name) for name in ("type", "version") if node.has(name)}
+        theirs = names_of(kept.node.op) if isinstance(kept.node.op, Foreign) else set[str]()
+        known = {name: node.attrs().pop(name) for name in ("type", "version", *theirs) if node.has(name)}
         if _extracted(node, cls, kind):
             _settle(node, kept)
         else:

@@ -131,14 +131,13 @@ class _Front(ModuleType):
 
 def _member(path: str, name: str) -> Any:
     """Return a class or function of a module; None if it has none of that name."""
+    owner, _, rest = path.partition(".")
+    found = library.library_class(rest, name) if owner == "ops" and rest else None
+    if found is not None:  # rather than the base that the library derives it from, in a module of ours of the same name
+        return found
     for home in _homes(path):
         found = getattr(import_module(home), name, None)
         if found is not None and not isinstance(found, ModuleType):
-            return found
-    owner, _, rest = path.partition(".")
-    if owner == "ops" and rest:
-        found = library.library_class(rest, name)
-        if found is not None:
             return found
     return transforms.placeholder(name, path) if name in transforms.in_module(path) else None
 

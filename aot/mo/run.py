@@ -65,15 +65,23 @@ def _run(graph: Graph, cls: type[Any], switched: bool | None) -> None:
     _LOG.info("%s: %d nodes", cls.__name__, graph.number_of_nodes())
 
 
-def results(graph: Graph) -> list[str]:
-    return [str(graph.nodes[id].get("name", id)) for id in graph.get_nodes_with_attributes(op="Result")]
+def results(graph: Graph) -> dict[str, str]:
+    """Return the names of the network's outputs by the ids of their Results."""
+    found: dict[str, str] = {}
+    for node in graph.get_op_nodes(op="Result"):
+        source = node.in_port(0).get_source() if node.has_port("in", 0) else None
+        names = [] if source is None else source.get_tensor_names()
+        found[node.id] = str(names[0] if names else node.name if source is None else source.node.name)
+    return found
 
 
-def _check(graph: Graph, before: list[str]) -> None:
+def _check(graph: Graph, before: dict[str, str]) -> None:
     """Error for a network without outputs, and for shapes that are none."""
     left = results(graph)
     if before and not left:
-        raise Error("a network keeps one of its outputs at least, got {} removed", ", ".join(before))
+        raise Error("a network keeps one of its outputs at least, got {} removed", ", ".join(before.values()))
     if len(left) < len(before):
-        _LOG.warning("outputs are removed: %s", ", ".join(sorted(set(before) - set(left))))
+        _LOG.warning(
+            "outputs are removed: %s", ", ".join(sorted(name for id, name in before.items() if id not in left))
+        )
     graph.check_shapes_consistency()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -85,6 +85,19 @@ def run_passes(
     an extension that fails. Errors of the model itself are found at the end of the front phase and raised unchanged.
     """
     items = sort_passes(passes, extensions)
+    return run_items(graph, items, stop_after_rewrite=stop_after_rewrite, observe=observe, check=check, until=until)
+
+
+def run_items(
+    graph: Graph,
+    items: Sequence[PassItem],
+    *,
+    stop_after_rewrite: int | None = None,
+    observe: Observer | None = None,
+    check: Callable[[Graph], object] | None = None,
+    until: str | None = None,
+) -> RunReport:
+    """Run passes that are sorted; the rest is as for `run_passes`."""
     in_front = any(item.name == FRONT_FINISH for item in items)
     run = _Run(graph, check or legal, observe, RewriteLog(stop_after_rewrite), in_front)
     if not run.in_front:

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol over HTTP, as an ASGI application."""
+"""The Open Inference Protocol over HTTP, and OpenAI's API, as an ASGI application."""
 
 from __future__ import annotations
 
@@ -6,32 +6,29 @@ import asyncio
 import hmac
 import json
 import logging
-import zlib
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
-from typing import Any, cast
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aot.serve import protocol
-from aot.serve.faults import SlowError, TokenError, TooLargeError, UnavailableError, http_status
+from aot.serve.bodies import json_object, received
+from aot.serve.faults import TokenError, UnavailableError, http_status
 from aot.serve.json_requests import LENGTH_HEADER, parse, render
 from aot.serve.metrics import CONTENT_TYPE
+from aot.serve.openai.routes import PREFIX, OpenAi, error_tree
 from aot.serve.repository import Repository
 from aot.serve.served import Served
-from aot.serve.settings import Settings
 from runtime.errors import AotError, InternalError, ModelError, UsageError
 
 _LOG = logging.getLogger(__name__)
-DISCARDED_BYTES, DISCARDING_SECONDS = 8 << 20, 1.0  # at most, of a request that is too large
 _OPEN = ("/v2/health/live", "/v2/health/ready")  # probes of an orchestrator carry no token
 _PARSED_HERE = 1 << 16  # bytes of a request that may be parsed in the event loop
-_CHUNK = 1 << 16
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -53,6 +50,7 @@ class Application:
             Route("/v2/repository/models/{model}/load", self._load, methods=["POST"]),
             Route("/v2/repository/models/{model}/unload", self._unload, methods=["POST"]),
             Route("/metrics", self._metrics),
+            *OpenAi(self._repository).routes(),
         ]
         handlers: dict[Any, Any] = {AotError: _failed, OSError: _failed, HTTPException: _refused}
         app = Starlette(routes=routes, exception_handlers=handlers)
@@ -112,12 +110,12 @@ class Application:
 
     async def _index(self, request: Request) -> Response:
         body = await received(request, self._settings)
-        ready = bool(body.strip()) and (tree := _json(body)) and tree.get("ready") is True
+        ready = bool(body.strip()) and (tree := json_object(body)) and tree.get("ready") is True
         return _Json([e for e in self._repository.index() if not ready or e["state"] == "READY"])
 
     async def _load(self, request: Request) -> Response:
         body = await received(request, self._settings)
-        if body.strip() and _json(body).get("parameters"):
+        if body.strip() and json_object(body).get("parameters"):
             raise UsageError("load: must have no parameters, as models are what their files are, got some")
         problems = await self._repository.change(request.path_params["model"])
         if problems:
@@ -134,72 +132,6 @@ class Application:
         for served in self._repository.loaded():
             served.metrics.waiting.set(served.waiting)
         return Response(self._repository.metrics.text(), media_type=CONTENT_TYPE)
-
-
-async def received(request: Request, settings: Settings) -> bytes:
-    """Return the body, decompressed; TooLargeError for too many bytes, SlowError if it takes too long."""
-    said = request.headers.get("content-length", "0")
-    parts, size = list[bytes](), 0
-    try:
-        if said.isascii() and said.isdecimal() and int(said[:20]) > settings.max_body:
-            raise _too_large(settings)
-        async with asyncio.timeout(settings.receive_timeout), aclosing(request.stream()) as stream:
-            async for part in stream:
-                size += len(part)
-                if size > settings.max_body:
-                    raise _too_large(settings)
-                parts.append(part)
-    except TooLargeError:
-        await _discard(request)
-        raise
-    except TimeoutError:
-        rule = f"must arrive in {settings.receive_timeout:g} s"
-        raise SlowError(f"request: {rule}, got {size} bytes") from None
-    except ClientDisconnect:
-        raise SlowError(f"request: must arrive whole, got {size} bytes") from None
-    body = parts[0] if len(parts) == 1 else b"".join(parts)
-    coding = request.headers.get("content-encoding", "identity")
-    return body if coding == "identity" else _decompressed(body, coding, settings)
-
-
-async def _discard(request: Request) -> None:
-    """Read on a little: a client that is still sending then gets the answer, not a connection that is reset."""
-    left = DISCARDED_BYTES
-    with suppress(TimeoutError, ClientDisconnect):
-        async with asyncio.timeout(DISCARDING_SECONDS), aclosing(request.stream()) as stream:
-            async for part in stream:
-                left -= len(part)
-                if left < 0:
-                    return
-
-
-def _decompressed(body: bytes, coding: str, settings: Settings) -> bytes:
-    if coding not in ("gzip", "deflate"):
-        raise UsageError(f"request: content-encoding must be gzip or deflate, got {coding[:20]}")
-    stream = zlib.decompressobj(zlib.MAX_WBITS | 32 if coding == "gzip" else zlib.MAX_WBITS)
-    try:
-        data = stream.decompress(body, settings.max_body + 1)
-    except zlib.error as error:
-        raise UsageError(f"request: must be {coding} data, got {error}") from None
-    if len(data) > settings.max_body:
-        raise _too_large(settings)
-    if not stream.eof:
-        raise UsageError(f"request: must be whole {coding} data, got a part")
-    return data
-
-
-def _too_large(settings: Settings) -> TooLargeError:
-    return TooLargeError(f"request: must have at most {settings.max_body} bytes, got more")
-
-
-def _json(body: bytes) -> dict[str, object]:
-    try:
-        tree: object = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"request: must be JSON, got {str(error)[:200]}") from None
-    if not isinstance(tree, dict):
-        raise UsageError(f"request: must be an object, got {type(tree).__name__}")
-    return cast(dict[str, object], tree)
 
 
 class _Json(Response):
@@ -242,6 +174,7 @@ class _Guard:
             given = Request(scope).headers.get("authorization", "").encode()
             if not hmac.compare_digest(given, b"Bearer " + self._token):
                 error = TokenError("request: must have the server's token, got none or another")
-                answer = _Json({"error": str(error)}, 401, {"www-authenticate": "Bearer"})
+                tree = error_tree(error, 401) if path.startswith(PREFIX) else {"error": str(error)}
+                answer = _Json(tree, 401, {"www-authenticate": "Bearer"})
                 return await answer(scope, receive, send)
         return await self._app(scope, receive, send)

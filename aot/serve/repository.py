@@ -58,12 +58,12 @@ class Repository:
     _unloaded: set[str] = field(default_factory=set[str])  # by request: not loaded again by polling
     _pool: Pool | None = None
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _executor: Executor = field(init=False)
+    executor: Executor = field(init=False)
     _closing: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
         threads = self.settings.threads or default_threads()
-        self._executor = Executor(self.settings.jobs or threads, "aot-serve")
+        self.executor = Executor(self.settings.jobs or threads, "aot-serve")
 
     def find(self, name: str, version: str = "") -> Served:
         """Return a loaded version, the latest by default; UnknownModelError if there is none."""
@@ -163,7 +163,7 @@ class Repository:
             self._pool = model.pool
         else:
             model = runtime.load(path, pool=self._pool)
-        return Served(model, name, version, path, self.settings, self._executor, self.metrics)
+        return Served(model, name, version, path, self.settings, self.executor, self.metrics)
 
     def _retire(self, name: str, version: str, reason: str) -> None:
         place = self._places[name][version]

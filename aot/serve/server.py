@@ -16,6 +16,7 @@ import uvicorn
 
 from aot.serve import rpc
 from aot.serve.http import Application
+from aot.serve.openai.routes import PREFIX
 from aot.serve.repository import Repository
 from aot.serve.settings import Settings
 from runtime.errors import AotError, UsageError
@@ -147,6 +148,11 @@ class Server:
                 last, begun = before.get(id(connection), (None, now))
                 state = (cycle, answering)
                 since[id(connection)] = (state, begun if last == state else now)
-                longest = 2 * receive + self.settings.timeout if answering else receive
+                longest = 2 * receive + self._timeout(cycle) if answering else receive
                 if last == state and now - begun > longest:
                     connection.transport.abort()
+
+    def _timeout(self, cycle: Any) -> float:
+        """Return the seconds in which a request is answered."""
+        is_answer = str(cycle.scope.get("path", "")).startswith(PREFIX)
+        return self.settings.answer_timeout if is_answer else self.settings.timeout

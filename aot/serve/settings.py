@@ -25,6 +25,9 @@ class Settings:
     receive_timeout: float = 30.0  # in which a request must arrive
     max_connections: int = 1024
     stop_timeout: float = 30.0  # in which accepted requests must be answered when the server stops
+    sequences: int = 4  # answers of a language model that are made at once
+    max_context: int = 4096  # tokens of a prompt and its answer, at most
+    answer_timeout: float = 600.0  # of an answer of a language model, from the request's last byte to its last token
     poll: float | None = None  # how often files are looked at; None: only when asked
     token: str | None = None  # that clients must send as `Authorization: Bearer TOKEN`; health needs none
     tls_certificate: Path | None = None  # PEM, with the chain
@@ -32,10 +35,10 @@ class Settings:
     verify_key: Path | None = None  # public key with which all libraries must be signed
 
     def __post_init__(self) -> None:
-        for name in ("max_batch", "queue", "max_body", "max_connections"):
+        for name in ("max_batch", "queue", "max_body", "max_connections", "sequences", "max_context"):
             if getattr(self, name) < 1:
                 raise UsageError(f"serve: {name} must be 1 or more, got {getattr(self, name)}")
-        for name in ("timeout", "receive_timeout", "stop_timeout"):
+        for name in ("timeout", "receive_timeout", "stop_timeout", "answer_timeout"):
             if getattr(self, name) <= 0:
                 raise UsageError(f"serve: {name} must be above 0 seconds, got {getattr(self, name)}")
         if self.jobs is not None and self.jobs < 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from aot.text.tokenizer import Tokenizer
+from aot.text.tokenizer import Tokenizer, has_tokenizer
 from runtime.errors import UsageError
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
@@ -42,9 +42,11 @@ def ids_of(text: str) -> list[int]:
 
 
 def text_source(model: Path, tokenizer: Path | None) -> Path:
-    """Return the file with the tokenizer: the one that is named, a GGUF model itself, or one beside the model."""
+    """Return the file with the tokenizer: the one that is named, the model itself if it has one, or one beside it."""
+    if tokenizer is not None:
+        return tokenizer
     beside = (model.with_suffix(".gguf"), model.with_name("tokenizer.json"))
-    found = tokenizer or next((p for p in beside if p.is_file()), None)
+    found = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
     if found is None:
         rule = "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"
         raise UsageError(f"generate: {rule}: no {beside[0].name} and no {beside[1].name} lies beside {model.name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import Dim
+from torch.utils import _pytree as pytree
 
 Inputs = dict[str, Any]  # arguments of `forward` by name
 BATCH = {0: Dim("batch", min=1, max=16)}
+SILENT = 1e-3  # weights below it in magnitude, all of a tensor: far below those that are drawn, of 1e-2 and more
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,31 @@ class Network:
     def module(self) -> nn.Module:
         """Return the module with random weights, and statistics that fit its first inputs."""
         torch.manual_seed(11)
-        module = self.build().eval()
-        set_statistics(module, self.inputs(*self.sizes[0]))
+        module, given = self.build().eval(), self.inputs(*self.sizes[0])
+        draw_silent_weights(module)
+        set_statistics(module, given)
+        check_dependence(module, given)
         return module
+
+
+def draw_silent_weights(module: nn.Module) -> None:
+    """Draw the weights that are zero or nearly: they would hide whatever they are multiplied by from a comparison.
+
+    Heads that start at zero, and scales of residual branches that start at 1e-6.
+    """
+    for name, weight in module.named_parameters():
+        if not name.endswith("bias") and weight.numel() > 1 and weight.detach().abs().max() < SILENT:
+            nn.init.normal_(weight, std=0.1)
+
+
+def check_dependence(module: nn.Module, inputs: Inputs) -> None:
+    """Raise ValueError if the results of a module are the same for another first argument."""
+    name, first = next((n, x) for n, x in inputs.items() if isinstance(x, torch.Tensor))
+    other = first.flip(-1) * 0.7 if first.is_floating_point() else (first - 1).abs()
+    with torch.no_grad():
+        results = [pytree.tree_leaves(copy.deepcopy(module)(**inputs | {name: x})) for x in (first, other)]
+    if all(torch.equal(a, b) for a, b in zip(*results, strict=True) if isinstance(a, torch.Tensor)):
+        raise ValueError(f"results depend on {name}, got equal ones for two")
 
 
 def set_statistics(module: nn.Module, inputs: Inputs) -> None:

@@ -1,7 +1,7 @@
 """Times networks compiled from .pt2, from ONNX files of the same weights, and by torch.compile, in one interleaved run.
 
     python -m benchmarks.pytorch.timing FOLDER/* --compile
-    python -m benchmarks.pytorch.timing FOLDER/* [--torch VENV/bin/python] [--threads 1,2] [--rounds 10]
+    python -m benchmarks.pytorch.timing FOLDER/* [--torch VENV/bin/python] [--threads 1,2] [--rounds 10] [--hold]
 
 The folders are those of `benchmarks.pytorch.export --timed --onnx`. `--compile` makes the libraries and nothing else.
 """
@@ -12,6 +12,7 @@ import argparse
 import os
 import statistics
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -38,31 +39,59 @@ def compile_both(folder: Path) -> None:
         np.save(folder / f"in_{i}.npy", array)
 
 
-def row(folder: Path, python: str | None, threads: int, rounds: int, cores: list[int]) -> str:
-    """A line of the table: least times, and medians of the ratios inside of rounds."""
-    workers = dict[str, Worker]()
-    wanted = loaded(folder / "outputs_0.npz")
-    try:
-        for route in ROUTES:
-            scratch = folder / f"{route}.scratch"
+@dataclass
+class Row:
+    """A network on a number of threads; `workers`: the runtimes that were started for it, by name."""
+
+    folder: Path
+    threads: int
+    workers: dict[str, Worker] = field(default_factory=dict[str, Worker])
+
+    def begin(self, python: str | None, cores: list[int]) -> None:
+        """Start the runtimes, which infer once. SystemExit if one of them gives other results than PyTorch."""
+        folder, wanted = self.folder, loaded(self.folder / "outputs_0.npz")
+        for name in (*ROUTES, *(["inductor"] if python else [])):
+            scratch = folder / f"{name}.scratch"
             scratch.mkdir(exist_ok=True)
-            workers[route] = start("ours", library(folder, route), Folder(folder), threads, cores, scratch)
-        path = folder / ROUTES["pt2"]
-        if python:
-            workers["inductor"] = start("inductor", path, Folder(folder), threads, cores, folder, python=python)
-        for name, worker in workers.items():
-            gap = difference(worker.outputs(), wanted)
+            engine, path = ("ours", library(folder, name)) if name in ROUTES else (name, folder / ROUTES["pt2"])
+            given = engine, path, Folder(folder), self.threads, cores, scratch
+            self.workers[name] = start(*given, python=python if python and name not in ROUTES else sys.executable)
+            gap = difference(self.workers[name].outputs(), wanted)
             if not gap <= NEAR:
                 raise SystemExit(f"{folder.name}: {name}: results within {NEAR:g}, got a difference of {gap:.1e}")
+
+    def measure(self, rounds: int) -> str:
+        """Return a line of the table: least times, and medians of the ratios inside of rounds."""
+        workers = self.workers
         interleave(list(workers.values()), rounds)
-    finally:
-        for worker in workers.values():
+        ours = workers["pt2"].rounds
+        least = [f"{min(t for turn in w.rounds for t in turn) * 1e3:.3g}" for w in workers.values()]
+        found = [ratios(ours, [workers[name].rounds]) for name in workers if name != "pt2"]
+        shown = [f"{statistics.median(r):.2f} ({np.percentile(r, 10):.2f}–{np.percentile(r, 90):.2f})" for r in found]
+        return f"| {self.folder.name} | {self.threads} | {' | '.join(least)} | {' | '.join(shown)} |"
+
+    def end(self) -> None:
+        for worker in self.workers.values():
             worker.close()
-    ours = workers["pt2"].rounds
-    least = [f"{min(t for turn in w.rounds for t in turn) * 1e3:.3g}" for w in workers.values()]
-    found = [ratios(ours, [workers[name].rounds]) for name in workers if name != "pt2"]
-    shown = [f"{statistics.median(r):.2f} ({np.percentile(r, 10):.2f}–{np.percentile(r, 90):.2f})" for r in found]
-    return f"| {folder.name} | {threads} | {' | '.join(least)} | {' | '.join(shown)} |"
+
+
+def measure(rows: list[Row], python: str | None, rounds: int, hold: bool) -> None:
+    """Print a line for each row. `hold`: all runtimes start first, then a line of standard input is waited for."""
+    cores = sorted(os.sched_getaffinity(0))
+    try:
+        if hold:
+            for row in rows:
+                row.begin(python, cores)
+            print("all runtimes have started: Enter begins", flush=True)
+            sys.stdin.readline()
+        for row in rows:
+            if not hold:
+                row.begin(python, cores)
+            print(row.measure(rounds), flush=True)
+            row.end()
+    finally:
+        for row in rows:
+            row.end()
 
 
 def main() -> int:
@@ -73,14 +102,14 @@ def main() -> int:
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--compile", action="store_true", help="compile only")
+    parser.add_argument("--hold", action="store_true", help="start all, torch.compile takes minutes; measure at Enter")
     args = parser.parse_args()
-    cores = sorted(os.sched_getaffinity(0))
-    for folder in args.folders:
-        if args.compile:
+    if args.compile:
+        for folder in args.folders:
             compile_both(folder)
-            continue
-        for threads in map(int, args.threads.split(",")):
-            print(row(folder, args.torch, threads, args.rounds, cores), flush=True)
+        return 0
+    rows = [Row(folder, threads) for folder in args.folders for threads in map(int, args.threads.split(","))]
+    measure(rows, args.torch, args.rounds, args.hold)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -11,6 +12,8 @@ import torch
 from torch import nn
 from torchvision import models, ops
 from torchvision.models import detection, optical_flow, segmentation, video
+from torchvision.models.detection import roi_heads, transform
+from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
 
 from benchmarks.pytorch.network import BATCH, Inputs, Network
 
@@ -21,8 +24,10 @@ CLASSIFIERS = (
     "vgg11 vgg13_bn wide_resnet50_2"
 ).split()
 SIDES = {"inception_v3": 96, "maxvit_t": 224, "vit_b_32": 224}
-# of one stage: those of two ask for the count of their regions, which `torch.export` cannot answer
-DETECTORS = "retinanet_resnet50_fpn fcos_resnet50_fpn ssd300_vgg16 ssdlite320_mobilenet_v3_large".split()
+DETECTORS = "retinanet_resnet50_fpn fcos_resnet50_fpn ssd300_vgg16 ssdlite320_mobilenet_v3_large".split()  # one stage
+TWO_STAGE_DETECTORS = (
+    "fasterrcnn_resnet50_fpn fasterrcnn_mobilenet_v3_large_320_fpn maskrcnn_resnet50_fpn keypointrcnn_resnet50_fpn"
+).split()
 SEGMENTERS = "deeplabv3_resnet50 deeplabv3_mobilenet_v3_large fcn_resnet50 lraspp_mobilenet_v3_large".split()
 VIDEOS = {"r3d_18": 8, "mc3_18": 8, "r2plus1d_18": 8, "s3d": 16, "mvit_v1_b": 16, "mvit_v2_s": 16, "swin3d_t": 8}
 OF_INCEPTION = ("googlenet", "inception_v3")
@@ -37,6 +42,23 @@ def batched_nms(boxes: torch.Tensor, scores: torch.Tensor, classes: torch.Tensor
     return ops.nms(boxes + (classes.to(boxes) * edge)[:, None], scores, limit)
 
 
+def count(values: Any) -> Any:
+    """Return the length of a list, or the first size of a tensor, which Python's `len` would turn into a number."""
+    return values.shape[0] if isinstance(values, torch.Tensor) else len(values)
+
+
+# What torchvision asks Python about tensors whose size depends on data, which `torch.export` cannot answer. The last
+# three are loops over regions that draw each mask into the image, or search each heat map, at the size of its region:
+# a detector gives the masks [regions, 1, 28, 28] and heat maps [regions, 17, 56, 56] themselves.
+REPLACED: list[tuple[Any, str, Callable[..., Any]]] = [
+    (ops.boxes, "batched_nms", batched_nms),
+    (ops.poolers, "len", count),
+    (transform, "paste_masks_in_image", lambda masks, *rest: masks),
+    (roi_heads, "heatmaps_to_keypoints", lambda maps, boxes: (maps, maps.amax((2, 3)))),
+    (transform, "resize_keypoints", lambda maps, *rest: maps),
+]
+
+
 class OfImage(nn.Module):
     """A detector of one image: its lists are those of one element."""
 
@@ -45,7 +67,9 @@ class OfImage(nn.Module):
         self.detector = detector
 
     def forward(self, image: torch.Tensor) -> Any:
-        with patch.object(ops.boxes, "batched_nms", batched_nms):
+        with ExitStack() as stack:
+            for module, name, function in REPLACED:
+                stack.enter_context(patch.object(module, name, function, create=name == "len"))
             return self.detector([image])[0]
 
 
@@ -80,14 +104,16 @@ def classifier(name: str, side: int = 64) -> Network:
 
 
 def detector(name: str) -> Network:
-    side = {"ssd300_vgg16": 300, "ssdlite320_mobilenet_v3_large": 320}.get(name)
-    more: dict[str, float] = {} if side else {"min_size": 160, "max_size": 256, "score_thresh": 1e-3}
+    more: dict[str, float] = {"num_classes": 5}
+    if not name.startswith("ssd"):
+        more |= {"min_size": 160, "max_size": 256}
+        more["box_score_thresh" if name in TWO_STAGE_DETECTORS else "score_thresh"] = 1e-3
 
     def image(height: int, width: int) -> Inputs:
         return {"image": pictures(3, height, width).sigmoid()}
 
     def build() -> nn.Module:
-        return OfImage(getattr(detection, name)(weights=None, weights_backbone=None, num_classes=5, **more))
+        return OfImage(getattr(detection, name)(weights=None, weights_backbone=None, **more))
 
     return Network(name, build, image, [(160, 192)])
 
@@ -131,12 +157,21 @@ def networks() -> list[Network]:
     makers: list[tuple[Callable[..., Network], list[tuple[Any, ...]]]] = [
         (classifier, [(name,) for name in CLASSIFIERS]),
         (classifier, list(SIDES.items())),
-        (detector, [(name,) for name in DETECTORS]),
+        (detector, [(name,) for name in [*DETECTORS, *TWO_STAGE_DETECTORS]]),
         (segmenter, [(name,) for name in SEGMENTERS]),
         (video_network, list(VIDEOS.items())),
         (flow, [("raft_small",), ("raft_large",)]),
     ]
     return [make(*given) for make, all_given in makers for given in all_given]
+
+
+def backbone() -> Network:
+    """The part of a detector before its heads: five maps of features."""
+
+    def build() -> nn.Module:
+        return resnet_fpn_backbone(backbone_name="resnet50", weights=None)
+
+    return Network("resnet50_fpn", build, images, [(1, 224)])
 
 
 def timed() -> list[Network]:
@@ -145,4 +180,4 @@ def timed() -> list[Network]:
         "resnet50 mobilenet_v3_large efficientnet_b0 convnext_tiny densenet121 shufflenet_v2_x1_0 regnet_y_400mf "
         "squeezenet1_1 mnasnet1_0 swin_t vit_b_32"
     ).split()
-    return [replace(classifier(name, 224), sizes=[(1, 224)], dynamic=None) for name in names]
+    return [*(replace(classifier(name, 224), sizes=[(1, 224)], dynamic=None) for name in names), backbone()]

@@ -6,6 +6,8 @@ for g in 9:
   for k in 64:
     part[i, j] += x[i, g, k] * (n[g, k, j] - zero[j])
   acc[i, j] += part[i, j] * t[g, j]
+
+Values that are equal in a whole sum without such steps are computed once before it, too.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from operator import mul
 from codegen.ir.expressions import children, loads, rewrite, variables
 from codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, LoopKind, Prim, Reduce, Space, Store, Var, dense
 from codegen.ir.schedule import Schedule
-from codegen.nest.points import Points, Span, Spans, Stmts
+from codegen.nest.points import Points, Span, Spans, Stmts, depending
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class Kept:
     """A value that is equal in a step, in registers: one for each point, and along unrolled axes `sums` of the sum."""
 
     value: Expr
@@ -43,6 +45,39 @@ class _Kept:
         return stmts
 
 
+def kept_values(
+    body: Expr, sums: tuple[Var, ...], schedule: Schedule, points: Points, name: str
+) -> tuple[tuple[Kept, ...], Expr]:
+    """Return the values in `body` that are equal along `sums`, and the body that reads them from registers.
+
+    `name`: prefix of the names of buffers.
+    """
+    unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
+    moving = {a: {a, *(part for part, _ in depending(points.lets, a))} for a in sums}  # an axis and those fused into it
+    values = dict.fromkeys(_equal(body, frozenset[Var]().union(*(moving[a] for a in sums if a not in unrolled))))
+    kept = tuple(_kept(v, f"{name}kept{n}", unrolled, schedule, points) for n, v in enumerate(values))
+    return kept, rewrite(body, {k.value: k.load for k in kept})
+
+
+def with_kept(kept: tuple[Kept, ...], spans: Spans, stmts: Stmts) -> Stmts:
+    """Compute values before `stmts`, which read them."""
+    stmts = (*(s for k in kept for s in k.fill(spans)), *stmts)
+    for k in kept:
+        stmts = (Alloc(k.buffer, stmts),)
+    return stmts
+
+
+def _kept(value: Expr, name: str, unrolled: tuple[Var, ...], schedule: Schedule, points: Points) -> Kept:
+    moving = variables(value)
+    lets = [(a, e) for a, e in points.lets if a in moving]
+    moving = moving | variables(*(e for _, e in lets))
+    axes = tuple(a for a in points.axes if a in moving)
+    own = Points(axes, points.spans, points.lets, schedule)
+    sums = tuple(a for a in unrolled if a in moving)
+    sizes = (*(a.extent for a in sums if a.extent is not None), *own.shape)
+    return Kept(value, dense(name, *sizes, space=Space.REGISTERS, dtype=value.dtype), own, sums)
+
+
 class Apart:
     """The sum of a step of the axis `axis`: `body` is the terms that `total` accumulates."""
 
@@ -51,33 +86,15 @@ class Apart:
         self.axis, self.points, self.fn = axis, points, reduction.fn
         self.total = points.accumulator(f"{name}part", reduction.dtype)
         self.shared, own = shared_factors(reduction, axis)
-        sums = [a for a in reduction.axes if a != axis]
-        unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
-        self.kept: list[_Kept] = []
-        for value in dict.fromkeys(_equal(own, frozenset(sums) - frozenset(unrolled))):
-            self.kept.append(self._kept(value, f"{name}kept{len(self.kept)}", unrolled, schedule))
-        self.body = rewrite(own, {k.value: k.load for k in self.kept})
-
-    def _kept(self, value: Expr, name: str, unrolled: tuple[Var, ...], schedule: Schedule) -> _Kept:
-        moving = variables(value)
-        lets = [(a, e) for a, e in self.points.lets if a in moving]
-        moving = moving | variables(*(e for _, e in lets))
-        axes = tuple(a for a in self.points.axes if a in moving)
-        points = Points(axes, self.points.spans, self.points.lets, schedule)
-        sums = tuple(a for a in unrolled if a in moving)
-        sizes = (*(a.extent for a in sums if a.extent is not None), *points.shape)
-        return _Kept(value, dense(name, *sizes, space=Space.REGISTERS, dtype=value.dtype), points, sums)
+        sums = tuple(a for a in reduction.axes if a != axis)
+        self.kept, self.body = kept_values(own, sums, schedule, points, name)
 
     def around(self, stmts: Stmts, spans: Spans, acc: Buffer, cell: tuple[Expr, ...]) -> Stmts:
         """Return the statements of a step: `stmts` add its terms."""
         zero = self.points.each((Store(self.total, cell, Const(0.0, acc.dtype)),))
         scaled = reduce(mul, self.shared, Load(self.total, cell))
         add = self.points.each((Store(acc, cell, scaled, self.fn),), spans)
-        filled = tuple(s for k in self.kept for s in k.fill(spans))
-        stmts = (Alloc(self.total, (*zero, *filled, *stmts, *add)),)
-        for k in self.kept:
-            stmts = (Alloc(k.buffer, stmts),)
-        return stmts
+        return with_kept(self.kept, spans, (Alloc(self.total, (*zero, *stmts, *add)),))
 
 
 def shared_factors(reduction: Reduce, axis: Var) -> tuple[tuple[Expr, ...], Expr]:
@@ -105,9 +122,12 @@ def _factors(e: Expr) -> Iterator[Expr]:
 
 
 def _equal(e: Expr, inner: frozenset[Var]) -> Iterator[Expr]:
-    """Yield the largest computed floats in `e` that no axis of `inner` changes and that read memory."""
+    """Yield the largest computed floats in `e` that no axis of `inner` changes and that read memory.
+
+    Values that are read under a condition stay where they are.
+    """
     if not variables(e) & inner and isinstance(e, Prim | Load) and e.dtype.is_float and loads(e):
         yield e
-    elif not isinstance(e, Load):
+    elif not (isinstance(e, Load) or (isinstance(e, Prim) and e.fn == "within")):
         for part in children(e):
             yield from _equal(part, inner)

@@ -36,7 +36,7 @@ from codegen.ir.loops import (
     select,
 )
 from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.nest.apart import Apart
+from codegen.nest.apart import Apart, Kept, kept_values, with_kept
 from codegen.nest.chains import chained
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
@@ -70,7 +70,10 @@ def in_tiles(
     sums = _in_order(reduction.axes, schedule)
     steps = next((a for a in sums if a.name == schedule.apart), None)
     apart = None if steps is None else Apart(reduction, steps, schedule, points, fresh("", definition))
+    kept: tuple[Kept, ...] = ()
     total, own = (acc, reduction.body) if apart is None else (apart.total, apart.body)
+    if apart is None and schedule.dots is None and not is_chains(reduction):
+        kept, own = kept_values(own, reduction.axes, schedule, points, fresh("", definition))
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
     inside = asking_no_longer(replace(reduction, body=own), outside, points)
@@ -113,7 +116,7 @@ def in_tiles(
             acc,
             (
                 *points.each((Store(acc, cell, start),)),
-                *terms(sums, {}),
+                *with_kept(kept, {}, terms(sums, {})),
                 *end,
             ),
         ),

@@ -60,9 +60,18 @@ class Sampler:
 
 def candidates(logits: Logits, how: Sampling) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Return the tokens that may be drawn, the most probable first, and their probabilities before they are cut off."""
-    order = np.argsort(-logits, kind="stable")[: how.top_k or None]
+    order = _greatest(logits, how.top_k)
     scaled = logits[order].astype(np.float64) / how.temperature
     shares = np.exp(scaled - scaled[0])
     shares /= shares.sum()
     count = int(np.searchsorted(np.cumsum(shares), how.top_p, "left")) + 1
     return order[:count], shares[:count]
+
+
+def _greatest(logits: Logits, count: int) -> NDArray[np.intp]:
+    """Return the places of the `count` greatest logits (0: of all), the greatest first, of equal ones the first."""
+    if not 0 < count < len(logits):
+        return np.argsort(-logits, kind="stable")
+    least = np.partition(logits, -count)[-count]
+    found = np.flatnonzero(logits >= least)
+    return found[np.argsort(-logits[found], kind="stable")[:count]]

@@ -322,26 +322,38 @@ class InferRequest:
 
     def _bind_all(self, inputs: object) -> None:
         """Bind the given inputs, and the defaults of absent ones."""
+        if not self._defaults:
+            self._bind_given(inputs)
+            return
         self._bound_now.clear()
         self._bind_given(inputs)
         for index in self._defaults.keys() - self._bound_now:
             self._bind(index, self._defaults[index])
 
     def _bind_given(self, inputs: object) -> None:
-        infos = self._seen_inputs
-        if type(inputs) is dict or isinstance(inputs, Mapping):  # isinstance of an abstract class is slow
-            for key, value in cast(Mapping[int | str | TensorInfo, object], inputs).items():
-                index = self._places.get(key)
-                if index is None:
-                    index = self._places[key] = find("input", infos, key)
-                self._set_input(index, value)
+        infos, kind = self._seen_inputs, type(inputs)
+        if kind is np.ndarray:  # tests of types and counts in the order of their cost: short inferences take as long
+            values: Sequence[object] = (inputs,)
+        elif kind is tuple or kind is list:
+            values = cast(Sequence[object], inputs)
+        elif kind is dict or isinstance(inputs, Mapping):
+            self._bind_named(cast(Mapping[int | str | TensorInfo, object], inputs))
             return
-        values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
-        least = max((n for n, info in enumerate(infos, 1) if info.default is None), default=0)
-        if not least <= len(values) <= len(infos):
-            wanted = str(len(infos)) if least == len(infos) else f"{least} to {len(infos)}"
-            raise UsageError(f"inputs: {wanted} must be given, got {len(values)}")
+        else:
+            values = cast(Sequence[object], inputs) if isinstance(inputs, list | tuple) else (inputs,)
+        if len(values) != len(infos):
+            least = max((n for n, info in enumerate(infos, 1) if info.default is None), default=0)
+            if not least <= len(values) <= len(infos):
+                wanted = str(len(infos)) if least == len(infos) else f"{least} to {len(infos)}"
+                raise UsageError(f"inputs: {wanted} must be given, got {len(values)}")
         for index, value in enumerate(values):
+            self._set_input(index, value)
+
+    def _bind_named(self, inputs: Mapping[int | str | TensorInfo, object]) -> None:
+        for key, value in inputs.items():
+            index = self._places.get(key)
+            if index is None:
+                index = self._places[key] = find("input", self._seen_inputs, key)
             self._set_input(index, value)
 
     def _set_input(self, index: int, value: object) -> None:

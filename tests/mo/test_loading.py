@@ -222,7 +222,7 @@ BAD: list[tuple[dict[str, str], type[AotError], str]] = [
     (
         {"front_x": HEAD + RAISES.format(body="graph.remove_nodes_from(list(graph.nodes()))")},
         UsageError,
-        "extension Bad: a network keeps one of its outputs at least, got y",
+        "extension Bad: a network keeps one of its outputs at least, got y removed",
     ),
     (
         {"front_x": HEAD + RAISES.format(body="pass") + "    def run_before(self): return [Bad]\n"},
@@ -299,6 +299,11 @@ CONFIGS = [
         '[{"id": "X", "match_kind": "scope", "instances": ["q"], "inputs": [], "outputs": []}]',
         UsageError,
         r"replacement X: a scope fits nodes of the network by their names, got \['q'\]",
+    ),
+    (
+        '[{"id": "X", "match_kind": "points", "instances": {"start_points": ["q"], "end_points": ["r"]}}]',
+        UsageError,
+        "replacement X: points fit nodes of the network by their names, got",
     ),
     ('[{"id": "X", "match_kind": "scope", "instances": ["q"]}]', UsageError, r"by their names, got \['q'\]"),
     ('[{"id": "X", "match_kind": "scope", "instances": ["t"]}]', UsageError, "replaced if its inputs are known"),

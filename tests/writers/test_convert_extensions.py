@@ -64,3 +64,10 @@ def test_passes_that_cannot_be_ordered_are_the_users_mistake(tmp_path: Path) -> 
     texts = {f"front_{a}": CYCLE.format(name=a.title(), other=b.title()) for a, b in (("one", "two"), ("two", "one"))}
     with pytest.raises(UsageError, match="--extensions"):
         convert_model(absolute(tmp_path), tmp_path / "ir.xml", options(folder(tmp_path, **texts)))
+
+
+@pytest.mark.parametrize("phase", ["middle", "back"])
+def test_passes_of_later_phases_run(tmp_path: Path, phase: str) -> None:
+    text = FLIP.replace('run_after = ("onnx_to_opset",)', "enabled = True")
+    convert_model(absolute(tmp_path), tmp_path / "ir.xml", options(folder(tmp_path, **{f"{phase}_flip": text})))
+    assert types(tmp_path / "ir.xml")[1] == ("Negative", "opset1")

@@ -41,7 +41,7 @@ from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 MAX_FORKS = 256
 DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of their framework
-BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
 Facts = dict[str, Any]  # the attributes of a foreign node; those of the reader are among them
 
 

@@ -218,6 +218,13 @@ class Call(AnyCall):
         made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
         return function(OnnxCall(*made, self.node, self.inputs, ONNX_OPSET), *inputs)
 
+    def operand(self, *values: OutPort | None) -> OutPort:
+        """The one of several arguments that is given: its name depends on the operation. ModelError for none."""
+        found = next((v for v in values if v is not None), None)
+        if found is None:
+            raise ModelError(f"{self.kind}: an operand must be given, got none")
+        return found
+
     def axes(self, dims: int | Sequence[int] | None, rank: int) -> list[int]:
         """Axes counted from the front; all of them for none."""
         if dims is None:

@@ -22,12 +22,12 @@ from codegen.target import Target
 def use_winograd(steps: Steps, target: Target) -> None:
     """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6.
 
-    Sums of bytes, which lie in memory as i16, stay exact.
+    Sums of bytes, which lie in memory as i16, stay exact. Where bits may not depend on the target, the choice does not.
     """
     constants = steps.constants()
     held = {name for name, v in steps.values.items() if v.holds_bytes}
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants)
-    far = weights > COSTS.evicted_weight_bytes and not target.near_l3
+    far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.same_sums
     each = COSTS.winograd_far_weight if far else COSTS.winograd_weight
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:

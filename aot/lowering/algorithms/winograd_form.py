@@ -124,7 +124,7 @@ def form_of(
     if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
         return None
     whole = r.dtype is DType.I32
-    if not whole and d.out.dtype not in (DType.F32, *([DType.BF16] if pairs else [])):
+    if not whole and d.out.dtype.compute is not DType.F32:
         return None
     factors = [_narrow(e) for e in r.body.args] if whole else list(r.body.args)
     for guarded, w in (factors, factors[::-1]):

@@ -6,24 +6,20 @@ from functools import cache
 
 from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
+from aot.mo.bridge.extracted import name_by_attributes
 from aot.mo.ops.library import rows
 
 ONNX = {  # where the name differs; source: the extractors of Model Optimizer 2024.6
     "And": "LogicalAnd",
-    "AveragePool": "Pooling",
     "BatchNormalization": "batchNormInference",
     "Ceil": "Ceiling",
-    "Clip": "Clamp",
-    "Conv": "Convolution",
-    "ConvTranspose": "Convolution",
+    "ConvTranspose": "Deconv2D",
     "Constant": "Const",
     "CTCGreedyDecoder": "CTCGreedyDecoderSeqLen",
     "Dropout": "Identity",
     "Expand": "Broadcast",
     "Flatten": "FlattenONNX",
     "Gather": "AttributedGather",
-    "GlobalAveragePool": "Pooling",
-    "GlobalMaxPool": "Pooling",
     "GreaterOrEqual": "GreaterEqual",
     "LRN": "AttributedLRN",
     "LeakyRelu": "LeakyReLU",
@@ -31,7 +27,6 @@ ONNX = {  # where the name differs; source: the extractors of Model Optimizer 20
     "LogSoftmax": "LogSoftmaxONNX",
     "LpNormalization": "NormalizeL2",
     "Max": "EltwiseN",
-    "MaxPool": "Pooling",
     "MeanVarianceNormalization": "MVNOnnx",
     "Min": "EltwiseN",
     "Neg": "AttributedPower",
@@ -52,6 +47,7 @@ ONNX = {  # where the name differs; source: the extractors of Model Optimizer 20
     "Sqrt": "AttributedPower",
     "Sum": "EltwiseN",
     "Unsqueeze": "ExpandDims",
+    "Upsample": "ONNXResize10",
     "Where": "Select",
     "Xor": "LogicalXor",
 }
@@ -149,7 +145,7 @@ _FOREIGN = {"onnx": ONNX, "tf": TENSORFLOW}
 def op_name(op: Definition) -> str:
     """Return the attribute `op` of an operation's nodes."""
     if isinstance(op, Foreign):
-        return _FOREIGN.get(op.dialect, {}).get(op.kind, op.kind.removeprefix("CUSTOM."))
+        return name_by_attributes(op) or _FOREIGN.get(op.dialect, {}).get(op.kind, op.kind.removeprefix("CUSTOM."))
     return _by_type().get(op.xml_type.lower(), op.xml_type or type(op).__name__)
 
 

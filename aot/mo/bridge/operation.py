@@ -7,6 +7,7 @@ from typing import Any
 from aot.frontends.openvino.attributes import Symbols, build, partial_shape
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.op import Op as Definition
+from aot.mo.bridge.extracted import names_of, written
 from aot.mo.bridge.kept import kept_of
 from aot.mo.bridge.values import dims_of, dtype_from, plain, with_attributes
 from aot.mo.ops.texts import definition, layer_texts
@@ -47,10 +48,7 @@ def operation_or_none(node: Any) -> Definition | None:
 def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
     name = node.soft_get("name", node.id)
     if isinstance(op, Foreign):
-        names = {name for name, _ in op.attrs}
-        new = {k: plain(v) for k, v in changed.items() if k in names}
-        attrs = tuple((k, new.get(k, v)) for k, v in op.attrs if k not in new or new[k] is not None)
-        return Foreign(op.dialect, op.kind, attrs, op.types) if new else op
+        return _changed_in_file(op, changed)
     if isinstance(op, RegionOp):
         return op  # its port maps are read with its bodies
     if isinstance(op, Parameter) and changed:
@@ -62,6 +60,17 @@ def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
     return with_attributes(op, changed, name) if changed else op
 
 
+def _changed_in_file(op: Foreign, changed: dict[str, Any]) -> Foreign:
+    """Return a foreign operation with changed attributes, which may have Model Optimizer's names; None: the default."""
+    known = dict(op.attrs)
+    theirs = names_of(op)
+    new = {k: plain(v) for k, v in changed.items() if k in known and k not in theirs} | written(op, changed)
+    if not new:
+        return op
+    attrs = {k: v for k, v in {**known, **new}.items() if v is not None}
+    return Foreign(op.dialect, op.kind, tuple(attrs.items()), op.types)
+
+
 def _built(node: Any, type_: str | None = None, version: str | None = None) -> Definition | None:
     type_, version = type_ or node.soft_get("type", None), version or node.soft_get("version", None)
     name = node.soft_get("name", node.id)
@@ -71,7 +80,7 @@ def _built(node: Any, type_: str | None = None, version: str | None = None) -> D
         return Parameter(dtype_from(node.soft_get("data_type", None)), dims_of(node.soft_get("shape", None), name))
     if type_ == "Result" or node.soft_get("op") == "Result":
         return Result()
-    cls = definition("ConvolutionBackpropData" if type_ == "Deconvolution" else type_, version)
+    cls = definition(type_, version)
     if cls is None:
         return None
     if issubclass(cls, RegionOp):

@@ -15,6 +15,8 @@ from aot.ir.graph import OutPort
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
 from aot.mo.bridge.bodies import records_of, without_maps
+from aot.mo.bridge.extension import Extension
+from aot.mo.bridge.extracted import extracted
 from aot.mo.bridge.kept import KEPT, Kept
 from aot.mo.bridge.names import op_name
 from aot.mo.bridge.values import attributes_of, shape_of, value_of
@@ -144,12 +146,15 @@ def _data_attributes(port: OutPort) -> dict[str, Any]:
 def _attributes(node: IrNode) -> dict[str, Any]:
     """Return the attributes that say what a node's operation is."""
     op = node.op
+    if isinstance(op, Extension):
+        return dict(op.attrs)
     name = op_name(op)
     if isinstance(op, Foreign):
         library = REGISTERED.get(name)
         row = None if library is None else getattr(library, "row", None)
         known = {} if row is None else {"type": row.type, "version": row.version}
-        return {**{k: value_of(v) for k, v in op.attrs}, "op": name, **known}
+        own = {k: value_of(v) for k, v in op.attrs}
+        return {**own, "op": name, **known, **extracted(node)}
     own = without_maps(attributes_of(op)) if isinstance(op, RegionOp) else attributes_of(op)
     found = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **own}
     if isinstance(op, Constant):

@@ -25,6 +25,7 @@ OTHER_NAMES = {  # attributes of nodes that are not called as in files
     "activations_alpha": "activation_alpha",
     "activations_beta": "activation_beta",
 }
+OTHER_TYPES = {"Deconvolution": "ConvolutionBackpropData"}  # names of types before the operation sets
 INVERTED = {"StridedSlice": ("begin_mask", "end_mask")}  # of a node 1 for a bound that counts, of a file 0
 WINDOWS = {"strides": "stride", "dilations": "dilation", "kernel": "window", "output_padding": "output_padding"}
 
@@ -33,6 +34,7 @@ def definition(type: str | None, version: str | None) -> type[Definition] | None
     """Return the operation that a set has for a type; the first one where the set has none yet."""
     if not type:
         return None
+    type = OTHER_TYPES.get(type, type)
     matched = re.fullmatch(r"opset(\d{1,3})", version or "")
     number = int(matched[1]) if matched else 0
     found = find(type, number)

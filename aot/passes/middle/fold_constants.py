@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -31,10 +32,12 @@ class FoldConstants:
 
     A result with more elements than its inputs together, as of Broadcast and Tile, is folded only up to `limit` bytes:
     beyond, computing it at run time is cheaper than storing it. State, randomness and sub-graphs are never folded.
+    `only`: a predicate for the nodes that are evaluated.
     """
 
     name: str = "fold_constants"
     limit: int = GROWTH_LIMIT
+    only: Callable[[Node], bool] | None = None
 
     def __call__(self, graph: Graph) -> bool:
         changed = False
@@ -45,6 +48,8 @@ class FoldConstants:
 
     def _foldable(self, node: Node) -> bool:
         if node.held is not None or node.regions or not node.op.pure or node.type in ("Parameter", "Result"):
+            return False
+        if self.only is not None and not self.only(node):
             return False
         return any(p.destinations for p in node.out_ports().values())
 

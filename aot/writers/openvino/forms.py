@@ -13,6 +13,7 @@ from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
 from aot.opset.elementwise.conversion import Convert, Rounded
 from aot.opset.elementwise.quantization import FixedPointProduct
 from aot.passes.middle.decompose import decompose_operation
+from aot.passes.middle.fold_constants import FoldConstants
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 
@@ -69,6 +70,13 @@ give_forms = RuleSet("give_forms", RULES, phase="front", required=True)
 def form(node: Node) -> Op:
     """Return the operation of a node's layer; that of Rounded is a Convert to its own type, which gets a mark."""
     return Convert(destination_type=node.out_port(0).type.dtype) if isinstance(node.op, Rounded) else node.op
+
+
+def _has_no_form(node: Node) -> bool:
+    return bool(_reason(node))
+
+
+fold_formless = FoldConstants("fold_formless", only=_has_no_form)  # an extension's operation may be its value
 
 
 def formless(graph: Graph) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from codegen.ir.definition import Definition
-from codegen.ir.loops import Expr, Reduce, Var, cast, dense
+from codegen.ir.loops import Expr, Reduce, Var, cast, dense, prim
 from codegen.ir.printer import kernel_text
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.nest.apart import shared_factors, values_kept
@@ -25,6 +25,7 @@ PRODUCTS = {
     "two factors": x[i, g, r, h] * (NUMBER * (t[g, j] * cast(z[g, j], DType.F32))),
     "a zero point": x[i, g, r, h] * (NUMBER - cast(z[g, j], DType.F32)) * t[g, j],
     "a zero point that moves": x[i, g, r, h] * (NUMBER - (cast(z[g, j], DType.F32) + cast(h, DType.F32))),
+    "one zero point": x[i, g, r, h] * (NUMBER - cast(z[1, j], DType.F32)),
     "no factor": x[i, g, r, h] * NUMBER,
 }
 SCHEDULES = {
@@ -38,6 +39,8 @@ SCHEDULES = {
     ),
     "scalars": Schedule(order=("i", "j", "g", "r", "h"), apart="g"),
     "inside of another axis": Schedule(order=("j", "i", "r", "g", "h"), lanes=("j", 8), apart="g"),
+    "all steps together": Schedule(order=("j", "i", "g", "r", "h"), lanes=("j", 8)),
+    "one loop": Schedule(fuse=(("q", ("g", "r", "h")),), order=("j", "i", "q"), lanes=("j", 8)),
 }
 
 
@@ -53,6 +56,7 @@ def test_sums_in_steps_are_the_same_sums(product: str, schedule: str) -> None:
         "two factors": wide["x"] * wide["w"] * wide["t"] * wide["z"],
         "a zero point": wide["x"] * (wide["w"] - wide["z"]) * wide["t"],
         "a zero point that moves": wide["x"] * (wide["w"] - wide["z"] - np.arange(H).reshape(1, 1, 1, H, 1)),
+        "one zero point": wide["x"] * (wide["w"] - zeros[1].reshape(1, 1, 1, 1, N)),
         "no factor": wide["x"] * wide["w"],
     }
     work = Definition(y, (i, j), Reduce("add", (g, r, h), PRODUCTS[product]) + 1.0)
@@ -61,6 +65,23 @@ def test_sums_in_steps_are_the_same_sums(product: str, schedule: str) -> None:
     floats = [aligned(p.astype(np.float32)) for p in (a, b, scales)]
     compiled(kernel)(floats[0], floats[1], aligned(zeros.astype(np.int8)), floats[2], out)
     np.testing.assert_array_equal(out, terms[product].sum((1, 2, 3)) + 1)
+
+
+def test_a_value_that_is_equal_in_the_whole_sum_is_computed_before_it() -> None:
+    work = Definition(y, (i, j), Reduce("add", (g, r, h), PRODUCTS["one zero point"]))
+    for schedule in ("all steps together", "one loop"):
+        text = kernel_text(apply("k", work, SCHEDULES[schedule], (x, w, z, t, y)))
+        before, inside = text.split("for q in 64:" if schedule == "one loop" else "for g in 4:")
+        assert "f32(z[1, j])" in before
+        assert "z[" not in inside
+
+
+def test_values_under_a_condition_stay_where_they_are() -> None:
+    guarded = prim("within", g - 1, 2, t[1, j])
+    work = Definition(y, (i, j), Reduce("add", (g, r, h), x[i, g, r, h] * guarded))
+    before, inside = kernel_text(apply("k", work, SCHEDULES["all steps together"], (x, t, y))).split("for g in 4:")
+    assert "t[" not in before
+    assert "t[1, j]" in inside
 
 
 def test_a_value_that_is_equal_in_a_step_is_computed_before_its_loop() -> None:

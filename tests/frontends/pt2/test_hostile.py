@@ -13,7 +13,7 @@ import pytest
 
 from aot.check import check
 from aot.frontends import read_model
-from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
+from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 from tests.frontends.onnx.models import converted
 from tests.frontends.pt2.archives import MODEL, entries, packed
 from tests.frontends.pt2.test_operations import FAMILIES, contents
@@ -151,6 +151,11 @@ ARCHIVES: dict[str, tuple[Callable[[], bytes], type[AotError], str]] = {
     "no union": (changed(lambda p: node(p)["inputs"][0].update(arg={})), CorruptError, "union"),
     "a text for a list": (changed(lambda p: graph(p).update(nodes="x")), CorruptError, "list"),
     "outputs that are missing": (changed(lambda p: node(p).update(outputs=[])), CorruptError, "conv2d"),
+    "no operand": (
+        changed(lambda p: node(p).update(target="torch.ops.aten.mm.default", inputs=node(p)["inputs"][:1])),
+        ModelError,
+        "mm.default: an operand must be given",
+    ),
     "an evil size": (changed(evil_sizes), UnsupportedError, "symbols"),
     "branches without end": (recursive, AotError, "levels|no JSON"),
 }

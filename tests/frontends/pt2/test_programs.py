@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import aot
+from aot import overview
 from runtime.abi import DType
 from runtime.errors import UsageError
 from tests.frontends.onnx.models import run
@@ -60,6 +61,12 @@ def test_broken_assertion_names_the_condition(tmp_path: Path) -> None:
     model = compiled("item", tmp_path)
     with pytest.raises(UsageError, match="u0 <= 4"):
         model(np.zeros((5, 3), np.float32), np.array(5))
+
+
+def test_overview_has_the_ranges_of_sizes(tmp_path: Path) -> None:
+    graph, counts = overview.read(saved(CASES["grow"]["program"], contents(FILE)[0], tmp_path))
+    assert "  size    s77: 2 to 64" in overview.text(graph, counts).splitlines()
+    assert overview.facts(graph, counts)["sizes"] == {"s77": {"min": 2, "max": 64}}
 
 
 def test_size_beyond_its_range_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from aot.compilation.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
+from aot.lowering.pipeline import pipeline
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from runtime.abi import DType
@@ -69,18 +70,14 @@ def test_f32_does_not_change(name: str) -> None:
     assert groups[0] == groups[1]
 
 
-def test_products_of_f16_may_be_those_of_f32() -> None:
-    """Fast math allows Winograd for f16; without it, bits may not depend on the target's cost model."""
-
-    def make(b: Builder, x: OutPort) -> OutPort:
-        return conv(b, x, 64, 3)
-
-    def groups(fast_math: bool) -> str:
-        options = CompileOptions(level=None, target="x86-64-v4", precision="f16", fast_math=fast_math)
-        return stages(graph_of(make, (1, 64, 32, 32)), options).groups
-
-    assert "winograd" in groups(fast_math=True)
-    assert "winograd" not in groups(fast_math=False)
+@pytest.mark.parametrize("precision", ["f16", "bf16"])
+def test_strassen_needs_fast_math(precision: str) -> None:
+    """Without it, bits may not depend on the target's cost model; the choice of Winograd does not."""
+    target = parse_target("x86-64-v4")
+    for fast_math in (False, True):
+        names = {p.name for p in pipeline(CompileOptions(precision=precision, fast_math=fast_math), target)}
+        assert ("use_strassen" in names) == fast_math
+        assert "use_winograd" in names
 
 
 def widest(b: Builder, x: OutPort) -> OutPort:
@@ -115,7 +112,7 @@ def test_states_of_recurrences_are_rounded_for_dots() -> None:
     [
         ("x86-64-v4", "bf16", False, 1),
         (PAIRS, "second=bf16", False, 1),
-        ("x86-64-v4", "f16", False, 1),
+        ("x86-64-v4", "f16", False, 0),
         (PAIRS, "bf16", True, 0),
         ("x86-64-v4", "f32", False, 0),
         ("x86-64-v4-amx", "bf16", False, 0),

@@ -67,6 +67,12 @@ def tiny(b: Builder, x: OutPort) -> OutPort:
     return b.Multiply(b.MatMul(y, weights(b, 64, 32, seed=1)), 1e30)
 
 
+def windows(b: Builder, x: OutPort) -> OutPort:
+    """Convolutions that f32 makes Winograd's, one of them ragged, before an elementwise layer of a value of its own."""
+    y = b.Relu(conv(b, x, 32, 3))
+    return b.Add(b.Sigmoid(conv(b, y, 32, 3, begin=(0, 0), end=(0, 0))), 1.0)
+
+
 def recurrent(b: Builder, x: OutPort) -> OutPort:
     """An LSTM: each step of time reads its recurrent weights, 512 x 128, anew."""
     state, ends = b.const(np.zeros((1, 1, 128), np.float32), DType.F32), b.const(np.array([40]), DType.I32)
@@ -80,6 +86,7 @@ CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
     "stem": (stem, (1, 3, 20, 24)),
     "tiny": (tiny, (20, 64)),
     "recurrent": (recurrent, (1, 40, 32)),
+    "windows": (windows, (1, 32, 29, 23)),
     "dynamic": (attention, (1, "n=37", 64)),
 }
 
@@ -101,8 +108,14 @@ def test_all_targets_and_threads_compute_the_same_bits(name: str, precision: str
     assert len(set(found.values())) == 1, {key: hash(value) for key, value in found.items()}
 
 
+@pytest.mark.parametrize(("precision", "tiles"), [("bf16", 0), ("f16", 2), ("bf16,Convolution_2=f32", 1)])
+def test_winograd_is_for_sums_of_f32_on_all_targets(precision: str, tiles: int) -> None:
+    for target in NAMES:
+        assert short(*CASES["windows"], target=target, precision=precision).groups.count("group winograd") == tiles
+
+
 @pytest.mark.parametrize("precision", ["bf16", "f16"])
-@pytest.mark.parametrize("name", ["picture", "attention", "stem", "recurrent"])
+@pytest.mark.parametrize("name", ["picture", "attention", "stem", "recurrent", "windows"])
 def test_results_are_near_those_of_f32(name: str, precision: str) -> None:
     make, shape = CASES[name]
     inputs = values(shape)

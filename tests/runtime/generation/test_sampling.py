@@ -66,3 +66,13 @@ def test_what_is_refused(fields: dict[str, float], text: str) -> None:
 def test_logits_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(UsageError, match="logits must be numbers, got NaN"):
         Sampler(Sampling()).choose(np.array([1.0, np.nan], np.float32))
+
+
+@pytest.mark.parametrize("count", [1, 7, 50, 199, 200, 300])
+def test_the_greatest_are_those_of_a_whole_sort(count: int) -> None:
+    """Of equal logits the first ones, also where some of them are left out."""
+    random = np.random.default_rng(count)
+    for logits in (random.standard_normal(200), random.integers(-5, 5, 200)):
+        logits = logits.astype(np.float32)
+        wanted = np.argsort(-logits, kind="stable")[:count]
+        np.testing.assert_array_equal(candidates(logits, Sampling(1.0, count))[0], wanted)

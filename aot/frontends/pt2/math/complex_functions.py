@@ -33,7 +33,10 @@ TRUTH = (
     "logical_and logical_or logical_xor logical_not any any.dim any.dims all all.dim all.dims count_nonzero "
     "count_nonzero.dim_IntList nonzero nonzero_numpy argwhere nonzero_static"
 )
-NORMS = "linalg_vector_norm norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype"
+NORMS = (
+    "linalg_vector_norm norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype linalg_norm linalg_norm.ord_str "
+    "linalg_matrix_norm linalg_matrix_norm.str_ord frobenius_norm.dim"
+)
 SPREADS = (
     "var var.dim var.correction std std.dim std.correction "
     "var_mean var_mean.dim var_mean.correction std_mean std_mean.dim std_mean.correction"
@@ -155,6 +158,11 @@ def power(node: Call, x: Operand, exponent: Operand) -> Complex:
 def sigmoid(node: Call, z: Complex) -> Complex:
     build = node.build
     return quotient(node, 1, _plus(node, exp(node, Complex(build.Negative(z.real), build.Negative(z.imag))), 1))
+
+
+@aten_complex("silu.default")
+def silu(node: Call, z: Complex) -> Complex:
+    return product(node, z, sigmoid(node, z))
 
 
 @aten_complex("sgn.default")

@@ -25,7 +25,7 @@ from aot.frontends.pt2.registry import (
 from aot.frontends.tf.math.complex_numbers import product, zeros
 from aot.ir.graph import OutPort
 from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from runtime.errors import ModelError, UnsupportedError
 
 PART_TYPES: dict[Any, DType] = {COMPLEX[code]: PARTS[code] for code in COMPLEX}
 ALIASES = (
@@ -54,7 +54,8 @@ MOVES = (
 )
 SUMS = (
     "neg sum sum.dim_IntList sum_to_size mean mean.dim cumsum cat concat concatenate stack hstack vstack dstack "
-    "column_stack add.Tensor sub.Tensor trace diff where.self"
+    "column_stack add.Tensor sub.Tensor subtract.Tensor rsub.Tensor rsub.Scalar trace diff lerp.Scalar trapezoid.dx "
+    "trapz.dx where.self"
 )
 FILLED = "full full_like new_full fill.Scalar scalar_tensor"
 BLANK = "zeros zeros_like new_zeros zero empty.memory_format empty_like new_empty empty_strided new_empty_strided"
@@ -62,12 +63,12 @@ RANGES = "linspace linspace.Tensor_Tensor linspace.Tensor_Scalar linspace.Scalar
 BY_PARTS = f"{ALIASES} {SHAPES} {MOVES} {SUMS} {FILLED} {BLANK} {RANGES}".split()
 # Operations whose real operands have imaginary parts of 0.
 MIXED = (
-    "cat concat concatenate stack hstack vstack dstack column_stack add sub where masked_fill diff block_diag "
-    "cartesian_prod linspace"
+    "cat concat concatenate stack hstack vstack dstack column_stack add sub subtract rsub where masked_fill diff "
+    "block_diag cartesian_prod linspace"
 ).split()
 # Numbers that have real and imaginary parts, too.
 NUMBERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("add", "sub"), ("other",)),
+    **dict.fromkeys(("add", "sub", "subtract", "rsub"), ("other",)),
     **dict.fromkeys(("constant_pad_nd", "pad", "masked_fill", "index_fill", "scatter", "fill"), ("value",)),
     **dict.fromkeys(("full", "full_like", "new_full"), ("fill_value",)),
     "linspace": ("start", "end"),
@@ -86,7 +87,8 @@ def parts_of(node: Call, x: Operand | Value) -> Complex:
         return x
     if isinstance(x, complex):
         return Complex(node.port(x.real), node.port(x.imag))
-    assert not isinstance(x, Packed | tuple) and x is not None
+    if isinstance(x, Packed | tuple) or x is None:
+        raise ModelError(f"{node.kind}: operands are tensors and numbers, got another value")
     port = node.real(node.port(x))
     return Complex(port, zeros(node, port))
 
@@ -143,7 +145,7 @@ def on_real(node: Call, inputs: Sequence[Any], named: Mapping[str, Any] | None =
 
 def _part_of_number(value: Any, name: str) -> Any:
     """The real or imaginary part of an argument if it is a number; of others, which stand for tensors, the argument."""
-    if isinstance(value, bool) or not isinstance(value, int | float | complex):
+    if not isinstance(value, int | float | complex):
         return value
     return value.real if name == "real" else value.imag
 

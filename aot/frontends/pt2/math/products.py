@@ -19,7 +19,7 @@ def matmul(
     vec: OutPort | None = None,
     tensor: OutPort | None = None,
 ) -> OutPort:
-    second = next(p for p in (mat2, other, vec, tensor) if p is not None)
+    second = node.operand(mat2, other, vec, tensor)
     if node.kind.startswith("inner") and not (x.type.rank and second.type.rank):
         return node.build.Multiply(x, second)
     if node.kind.startswith("inner") and second.type.rank > 1:
@@ -47,7 +47,7 @@ def addmm(
     alpha: Number = 1,
 ) -> OutPort:
     """beta x + alpha mat1 mat2; beta 0: `x` counts for nothing, not even its NaN. `addbmm` sums over the batch."""
-    build, first, second = node.build, mat1 or batch1 or mat, mat2 or batch2 or vec
+    build, first, second = node.build, node.operand(mat1, batch1, mat), node.operand(mat2, batch2, vec)
     product = build.MatMul(first, second)
     if node.kind.startswith("addbmm"):
         product = build.ReduceSum(product, node.list([0]))

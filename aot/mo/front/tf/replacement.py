@@ -17,6 +17,7 @@ from aot.mo.utils.error import Error
 from aot.mo.utils.graph import is_connected_component
 
 _LOG = logging.getLogger(__name__)
+KINDS = {"scope": "a scope fits nodes", "points": "points fit nodes"}  # of match_kind, in errors
 
 
 @base
@@ -67,7 +68,7 @@ def mark_bodies(graph: Graph) -> None:
 def _no_match(graph: Graph, entry: Any) -> None:
     """Error for an entry that fits nothing in the network itself."""
     if not graph.graph.get("is_body"):
-        rule = f"a {entry.match_kind} fits nodes of the network by their names"
+        rule = f"{KINDS[entry.match_kind]} of the network by their names"
         raise Error("replacement {}: {}, got {}", entry.id, rule, entry.instances)
 
 

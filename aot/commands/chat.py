@@ -1,0 +1,75 @@
+"""`aot chat`: a conversation with a language model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aot import arguments as arg
+from runtime.regular import read_file
+
+HELP = "An empty line or /exit ends, /reset begins anew."
+
+
+def chat(
+    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model with state to compile in memory")],
+    message: Annotated[str | None, typer.Argument(help="Answer this alone; default: lines of the input")] = None,
+    system: Annotated[str | None, typer.Option(help="What the model is told before all messages")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="At most so many tokens of an answer")] = 512,
+    tokenizer: Annotated[Path | None, typer.Option(exists=True, help="tokenizer.json, or m.gguf")] = None,
+    template: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Chat template; default: the model's own")
+    ] = None,
+    temperature: Annotated[float, typer.Option(min=0, help="0: always the most probable token")] = 0,
+    top_k: Annotated[int, typer.Option(min=0, help="Draw among so many most probable tokens; 0: all")] = 0,
+    top_p: Annotated[float, typer.Option(help="Draw among the fewest tokens of this probability together")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of draws")] = 0,
+    stop: Annotated[list[int] | None, typer.Option(help="Numbers of tokens that end an answer")] = None,
+    threads: arg.Threads = None,
+    debug: arg.Debug = False,
+) -> None:
+    """Talk to a language model: each line is a message, which it answers in the light of all before."""
+    from aot.compilation import trial
+    from aot.text.chat import Chat
+    from aot.text.stream import text_source
+    from aot.text.template import ChatTemplate
+    from aot.text.tokenizer import read_tokenizer
+    from runtime.generation.generator import Generator
+    from runtime.generation.sampling import Sampling
+
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    text = read_tokenizer(text_source(model, tokenizer))
+    chosen = (
+        text.chat_template()
+        if template is None
+        else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
+    )
+    talk = Chat(Generator(trial.ready(model, threads, None, None)), text, chosen, system=system)
+
+    def answer(line: str) -> None:
+        talk.say(line, tokens, sampling, lambda part: typer.echo(part, nl=False), stop or ())
+        typer.echo()
+
+    if message is not None:
+        answer(message)
+        return
+    at_terminal = sys.stdin.isatty()
+    if at_terminal:
+        typer.echo(HELP, err=True)
+    while line := _line(at_terminal):
+        if line == "/reset":
+            talk.reset()
+        elif line == "/exit":
+            break
+        else:
+            answer(line)
+
+
+def _line(at_terminal: bool) -> str:
+    """Read a line without white space at its ends; "" at the end of the input."""
+    if at_terminal:
+        typer.echo("> ", nl=False, err=True)
+    return sys.stdin.readline().strip()

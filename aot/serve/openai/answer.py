@@ -1,0 +1,151 @@
+"""One answer of a language model: steps on the threads of the server, texts in its event loop.
+
+Sequences take turns: a step, some hundred tokens of a prompt or one of the answer, is a task of its own, and the next
+one waits behind those of other sequences and models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+
+from aot.text.stream import Stream
+from aot.text.tokenizer import Tokenizer
+from runtime.generation.generator import Generator
+from runtime.generation.sampling import Sampler, Sampling
+from runtime.inference.executor import Executor
+
+CHUNK = 256  # tokens of a prompt that are computed in one step
+STOP, LENGTH = "stop", "length"  # why an answer ends
+
+
+@dataclass(slots=True)
+class Part:
+    """New text of an answer; `reason` is set in the last part. `tokens`: of the answer so far."""
+
+    text: str
+    tokens: int
+    reason: str | None = None
+
+
+class Answer:
+    """The steps of one answer, on a generator of its own."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        tokenizer: Tokenizer,
+        executor: Executor,
+        ids: Sequence[int],
+        tokens: int,
+        sampling: Sampling,
+        stop: Sequence[str],
+    ) -> None:
+        self._generator, self._executor, self._tokens = generator, executor, tokens
+        self._left, self._ends = list(ids), frozenset(tokenizer.stop)
+        self._sampler = Sampler(sampling)
+        self._count = 0
+        self._cancelled = False
+        self._loop = asyncio.get_running_loop()
+        self._parts: asyncio.Queue[Part | BaseException] = asyncio.Queue()
+        self._idle = asyncio.Event()
+        self._text = Held(tokenizer, stop)
+
+    @property
+    def is_done(self) -> bool:
+        """True if no step runs or waits: the generator may be used again."""
+        return self._idle.is_set()
+
+    async def parts(self) -> AsyncGenerator[Part]:
+        """Yield the parts of the answer; when the caller stops, so do the steps."""
+        self._executor.submit(self._step)
+        try:
+            while True:
+                part = await self._parts.get()
+                if isinstance(part, BaseException):
+                    raise part
+                yield part
+                if part.reason is not None:
+                    return
+        finally:
+            self._cancelled = True
+            await self._idle.wait()  # the generator is another's then
+
+    def _step(self) -> None:
+        """Compute one step; called by the executor."""
+        try:
+            part = None if self._cancelled else self._next()
+        except BaseException as error:  # the request gets it
+            self._tell(error, last=True)
+            return
+        last = self._cancelled or (part is not None and part.reason is not None)
+        self._tell(part, last=last)
+        if not last:
+            self._executor.submit(self._step)
+
+    def _next(self) -> Part | None:
+        """Feed tokens, and return what is certain of the text after the next one; None within a prompt."""
+        fed, self._left = self._left[:CHUNK], self._left[CHUNK:]
+        logits = self._generator.feed(fed)
+        if self._left:
+            return None
+        token = self._sampler.choose(logits)
+        self._count += 1
+        if token in self._ends:
+            return Part(self._text.rest(), self._count, STOP)
+        text, ended = self._text.add(token)
+        if ended:
+            return Part(text, self._count, STOP)
+        if self._count == self._tokens:
+            return Part(text + self._text.rest(), self._count, LENGTH)
+        self._left = [token]
+        return Part(text, self._count)
+
+    def _tell(self, part: Part | BaseException | None, *, last: bool) -> None:
+        def hand_over() -> None:
+            if part is not None:
+                self._parts.put_nowait(part)
+            if last:
+                self._idle.set()
+
+        self._loop.call_soon_threadsafe(hand_over)
+
+
+class Held:
+    """Text of tokens without what may be the beginning of a text that ends the answer."""
+
+    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
+        self._stop, self._parts, self._text = stop, list[str](), ""
+        self._stream = Stream(tokenizer, self._parts.append)
+        self._ended = False
+
+    def add(self, token: int) -> tuple[str, bool]:
+        """Return the new text, and True if a text of `stop` has come, which is left out."""
+        self._stream.add(token)
+        return self._taken()
+
+    def rest(self) -> str:
+        """Return what is held at the end of an answer."""
+        if self._ended:
+            return ""
+        self._parts.append(self._stream.rest())
+        text, ended = self._taken()
+        return text if ended else text + self._text
+
+    def _taken(self) -> tuple[str, bool]:
+        self._text += "".join(self._parts)
+        self._parts.clear()
+        places = [at for s in self._stop if (at := self._text.find(s)) >= 0]
+        if places:
+            self._ended = True
+            found, self._text = self._text[: min(places)], ""
+            return found, True
+        kept = max((_begun(self._text, s) for s in self._stop), default=0)
+        found, self._text = self._text[: len(self._text) - kept], self._text[len(self._text) - kept :]
+        return found, False
+
+
+def _begun(text: str, stop: str) -> int:
+    """Return the number of characters at the end of a text with which `stop` begins."""
+    return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)

@@ -1,0 +1,86 @@
+"""A served language model: tokenizer, template, and as many sequences at once as the server allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+from aot.serve.faults import QueueFullError
+from aot.serve.openai.answer import Answer
+from aot.serve.openai.asked import Asked, FieldError
+from aot.serve.served import Served
+from aot.serve.settings import Settings
+from aot.text.stream import text_source
+from aot.text.template import ChatTemplate
+from aot.text.tokenizer import Tokenizer, read_tokenizer
+from runtime.errors import UsageError
+from runtime.generation.generator import IDS, Generator
+from runtime.inference.executor import Executor
+
+
+class Language:
+    """Answers of one version of a model; its sequences keep their memory from one answer to the next."""
+
+    def __init__(self, served: Served, settings: Settings, executor: Executor) -> None:
+        """UsageError for a model that is no language model, or has no tokenizer."""
+        self.served, self._settings, self._executor = served, settings, executor
+        if not is_language(served):
+            raise UsageError(f"{served.name}: must be a language model, with input {IDS} and state, got another")
+        self.tokenizer: Tokenizer = read_tokenizer(text_source(served.path, None))
+        self._template: ChatTemplate | None = None
+        self._idle: list[Generator] = []
+        self._places = asyncio.Semaphore(settings.sequences)
+        self._waiting = 0
+
+    @property
+    def context(self) -> int:
+        """The most tokens of a prompt and its answer."""
+        return min(self._settings.max_context, self.tokenizer.context or self._settings.max_context)
+
+    def ids_of(self, asked: Asked) -> list[int]:
+        """Return the tokens of a request; UsageError for more than fit, and for messages that make no text."""
+        if asked.messages is not None:
+            if self._template is None:
+                self._template = self.tokenizer.chat_template()
+            ids = self.tokenizer.begin(self._template.render(asked.messages))
+        elif isinstance(asked.prompt, str):
+            ids = self.tokenizer.begin(asked.prompt)
+        else:
+            ids = asked.prompt or []
+        field = "prompt" if asked.messages is None else "messages"
+        if not 1 <= len(ids) < self.context:
+            raise FieldError(field, f"1 to {self.context - 1} tokens (--max-context)", f"{len(ids)} tokens")
+        if asked.tokens is not None and len(ids) + asked.tokens > self.context:
+            rule = f"at most {self.context - len(ids)} behind {len(ids)} tokens (--max-context)"
+            raise FieldError("max_tokens", rule, asked.tokens)
+        return ids
+
+    @asynccontextmanager
+    async def answer(self, asked: Asked, ids: Sequence[int]) -> AsyncGenerator[Answer]:
+        """Yield an answer once a sequence is free; QueueFullError if too many requests wait for one."""
+        if self._waiting >= self._settings.queue:
+            rule = f"at most {self._settings.queue} requests may wait"
+            raise QueueFullError(f"{self.served.name}: {rule}, got one more")
+        self._waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self._waiting -= 1
+        generator = self._idle.pop() if self._idle else Generator(self.served.model)
+        try:
+            count = self.context - len(ids) if asked.tokens is None else asked.tokens
+            made = Answer(generator, self.tokenizer, self._executor, ids, count, asked.sampling, asked.stop)
+            try:
+                yield made
+            finally:
+                if made.is_done:
+                    generator.reset()  # an answer must not see another's tokens
+                    self._idle.append(generator)
+        finally:
+            self._places.release()
+
+
+def is_language(served: Served) -> bool:
+    """True if a model has the input of language models and keeps state."""
+    return bool(served.model.manifest.variables) and IDS in {t.name for t in served.inputs}

@@ -1,0 +1,62 @@
+"""A conversation with a language model: its messages as tokens, of which only new ones are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+
+from aot.text.stream import Stream
+from aot.text.template import ChatTemplate
+from aot.text.tokenizer import Tokenizer
+from runtime.errors import UsageError
+from runtime.generation.generator import Generator
+from runtime.generation.sampling import Sampling
+
+
+class Chat:
+    """A conversation, which keeps all messages."""
+
+    def __init__(
+        self, generator: Generator, tokenizer: Tokenizer, template: ChatTemplate, *, system: str | None = None
+    ) -> None:
+        self._generator, self._tokenizer, self._template = generator, tokenizer, template
+        self._first = [] if system is None else [{"role": "system", "content": system}]
+        self.messages = list(self._first)
+
+    def reset(self) -> None:
+        """Forget all messages but that of the system."""
+        self.messages = list(self._first)
+
+    def say(
+        self, text: str, tokens: int, sampling: Sampling, write: Callable[[str], object], stop: Iterable[int] = ()
+    ) -> str:
+        """Return the answer to a message, of at most `tokens` tokens; `write` gets it as it comes.
+
+        After an error the conversation is as it was before.
+        """
+        asked = [*self.messages, {"role": "user", "content": text}]
+        ids = self._tokenizer.begin(self._template.render(asked))
+        if not ids:
+            raise UsageError("chat: the template must make a text of the messages, got none")
+        ends = frozenset((*stop, *self._tokenizer.stop))
+        parts: list[str] = []
+
+        def take(part: str) -> None:
+            parts.append(part)
+            write(part)
+
+        stream = Stream(self._tokenizer, take)
+        self._generator.generate(self._rest(ids), tokens, sampling, ends, stream.add)
+        if rest := stream.rest():
+            take(rest)
+        answer = "".join(parts)
+        self.messages = [*asked, {"role": "assistant", "content": answer}]
+        return answer
+
+    def _rest(self, ids: Sequence[int]) -> list[int]:
+        """Keep what the generator has of these tokens, and return the others, one at least."""
+        pairs = zip(self._generator.tokens, ids, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        kept = min(same, len(ids) - 1)
+        self._generator.truncate(kept)
+        return list(ids[kept:])

@@ -1,0 +1,58 @@
+"""Tokenizer and chat template of a language model, kept in its library's manifest as they are in its file.
+
+gguf.tokenizer.*  ->  JSON  ->  deflated  ->  base64: a thousandth of the weights
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from typing import cast
+
+from runtime.errors import CorruptError
+
+ENTRY = "tokenizer"  # of the manifest
+SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin
+CONTEXT = ".context_length"
+MOST_BYTES = 256 << 20  # of the JSON: vocabularies of 2^18 tokens have 10 MB
+
+
+def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
+    """Return the entry of a manifest for a graph's information; none for a network without a tokenizer."""
+    given = rt_info.get(SOURCE)
+    texts: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
+    found = {k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))}
+    if not any(k.startswith(PREFIX) for k in found):
+        return {}
+    data = json.dumps(found, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return {ENTRY: base64.b64encode(zlib.compress(data, 9)).decode()}
+
+
+def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] | None:
+    """Return the metadata that a manifest keeps, None without any; CorruptError for an entry that is none."""
+    entry = manifest.get(ENTRY)
+    if entry is None:
+        return None
+    try:
+        stream = zlib.decompressobj()
+        data = stream.decompress(base64.b64decode(str(entry), validate=True), MOST_BYTES)
+        tree: object = json.loads(data.decode("utf-8", "surrogatepass"))
+    except (ValueError, binascii.Error, zlib.error, RecursionError) as error:
+        raise CorruptError(f"{file}: tokenizer: the manifest's entry is JSON, got {str(error)[:80]}") from None
+    if not isinstance(tree, dict):
+        raise CorruptError(f"{file}: tokenizer: the manifest's entry is an object, got {type(tree).__name__}")
+    return {k: _value(v) for k, v in cast("dict[str, object]", tree).items()}
+
+
+def _value(text: object) -> object:
+    """Return a text as it is; numbers and lists are written as JSON."""
+    if not isinstance(text, str) or text[:1] not in "[-0123456789tf":
+        return text
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found

@@ -1,0 +1,81 @@
+"""Renders chat templates in a process of its own, whose memory and time the system limits: a template is a program.
+
+The first line of the input is the template as JSON, each other line an object of variables; each line of the output is
+`{"text": …}` or `{"error": …}`. Run by path: it needs the standard library and jinja2 only.
+"""
+
+import json
+import resource
+import sys
+from datetime import datetime
+from typing import Any
+
+from jinja2 import TemplateError
+from jinja2.ext import loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+MEMORY = 512 << 20  # bytes of address space
+SECONDS = 2  # of processor time of one text
+MOST_TEXT = 16 << 20  # characters of one text
+
+
+class _RefusedError(TemplateError):
+    """The template itself refuses the messages."""
+
+
+def _refuse(message: object) -> None:
+    raise _RefusedError(str(message))
+
+
+def _as_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def _now(form: str) -> str:
+    return datetime.now().strftime(form)
+
+
+def _limit_time() -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime) + 1 + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _rendered(template: Any, variables: dict[str, Any]) -> str:
+    parts: list[str] = []
+    size = 0
+    for part in template.generate(variables):
+        size += len(part)
+        if size > MOST_TEXT:
+            raise _RefusedError(f"a text has at most {MOST_TEXT} characters, got more")
+        parts.append(part)
+    return "".join(parts)
+
+
+def main() -> None:
+    """Answer lines until the input ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    environment.filters["tojson"] = _as_json
+    own: dict[str, Any] = {"raise_exception": _refuse, "strftime_now": _now}
+    environment.globals.update(own)
+    _limit_time()
+    template: Any = None
+    for line in sys.stdin:
+        _limit_time()
+        try:
+            if template is None:
+                template = environment.from_string(json.loads(line))
+                answer = {"text": ""}
+            else:
+                answer = {"text": _rendered(template, json.loads(line))}
+        except MemoryError:
+            answer = {"error": f"a template takes at most {MEMORY >> 20} MB, got more"}
+        except Exception as error:  # the template's own, of any kind
+            answer = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

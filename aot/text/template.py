@@ -1,0 +1,115 @@
+"""Chat templates: messages as the text that a model was trained on, by a template of Jinja that its file has.
+
+Templates come with models, so they are not trusted: they are rendered in a sandbox, in a process of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from runtime.errors import MissingError, UsageError
+
+WORKER = Path(__file__).with_name("render_worker.py")
+MOST_SOURCE = 1 << 20  # characters of a template: known ones have less than 20000
+SECONDS = 10.0  # for an answer, the time in which other processes run included
+_PART = 1 << 16
+
+Message = Mapping[str, object]
+
+
+class TemplateError(UsageError):
+    """A chat template refuses the messages, is none, or takes too much time or memory."""
+
+
+class ChatTemplate:
+    """A template that is rendered by a process, which starts with the first text."""
+
+    def __init__(self, source: str, marks: Mapping[str, str] | None = None) -> None:
+        """`marks`: texts of tokens by the names that templates have for them, `bos_token` and `eos_token`."""
+        if len(source) > MOST_SOURCE:
+            raise TemplateError(f"chat template: must have at most {MOST_SOURCE} characters, got {len(source)}")
+        if find_spec("jinja2") is None:
+            raise MissingError("chat template: needs the package jinja2: pip install 'aot[text]'")
+        self._source, self._marks = source, dict(marks or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._at_end: weakref.finalize[..., Any] | None = None
+        self._lock = threading.Lock()
+
+    def render(self, messages: Sequence[Message], *, answer: bool = True) -> str:
+        """Return the text of messages, which have `role` and `content`; `answer`: the model is asked to answer them.
+
+        TemplateError where the template cannot make a text of them.
+        """
+        given = {**self._marks, "messages": list(messages), "add_generation_prompt": answer}
+        with self._lock:
+            if self._process is None:
+                self._process = self._started()
+                self._asked(self._process, self._source)
+            return self._asked(self._process, given)
+
+    def close(self) -> None:
+        """End the process; the next text starts another one."""
+        with self._lock:
+            self._end()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """Start a process, which ends with this template at the latest."""
+        command = [sys.executable, "-I", str(WORKER)]
+        made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._at_end = weakref.finalize(self, _ended, made)
+        return made
+
+    def _end(self) -> None:
+        self._process = None
+        if self._at_end is not None:
+            self._at_end()
+
+    def _asked(self, process: subprocess.Popen[bytes], value: object) -> str:
+        """Send a line and return the text of the answer; the process is ended where there is none."""
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(value).encode() + b"\n")
+            process.stdin.flush()
+            line = _line(process.stdout.fileno(), SECONDS)
+        except (BrokenPipeError, TimeoutError, EOFError):
+            self._end()
+            raise TemplateError(f"chat template: must be rendered in {SECONDS:g} s, got one that takes more") from None
+        answer = cast("dict[str, str]", json.loads(line))
+        if "error" in answer:
+            if self._source is value:
+                self._end()
+            raise TemplateError(f"chat template: {answer['error']}")
+        return answer["text"]
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def _line(descriptor: int, seconds: float) -> bytes:
+    """Read a line; TimeoutError after `seconds`, EOFError if the other side has ended."""
+    end, parts = time.monotonic() + seconds, list[bytes]()
+    while not parts or not parts[-1].endswith(b"\n"):
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            raise TimeoutError
+        part = os.read(descriptor, _PART)
+        if not part:
+            raise EOFError
+        parts.append(part)
+    return b"".join(parts)
+
+
+__all__ = ["ChatTemplate", "Message", "TemplateError"]

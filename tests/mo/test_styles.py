@@ -1,0 +1,45 @@
+"""Extensions in the styles that people wrote them for Model Optimizer in: results are those of its IR.
+
+`expected.npz` holds what OpenVINO computes of the IR that Model Optimizer 2024.6 writes for the same files
+(`python -m benchmarks.model_optimizer.styles`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aot.compilation.driver import compile_model
+from aot.convert import convert_model
+from aot.options import CompileOptions
+from tests.frontends.onnx.models import save
+from tests.mo.style_models import MODELS
+
+STYLES = Path(__file__).parent / "styles"
+EXPECTED = np.load(STYLES / "expected.npz")
+LEFT: dict[str, tuple[str, ...]] = {  # types that the extension takes out of the network
+    "fold_scale": ("Multiply",),
+    "focus": ("StridedSlice",),
+    "hswish": ("Divide",),
+    "mean_to_pool": ("ReduceMean",),
+    "scope_edges": ("Sigmoid",),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_compiled_and_converted_models_compute_what_model_optimizers_do(tmp_path: Path, name: str) -> None:
+    made, x = MODELS[name]
+    path, folder = save(tmp_path, made), STYLES / name
+    options = CompileOptions(level=None, extensions=folder, transformations_config=tuple(folder.glob("*.json")))
+    convert_model(path, tmp_path / "ir.xml", options)
+    wanted = [EXPECTED[key] for key in sorted(EXPECTED.files) if key.partition(":")[0] == name]
+    for model, given in ((path, options), (tmp_path / "ir.xml", CompileOptions(level=None))):
+        compiled = compile_model(model, given, threads=1)
+        found = [np.array(value) for value in compiled(x).values()]
+        assert [(v.shape, v.dtype) for v in found] == [(v.shape, v.dtype) for v in wanted]
+        for value, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(value, other, rtol=1e-4, atol=1e-5)
+    text = (tmp_path / "ir.xml").read_text()
+    assert not [kind for kind in LEFT.get(name, ()) if f'type="{kind}"' in text]

@@ -1,0 +1,187 @@
+"""OpenAI's API of `aot serve`: answers are those of a generator, whole and streamed; limits; clients that go."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import aot
+from aot.text.tokenizer import read_tokenizer
+from runtime import Generator, Sampling, load
+from tests.serve.conftest import DIGITS, listening
+from tests.text import talking
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return talking.library(tmp_path_factory.mktemp("openai"))
+
+
+@pytest.fixture(scope="module")
+def url(library: Path) -> Iterator[str]:
+    with listening(library, sequences=2, queue=2, max_context=100, grpc_port=None) as server:
+        yield f"http://127.0.0.1:{server.port}/v1"
+
+
+def wanted(library: Path, text: str, count: int, sampling: Sampling | None = None) -> str:
+    tokenizer = read_tokenizer(library)
+    ids = tokenizer.encode(text)
+    made = Generator(load(library, threads=1)).generate(ids, count, sampling or Sampling(), tokenizer.stop)
+    return tokenizer.decode(made)
+
+
+def post(url: str, path: str, **body: object) -> httpx.Response:
+    return httpx.post(f"{url}/{path}", json={"model": "talk", "temperature": 0, **body}, timeout=60)
+
+
+def events(response: httpx.Response) -> list[dict[str, Any]]:
+    lines = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def test_models_are_listed(url: str) -> None:
+    found = httpx.get(f"{url}/models").json()
+    assert [m["id"] for m in found["data"]] == ["talk"] and found["object"] == "list"
+    assert httpx.get(f"{url}/models/talk").json()["object"] == "model"
+    missing = httpx.get(f"{url}/models/other")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
+
+
+@pytest.mark.parametrize(
+    ("more", "sampling"), [({}, None), ({"temperature": 1.5, "top_p": 0.9, "seed": 7}, Sampling(1.5, 0, 0.9, 7))]
+)
+def test_a_completion_is_that_of_the_generator(url: str, library: Path, more: Any, sampling: Sampling | None) -> None:
+    expected = wanted(library, "1+2=", 8, sampling)
+    found = post(url, "completions", prompt="1+2=", max_tokens=8, **more).json()
+    assert (found["object"], found["choices"][0]["text"]) == ("text_completion", expected)
+    assert found["usage"]["prompt_tokens"] == 4 and found["usage"]["completion_tokens"] <= 8
+    assert post(url, "completions", prompt=[49, 43, 50, 61], max_tokens=8, **more).json()["choices"] == found["choices"]
+    streamed = events(post(url, "completions", prompt="1+2=", max_tokens=8, stream=True, **more))
+    assert "".join(e["choices"][0]["text"] for e in streamed) == expected
+    assert [e["choices"][0]["finish_reason"] for e in streamed][-1] in ("stop", "length")
+
+
+def test_a_chat_is_rendered_by_the_models_template(url: str, library: Path) -> None:
+    messages = [{"role": "system", "content": "0"}, {"role": "user", "content": [{"type": "text", "text": "12?"}]}]
+    expected = wanted(library, "3:0;1:12?;2:", 6)
+    found = post(url, "chat/completions", messages=messages, max_tokens=6).json()
+    assert found["choices"][0]["message"] == {"role": "assistant", "content": expected}
+    asked = {"stream": True, "stream_options": {"include_usage": True}, "max_completion_tokens": 6}
+    streamed = events(post(url, "chat/completions", messages=messages, **asked))
+    assert streamed[0]["choices"][0]["delta"]["role"] == "assistant"
+    assert "".join(e["choices"][0]["delta"]["content"] for e in streamed[:-1]) == expected
+    assert streamed[-1]["choices"] == [] and streamed[-1]["usage"] == found["usage"]
+    assert {e["object"] for e in streamed} == {"chat.completion.chunk"}
+
+
+def test_texts_that_end_an_answer_are_left_out(url: str, library: Path) -> None:
+    whole = wanted(library, "9", 12)
+    stop = whole[3:5]
+    expected = whole[: whole.index(stop)]
+    found = post(url, "completions", prompt="9", max_tokens=12, stop=["nothing", stop]).json()["choices"][0]
+    assert (found["text"], found["finish_reason"]) == (expected, "stop")
+    streamed = events(post(url, "completions", prompt="9", max_tokens=12, stop=stop, stream=True))
+    assert "".join(e["choices"][0]["text"] for e in streamed) == expected
+
+
+def test_requests_at_once_get_their_own_answers(url: str, library: Path) -> None:
+    prompts = ["1", "22", "333", "4+4"]
+    expected = [wanted(library, p, 10) for p in prompts]
+    found: dict[str, str] = {}
+
+    def ask(prompt: str) -> None:
+        found[prompt] = post(url, "completions", prompt=prompt, max_tokens=10).json()["choices"][0]["text"]
+
+    threads = [threading.Thread(target=ask, args=(p,)) for p in prompts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[p] for p in prompts] == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field", "text"),
+    [
+        ("completions", {"prompt": "1", "max_tokens": 0}, 400, "max_tokens", "an integer from 1"),
+        ("completions", {"prompt": "1", "max_tokens": 200}, 400, "max_tokens", "at most 99 behind 1 tokens"),
+        ("completions", {"prompt": "1" * 200}, 400, "prompt", "1 to 99 tokens"),
+        ("completions", {"prompt": ""}, 400, "prompt", "got 0 tokens"),
+        ("completions", {"prompt": ["a", "b"]}, 400, "prompt", "one text, or a list of tokens"),
+        ("completions", {"prompt": [1, 1 << 40]}, 400, None, "tokens are 0 to 63"),
+        ("completions", {"prompt": "1", "temperature": 3}, 400, "temperature", "a number from 0 to 2"),
+        ("completions", {"prompt": "1", "top_p": 0}, 400, "top_p", "a number from 1e-06 to 1"),
+        ("completions", {"prompt": "1", "n": 2}, 400, "n", "1 or left out"),
+        ("completions", {"prompt": "1", "stop": [""]}, 400, "stop", "1 to 4 texts"),
+        ("completions", {"prompt": "1", "stream": 1}, 400, "stream", "true or false"),
+        ("completions", {"prompt": "1", "model": "none"}, 404, None, "model 'none'"),
+        ("chat/completions", {"messages": []}, 400, "messages", "a list of 1 to 4096 messages"),
+        ("chat/completions", {"messages": [{"role": "user"}]}, 400, "messages[0].content", "a text"),
+        ("chat/completions", {"messages": [{"role": "", "content": "1"}]}, 400, "messages[0].role", "a text"),
+        ("chat/completions", {"messages": [{"role": "user", "content": "1"}], "tools": [1]}, 400, "tools", "left out"),
+    ],
+)
+def test_wrong_requests(url: str, path: str, body: Any, status: int, field: str | None, text: str) -> None:
+    found = post(url, path, **body)
+    error = found.json()["error"]
+    assert (found.status_code, error["param"]) == (status, field)
+    assert text in error["message"]
+    assert error["type"] == ("not_found_error" if status == 404 else "invalid_request_error")
+    assert httpx.post(f"{url}/{path}", content=b"{").status_code == 400
+
+
+def test_a_client_that_goes_frees_its_place(library: Path) -> None:
+    with listening(library, sequences=1, max_context=100_000, grpc_port=None) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        long = {"model": "talk", "prompt": "1", "max_tokens": 100, "stream": True, "temperature": 0}
+        for _ in range(3):
+            with httpx.stream("POST", f"{url}/completions", json=long, timeout=60) as response:
+                next(response.iter_raw())
+        begin = time.monotonic()
+        assert post(url, "completions", prompt="1", max_tokens=2).status_code == 200
+        assert time.monotonic() - begin < 30
+
+
+def test_too_many_requests_and_tokens_of_the_server(library: Path) -> None:
+    with listening(library, sequences=1, queue=1, token="secret", grpc_port=None) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        refused = httpx.get(f"{url}/models")
+        assert (refused.status_code, refused.json()["error"]["type"]) == (401, "authentication_error")
+        head = {"authorization": "Bearer secret"}
+        assert httpx.get(f"{url}/models", headers=head).status_code == 200
+        body = {"model": "talk", "prompt": "1", "max_tokens": 120, "temperature": 0}
+        codes: list[int] = []
+
+        def ask() -> None:
+            codes.append(httpx.post(f"{url}/completions", json=body, headers=head, timeout=60).status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(codes) <= {200, 429} and codes.count(200) >= 2
+
+
+def test_an_answer_has_a_time(library: Path) -> None:
+    with listening(library, answer_timeout=0.001, grpc_port=None) as server:
+        found = post(f"http://127.0.0.1:{server.port}/v1", "completions", prompt="1", max_tokens=120)
+        assert (found.status_code, found.json()["error"]["type"]) == (504, "server_error")
+        assert "an answer must end in 0.001 s" in found.json()["error"]["message"]
+
+
+def test_other_models_are_no_language_models(tmp_path: Path) -> None:
+    aot.compile_model(DIGITS).export_model(tmp_path / "digits.so")
+    with listening(tmp_path / "digits.so", grpc_port=None) as server:
+        url = f"http://127.0.0.1:{server.port}/v1"
+        assert httpx.get(f"{url}/models").json()["data"] == []
+        found = post(url, "completions", prompt="1", model="digits")
+        assert found.status_code == 400 and "must be a language model" in found.json()["error"]["message"]

@@ -1,0 +1,34 @@
+"""A small language model of random weights whose words are the bytes 0 to 63, with a chat template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aot import compile_model
+from tests.frontends.gguf.networks import WORDS, Network
+from tests.text.test_tokenizer import letters
+
+TEMPLATE = "{% for m in messages %}{{ m['role'][0] | replace('u', '1') | replace('a', '2') | replace('s', '3') }}:"
+TEMPLATE += "{{ m['content'] }};{% endfor %}{% if add_generation_prompt %}2:{% endif %}"
+
+
+class Talking(Network):
+    """Texts of digits and signs are tokens of one character each, but for 12."""
+
+    template: str | None = TEMPLATE
+
+    @property
+    def metadata(self) -> dict[str, object]:
+        tokens = [*letters()[:3], "12", *letters()[4:WORDS]]
+        words = {"tokens": tokens, "merges": ["1 2"], "pre": "gpt-2", "eos_token_id": 2, "bos_token_id": 1}
+        found = super().metadata | {f"tokenizer.ggml.{k}": v for k, v in words.items()}
+        found["tokenizer.ggml.token_type"] = [3] * 3 + [1] * (WORDS - 3)
+        found[f"{self.architecture}.context_length"] = 128
+        return found | ({} if self.template is None else {"tokenizer.chat_template": self.template})
+
+
+def library(folder: Path, name: str = "talk") -> Path:
+    """Compile the network into a library in `folder`."""
+    compile_model(Talking("qwen2", "Q8_0").write(folder / f"{name}.gguf")).export_model(folder / f"{name}.so")
+    (folder / f"{name}.gguf").unlink()
+    return folder / f"{name}.so"

@@ -1,0 +1,90 @@
+"""Chat templates are rendered as transformers does, and hostile ones are ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from aot.text import template
+from aot.text.template import ChatTemplate, TemplateError
+
+MESSAGES = [{"role": "user", "content": "hé"}, {"role": "assistant", "content": "a\nb"}]
+CHATML = """{%- for message in messages %}
+    {%- if loop.first and messages[0]['role'] != 'system' %}
+{{- '<|im_start|>system\nBe brief<|im_end|>\n' }}
+    {%- endif %}
+    {{- '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}
+{%- endfor %}
+{% if add_generation_prompt %}
+{{ '<|im_start|>assistant\n' }}
+{%- endif %}
+"""
+
+
+@pytest.fixture
+def rendered() -> Iterator[list[ChatTemplate]]:
+    made: list[ChatTemplate] = []
+    yield made
+    for one in made:
+        one.close()
+
+
+def test_messages_become_a_text(rendered: list[ChatTemplate]) -> None:
+    one = ChatTemplate(CHATML)
+    rendered.append(one)
+    turns = "<|im_start|>user\nhé<|im_end|>\n<|im_start|>assistant\na\nb<|im_end|>\n"
+    first = "<|im_start|>system\nBe brief<|im_end|>\n"
+    assert one.render(MESSAGES) == first + turns + "<|im_start|>assistant\n"
+    assert one.render(MESSAGES, answer=False).strip() == (first + turns).strip()
+
+
+def test_marks_filters_and_functions(rendered: list[ChatTemplate]) -> None:
+    source = "{{ bos_token }}{% for m in messages %}{% if loop.index > 1 %}{% break %}{% endif %}{{ m | tojson }}"
+    one = ChatTemplate(source + "{% endfor %}{{ strftime_now('%Y')[:2] }}{{ nothing }}", {"bos_token": "<s>"})
+    rendered.append(one)
+    assert one.render(MESSAGES) == '<s>{"role": "user", "content": "hé"}20'
+
+
+def test_what_a_template_refuses_is_said_and_the_next_text_is_made(rendered: list[ChatTemplate]) -> None:
+    one = ChatTemplate("{% if messages | length > 1 %}{{ raise_exception('one message only') }}{% endif %}fine")
+    rendered.append(one)
+    with pytest.raises(TemplateError, match="one message only"):
+        one.render(MESSAGES)
+    assert one.render(MESSAGES[:1]) == "fine"
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ("{% for x in messages %}", "TemplateSyntaxError"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "SecurityError"),
+        ("{{ messages.append(1) }}", "SecurityError"),
+        ("{% include '/etc/passwd' %}", "TypeError|no loader"),
+        ("{{ range(10 ** 9) | list }}", "OverflowError|too big"),
+        ("{{ 'a' * 10 ** 10 }}", "at most 512 MB"),
+        ("{% for x in range(99999) %}{{ 'a' * 9999 }}{% endfor %}", "at most 16777216 characters"),
+    ],
+)
+def test_hostile_templates_are_refused(source: str, rule: str, rendered: list[ChatTemplate]) -> None:
+    one = ChatTemplate(source)
+    rendered.append(one)
+    with pytest.raises(TemplateError, match=rule):
+        one.render(MESSAGES)
+
+
+def test_a_template_that_does_not_end_is_ended(rendered: list[ChatTemplate], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the limit of processor time, or by the clock where other processes take it."""
+    monkeypatch.setattr(template, "SECONDS", 4.0)
+    one = ChatTemplate("{% for x in range(99999) %}{% for y in range(99999) %}{% endfor %}{% endfor %}")
+    rendered.append(one)
+    begin = time.monotonic()
+    with pytest.raises(TemplateError, match="must be rendered in 4 s"):
+        one.render(MESSAGES)
+    assert time.monotonic() - begin < 60
+
+
+def test_long_templates_are_refused() -> None:
+    with pytest.raises(TemplateError, match="at most 1048576 characters"):
+        ChatTemplate("a" * (1 << 21))
