@@ -13,7 +13,7 @@ from aot.passes.front.cut import Cut
 from aot.passes.front.input_feeds import InputFeeds
 from aot.passes.front.input_shapes import InputShapes
 from aot.passes.front.input_values import InputValues
-from aot.passes.front.last_logits import last_logits
+from aot.passes.front.last_logits import LastLogits
 from aot.passes.middle.layout.change_layout import change_layout
 from aot.passes.middle.layout.interface_layout import InterfaceLayout
 from aot.passes.middle.layout.preprocess import Preprocess
@@ -93,7 +93,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     prepared = options.mean or options.scale or options.reverse_channels
     behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
-    behind += (last_logits,) if options.last_logits else ()
+    behind += (LastLogits(),) if options.last_logits else ()
     passes = pipeline((*front, *behind), named=options.extensions is not None, context=options.max_context)
     return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 

@@ -9,7 +9,7 @@ from aot import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from aot.passes.front.last_logits import last_logits
+from aot.passes.front.last_logits import LastLogits
 from aot.passes.middle.control.append_variables import append_variables
 from aot.passes.middle.control.limit_context import MAX_CONTEXT, LimitContext
 from codegen.ir.loops import Var
@@ -98,11 +98,11 @@ def stateless() -> Graph:
 
 
 def test_other_networks_are_refused() -> None:
-    for refused in (LimitContext(16), last_logits):
+    for refused in (LimitContext(16), LastLogits()):
         with pytest.raises(UsageError, match="is for language models"):
             refused(stateless())
     with pytest.raises(UsageError, match=r"--last-logits: .* got outputs Result"):
-        last_logits(attention())  # its result is a sum
+        LastLogits()(attention())  # its result is a sum
     for context in (0, -1, MAX_CONTEXT + 1):
         with pytest.raises(UsageError, match=f"--max-context: must be 1 to {MAX_CONTEXT} tokens, got {context}"):
             LimitContext(context)(attention())

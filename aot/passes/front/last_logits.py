@@ -8,6 +8,8 @@ and more memory than all else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Stateful
@@ -19,19 +21,29 @@ LOGITS = "logits"
 EPILOGUE = ("Convert", "Multiply", "Divide", "Add", "Tanh")  # of precision, scales, biases and soft caps
 
 
-def last_logits(graph: Graph) -> bool:
-    """Change the product before the output `logits`, or the only output. UsageError for other networks."""
-    results = graph.results
-    node = next((r for r in results if LOGITS in (r.name, *r.out_port(0).names)), None)
-    node = results[0] if node is None and len(results) == 1 else node
-    product = None if node is None else _product(node)
-    if product is None or not any(isinstance(n.op, Stateful) for n in graph.nodes.values()):
-        rule = f"is for language models with state, whose output {LOGITS!r} is a product"
-        raise UsageError(f"--last-logits: {rule}, got outputs {', '.join(r.name for r in results)}")
-    build = Builder(graph, product.origin)
-    last, axis = build.const([-1], DType.I64), build.const(-2, DType.I64)
-    product.in_port(0).connect(build.Gather(product.source(0), last, axis))
-    return True
+@dataclass(frozen=True, slots=True)
+class LastLogits:
+    """Pass for `--last-logits`: changes the product before the output `logits`, or before the only output.
+
+    UsageError for other networks.
+    """
+
+    name: str = "last_logits"
+    required: bool = True
+    run_not_recursively: bool = True  # the model's own outputs only
+
+    def __call__(self, graph: Graph) -> bool:
+        results = graph.results
+        node = next((r for r in results if LOGITS in (r.name, *r.out_port(0).names)), None)
+        node = results[0] if node is None and len(results) == 1 else node
+        product = None if node is None else _product(node)
+        if product is None or not any(isinstance(n.op, Stateful) for n in graph.nodes.values()):
+            rule = f"is for language models with state, whose output {LOGITS!r} is a product"
+            raise UsageError(f"--last-logits: {rule}, got outputs {', '.join(r.name for r in results)}")
+        build = Builder(graph, product.origin)
+        last, axis = build.const([-1], DType.I64), build.const(-2, DType.I64)
+        product.in_port(0).connect(build.Gather(product.source(0), last, axis))
+        return True
 
 
 def _product(node: Node) -> Node | None:
