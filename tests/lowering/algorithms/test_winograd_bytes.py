@@ -88,7 +88,7 @@ def test_dynamic_sizes(target: str) -> None:
         made = stages(graph_of(make, shape), CompileOptions(level=None, target=target, plain_products=plain))
         assert points_of(made) == (0 if plain else 16)
         found.append(np.asarray(in_memory(made.built, threads=2)(x)[0]))
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_sums_that_could_overflow_are_plain() -> None:
