@@ -80,9 +80,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below
         Lowering("assign_layouts", assign_layouts, Layouts.LOGICAL, Layouts.FINAL, required=True),
-        _final(
-            "use_strassen", strassen, enabled=not (plain or alike)
-        ),  # halves of matrices are addresses: needs strides
+        _final("use_strassen", strassen, enabled=not (plain or alike)),  # halves are addresses: needs strides
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step

@@ -79,6 +79,18 @@ def test_largest_bytes_times_largest_weights_do_not_overflow(target: str) -> Non
     assert found.max() > 0
 
 
+@pytest.mark.parametrize("target", TARGETS[:1])
+def test_dynamic_sizes(target: str) -> None:
+    make, shape = convolution((3, 3), 1, (32, 32)), ("n=2", 32, "h=15", "w=22")
+    x = data(2, 32, 15, 22)
+    found: list[Array] = []
+    for plain in (False, True):
+        made = stages(graph_of(make, shape), CompileOptions(level=None, target=target, plain_products=plain))
+        assert points_of(made) == (0 if plain else 16)
+        found.append(np.asarray(in_memory(made.built, threads=2)(x)[0]))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
 def test_sums_that_could_overflow_are_plain() -> None:
     made = stages(graph_of(convolution((3, 3), 1, (1856, 16)), (1, 1856, 12, 12)), CompileOptions(target="x86-64-v3"))
     assert points_of(made) == 0
