@@ -1,0 +1,30 @@
+"""Attributes of Model Optimizer's names on nodes of ONNX files: a changed one changes the attribute of the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aot.ir.op import Foreign
+from aot.mo.bridge.extracted import written
+
+PADS = np.array([[0, 0], [0, 0], [1, 2], [3, 4]])
+CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    ("LeakyRelu", {}, {"negative_slope": 0.5}, {"alpha": 0.5}),
+    ("LeakyRelu", {"alpha": 0.25}, {"negative_slope": None}, {"alpha": None}),
+    ("Conv", {}, {"stride": np.array([1, 1, 2, 3])}, {"strides": (2, 3)}),
+    ("MaxPool", {}, {"pad": PADS}, {"pads": (1, 3, 2, 4)}),
+    ("Cast", {"to": 1}, {"dst_type": np.float16}, {"to": 10}),
+    ("DepthToSpace", {}, {"mode": "depth_first"}, {"mode": "CRD"}),
+    ("Transpose", {"perm": (0, 1)}, {"order": np.array([1, 0])}, {"perm": (1, 0)}),
+]
+
+
+@pytest.mark.parametrize(("kind", "attrs", "changed", "wanted"), CASES)
+def test_a_changed_attribute_is_written(
+    kind: str, attrs: dict[str, Any], changed: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    op = Foreign("onnx", kind, (("domain", ""), ("opset", 13), *attrs.items()))
+    assert written(op, changed) == wanted
