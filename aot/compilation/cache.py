@@ -27,6 +27,7 @@ from tempfile import TemporaryDirectory
 import codegen
 from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
+from aot.frontends.kinds import SAVED_MODEL
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.llvm.levels import names_of
@@ -211,21 +212,26 @@ def _entry(path: Path) -> Entry | None:
 
 
 def files_of(model: Path) -> list[Path]:
-    """Return the model's file and those it may read: its .bin, and the files beside it or below that it names.
+    """Return the model's file and those it may read: its .bin, and the files beside it or below whose paths it names.
 
-    Of a folder all files; of a MetaGraph its checkpoint.
+    Of a SavedModel all files of its folder; of a MetaGraph its checkpoint.
     """
-    if model.is_dir():
-        return sorted(path for path in model.rglob("*") if path.is_file())
+    if model.is_dir() or model.name in SAVED_MODEL:
+        folder = model if model.is_dir() else model.parent
+        return sorted(path for path in folder.rglob("*") if path.is_file())
     if model.suffix == ".meta":
         return sorted(path for path in model.parent.glob(f"{glob.escape(model.stem)}.*") if path.is_file())
     found = [path for path in (model, model.with_suffix(".bin")) if path.exists()] or [model]
     if model.suffix == ".xml" or not model.stat().st_size:
         return found
     with open_file(model, "model") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        named = [p for p in sorted(model.parent.iterdir()) if p not in found and text.find(p.name.encode()) >= 0]
-    for path in named:
-        found += sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        for path in sorted(model.parent.iterdir()):
+            if path.is_dir():
+                below = path.rglob("*") if text.find(f"{path.name}/".encode()) >= 0 else ()
+                inside = {p: p.relative_to(model.parent).as_posix() for p in below if p.is_file()}
+                found += sorted(p for p, name in inside.items() if text.find(name.encode()) >= 0)
+            elif path not in found and text.find(path.name.encode()) >= 0:
+                found.append(path)
     return found
 
 

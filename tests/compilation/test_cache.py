@@ -72,13 +72,14 @@ def test_another_model_or_option_is_another_entry(model: Path) -> None:
 
 
 def test_files_that_a_model_names(tmp_path: Path) -> None:
-    (tmp_path / "m.onnx").write_bytes(b"\x08\x07 weights.data and parts/")
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x07 weights.data and parts/a, others/")
     (tmp_path / "weights.data").write_bytes(b"1")
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "a").write_bytes(b"1")
     (tmp_path / "unrelated").write_bytes(b"1")
+    (tmp_path / "others").mkdir()
     keys = [cache.key_of(tmp_path / "m.onnx", FAST)]
-    for name, same in (("unrelated", True), ("weights.data", False), ("parts/a", False)):
+    for name, same in (("unrelated", True), ("others/a", True), ("weights.data", False), ("parts/a", False)):
         (tmp_path / name).write_bytes(b"2")
         keys.append(cache.key_of(tmp_path / "m.onnx", FAST))
         assert (keys[-1] == keys[-2]) is same
