@@ -46,13 +46,13 @@ class Kept:
 
 
 def kept_values(
-    body: Expr, sums: tuple[Var, ...], schedule: Schedule, points: Points, name: str
+    body: Expr, sums: tuple[Var, ...], unrolled: tuple[Var, ...], schedule: Schedule, points: Points, name: str
 ) -> tuple[tuple[Kept, ...], Expr]:
     """Return the values in `body` that are equal along `sums`, and the body that reads them from registers.
 
-    `name`: prefix of the names of buffers.
+    Values may differ along the axes `unrolled` of these, each point of which has its own. `name`: prefix of the names
+    of buffers.
     """
-    unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
     moving = {a: {a, *(part for part, _ in depending(points.lets, a))} for a in sums}  # an axis and those fused into it
     values = dict.fromkeys(_equal(body, frozenset[Var]().union(*(moving[a] for a in sums if a not in unrolled))))
     kept = tuple(_kept(v, f"{name}kept{n}", unrolled, schedule, points) for n, v in enumerate(values))
@@ -87,7 +87,8 @@ class Apart:
         self.total = points.accumulator(f"{name}part", reduction.dtype)
         self.shared, own = shared_factors(reduction, axis)
         sums = tuple(a for a in reduction.axes if a != axis)
-        self.kept, self.body = kept_values(own, sums, schedule, points, name)
+        unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
+        self.kept, self.body = kept_values(own, sums, unrolled, schedule, points, name)
 
     def around(self, stmts: Stmts, spans: Spans, acc: Buffer, cell: tuple[Expr, ...]) -> Stmts:
         """Return the statements of a step: `stmts` add its terms."""
@@ -126,7 +127,8 @@ def _equal(e: Expr, inner: frozenset[Var]) -> Iterator[Expr]:
 
     Values that are read under a condition stay where they are.
     """
-    if not variables(e) & inner and isinstance(e, Prim | Load) and e.dtype.is_float and loads(e):
+    equal = not variables(e) & inner and isinstance(e, Prim | Load) and e.dtype.is_float
+    if equal and any(x.buffer.space is not Space.TABLE for x in loads(e)):
         yield e
     elif not (isinstance(e, Load) or (isinstance(e, Prim) and e.fn == "within")):
         for part in children(e):

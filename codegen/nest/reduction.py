@@ -73,7 +73,7 @@ def in_tiles(
     kept: tuple[Kept, ...] = ()
     total, own = (acc, reduction.body) if apart is None else (apart.total, apart.body)
     if apart is None and schedule.dots is None and not is_chains(reduction):
-        kept, own = kept_values(own, reduction.axes, schedule, points, fresh("", definition))
+        kept, own = kept_values(own, reduction.axes, (), schedule, points, fresh("", definition))
     whole = {a: part.get(a, Span(Const(0), _size(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
     inside = asking_no_longer(replace(reduction, body=own), outside, points)

@@ -76,6 +76,12 @@ def test_a_value_that_is_equal_in_the_whole_sum_is_computed_before_it() -> None:
         assert "z[" not in inside
 
 
+def test_terms_of_a_sum_that_is_written_out_stay_sums() -> None:
+    work = Definition(y, (i, j), Reduce("add", (h,), x[i, 0, 0, h] * w[0, 0, h, j]))
+    plan = Schedule(order=("i", "j"), lanes=("j", 8), tile=(Tile("h", 2),))
+    assert "acc[j.t] += x[i, 0, 0, h] * w[0, 0, h, j]" in kernel_text(apply("k", work, plan, (x, w, y)))
+
+
 def test_values_under_a_condition_stay_where_they_are() -> None:
     guarded = prim("within", g - 1, 2, t[1, j])
     work = Definition(y, (i, j), Reduce("add", (g, r, h), x[i, g, r, h] * guarded))
