@@ -55,5 +55,6 @@ def test_no_races(tmp_path: Path) -> None:
     done = ran(tmp_path, text)
     assert (done.returncode, done.stderr) == (0, "")
     assert FINISHED in text
-    done = ran(tmp_path, text.replace(FINISHED, FINISHED.replace("seq_cst", "monotonic")))
-    assert "data race" in done.stderr, "the sanitizer sees what it should"
+    weaker = text.replace(FINISHED, FINISHED.replace("seq_cst", "monotonic"))
+    seen = any("data race" in ran(tmp_path, weaker).stderr for _ in range(5))  # where threads meet is chance
+    assert seen, "the sanitizer sees what it should"

@@ -193,10 +193,11 @@ def slice_before_concat(node: Node, op: Slice | StridedSlice, build: Builder) ->
         return None
     if not _keeps(node, axis_of(inner.op.axis, inner.out_port(0).type.rank, "Concat")):
         return None
-    if not all(isinstance(p.node.op, ViewOp | Pad) or len(p.destinations) > 1 for p in inner.sources()):
+    parts = [p for p in inner.sources() if p is not None]
+    if not all(isinstance(p.node.op, ViewOp | Pad) or len(p.destinations) > 1 for p in parts):
         return None
     bounds = node.sources()[1:]
-    return build(inner.op, *(build(op, x, *bounds) for x in inner.sources()))
+    return build(inner.op, *(build(op, x, *bounds) for x in parts))
 
 
 def _keeps(node: Node, dim: int) -> bool:
