@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
-from aot.ir.op import EXTENSION, REGISTRY, Op, form_of, opsets_of
+from aot.ir.op import Op, form_of
+from aot.ir.registry import EXTENSION, REGISTRY, opsets_of
 
 TITLE = """# Operations
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Input, Operand
+from aot.ir.op import ComputeOp
+from aot.ir.operand import Input, Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.elementwise.quantization import FixedPointProduct
 from codegen.ir.definition import identity

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from aot.ir.graph import Graph, Node, Origin, OutPort
-from aot.ir.op import REGISTRY, Op, operation
+from aot.ir.op import Op
+from aot.ir.registry import REGISTRY, operation
 from aot.ir.types import numpy_dtype
 from runtime.abi import DType
 from runtime.errors import InternalError

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
 from aot.ir.inference import MAX_FOLD_ELEMENTS, Named, has_few_integers, infer_outputs, name_outputs
-from aot.ir.op import Foreign, Op, Operand
+from aot.ir.op import Foreign, Op
+from aot.ir.operand import Operand
 from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, Shape, TensorType

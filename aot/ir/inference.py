@@ -12,7 +12,8 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import Foreign, Op, Operand, RegionOp
+from aot.ir.op import Foreign, Op, RegionOp
+from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, dtype_of
 from aot.ir.values.estimate import is_quick
 from aot.ir.values.symbolic import held

@@ -7,7 +7,8 @@ from typing import TypeVar
 import numpy as np
 
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import Op, Operand
+from aot.ir.op import Op
+from aot.ir.operand import Operand
 from aot.ir.types import Array, Shape
 from aot.opset.elementwise.binary import AutoBroadcast, Binary, Multiply
 

@@ -24,7 +24,8 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import REGISTRY, Op
+from aot.ir.op import Op
+from aot.ir.registry import REGISTRY
 from aot.ir.scope import current
 from aot.passes.match import constant, is_close, uniform
 from aot.passes.rewrite import Replacement, Rule

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import axis_of
 from aot.ir.types import Shape
 from aot.opset.movement.movement import Transpose
 from runtime.abi import DType

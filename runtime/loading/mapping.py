@@ -1,7 +1,9 @@
 """Maps an open library into this process: the file that was checked, even if its name has been reused.
 
-/proc/self/fd/N     the usual way its own path        without /proc a copy in memory    if nothing may be run from its
-file system, or it has none; a copy in a folder  ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
+/proc/self/fd/N      the usual way
+its own path         without /proc
+a copy in memory     if nothing may be run from its file system, or it has none
+a copy in a folder   ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
 """
 
 from __future__ import annotations

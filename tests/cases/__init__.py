@@ -16,7 +16,8 @@ from pkgutil import walk_packages
 import ml_dtypes
 import numpy as np
 
-from aot.ir.op import Op, Operand
+from aot.ir.op import Op
+from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, TensorType, dtype_of, numpy_dtype
 from codegen.ir.loops import Var
 from runtime.abi import DType

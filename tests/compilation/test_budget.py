@@ -18,7 +18,7 @@ from aot.compilation.budget import MEMORY, SECONDS, Budget
 from aot.compilation.clock import Clock
 from aot.compilation.driver import compile_model, stages
 from aot.ir.graph import Graph
-from aot.ir.op import Operand
+from aot.ir.operand import Operand
 from aot.ir.types import TensorType
 from aot.ir.values.estimate import check_table, is_quick
 from aot.opset.control.infrastructure import Parameter

@@ -31,7 +31,7 @@ X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
 OPERATION = '''
 """The square of what is above zero."""
 
-from aot.ir.op import op
+from aot.ir.registry import op
 from aot.opset.elementwise.unary import Real
 from codegen.ir.loops import Expr, prim
 
@@ -169,7 +169,7 @@ def test_the_cache_sees_what_extensions_say(tmp_path: Path) -> None:
 
 
 SCALED = """
-from aot.ir.op import op
+from aot.ir.registry import op
 from aot.opset.elementwise.unary import Real
 {imports}
 
@@ -333,7 +333,7 @@ def test_base_classes_do_not_run_and_a_pass_may_switch_off_a_later_one(tmp_path:
 
 
 BETWEEN = """
-from aot.ir.op import operation
+from aot.ir.registry import operation
 
 
 class Between:

@@ -10,7 +10,8 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.interpret import interpret
-from aot.ir.op import REGISTRY, Op, RegionOp, Stateful
+from aot.ir.op import Op, RegionOp, Stateful
+from aot.ir.registry import REGISTRY
 from aot.ir.types import Array, Dim, dtype_of, numpy_dtype
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from codegen.ir.loops import Var

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.op import RegionOp, opsets_of
+from aot.ir.op import RegionOp
+from aot.ir.registry import opsets_of
 from aot.ir.types import TensorType
 from aot.opset.control.control_flow import If, Loop
 from aot.opset.control.port_maps import InputMap, OutputMap

@@ -7,7 +7,7 @@ import pytest
 
 import aot.opset  # noqa: F401
 from aot.ir.graph import Graph, Node
-from aot.ir.op import REGISTRY
+from aot.ir.registry import REGISTRY
 from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
 from runtime.errors import InternalError

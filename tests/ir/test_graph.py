@@ -10,7 +10,8 @@ import pytest
 import aot.opset  # noqa: F401
 from aot.ir.graph import Graph, InPort, Node
 from aot.ir.interpret import interpret
-from aot.ir.op import REGISTRY, Foreign
+from aot.ir.op import Foreign
+from aot.ir.registry import REGISTRY
 from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
 from runtime.errors import InternalError, ModelError, UnsupportedError, UsageError

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import aot.opset  # noqa: F401
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
-from aot.ir.op import REGISTRY, Foreign
+from aot.ir.op import Foreign
+from aot.ir.registry import REGISTRY
 from aot.ir.text.parser import parse_graph
 from aot.ir.text.printer import constants_by_sha, name_text, print_graph
 from aot.ir.text.scanner import Scanner

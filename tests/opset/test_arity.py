@@ -7,7 +7,8 @@ import pytest
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.inference import arity
-from aot.ir.op import REGISTRY, RegionOp
+from aot.ir.op import RegionOp
+from aot.ir.registry import REGISTRY
 from aot.opset.control.infrastructure import Constant, Parameter
 from runtime.abi import DType
 from runtime.errors import ModelError

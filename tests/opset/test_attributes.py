@@ -11,7 +11,8 @@ import pytest
 import aot.opset  # noqa: F401
 from aot.frontends.openvino.attributes import Symbols, build, partial_shape
 from aot.ir.graph import Graph
-from aot.ir.op import REGISTRY, Op, RegionOp, attributes
+from aot.ir.op import Op, RegionOp
+from aot.ir.registry import REGISTRY, attributes
 from aot.ir.text.parser import parse_graph
 from aot.ir.text.printer import print_graph
 from aot.ir.types import Dim, Shape

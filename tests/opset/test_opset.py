@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from aot.ir.op import ComputeOp, Input, LoopOp, Op
+from aot.ir.op import ComputeOp, LoopOp, Op
+from aot.ir.operand import Input
 from aot.ir.types import Array, Dim, Shape, numpy_dtype, simplify
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.loops import Const, dense

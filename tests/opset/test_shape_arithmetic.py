@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.ir.op import Op, Operand
+from aot.ir.op import Op
+from aot.ir.operand import Operand
 from aot.ir.types import TensorType, simplify
 from aot.opset.control.generators import Range, Range_1
 from aot.opset.elementwise.binary import Add, Divide, Maximum, Multiply, Subtract

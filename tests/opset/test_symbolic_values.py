@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from aot.ir.inference import infer_outputs
-from aot.ir.op import Op, Operand, Stateful
+from aot.ir.op import Op, Stateful
+from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.ir.values.symbolic import MAX_PARTS, held, settled, symbols_in
 from aot.opset.control.generators import Range

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, Piece, ViewOp
+from aot.ir.op import ComputeOp, Element, ViewOp
+from aot.ir.operand import Input, Operand, Piece
 from aot.ir.types import TensorType
 from tests.cases import Case, tables
 from tests.evaluate import computed

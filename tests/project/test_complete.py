@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aot.ir.op import FORMS, REGISTRY, ComputeOp, DecomposedOp, LoopOp, Op, RegionOp, ViewOp
+from aot.ir.op import FORMS, ComputeOp, DecomposedOp, LoopOp, Op, RegionOp, ViewOp
+from aot.ir.registry import REGISTRY
 from aot.table import markdown, operations
 from tests.cases import Case, tables
 

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from aot.ir.op import Op, Operand
+from aot.ir.op import Op
+from aot.ir.operand import Operand
 from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
 from codegen.ir.loops import Var
 from runtime.abi import DType

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from aot.ir.op import Op, attributes, opsets_of
+from aot.ir.op import Op
+from aot.ir.registry import attributes, opsets_of
 from aot.ir.types import Array, dtype_of
 from runtime.abi import DType
 from tests.frontends.openvino.irfile import network

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import axis_of
 from aot.opset.base.families import Reduction
 from aot.opset.elementwise.activation import Clamp, Relu
 from aot.opset.elementwise.binary import Add, Multiply, Subtract

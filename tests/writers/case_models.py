@@ -10,7 +10,8 @@ import numpy as np
 
 from aot.frontends.openvino.attributes import texts
 from aot.ir.graph import Graph
-from aot.ir.op import Op, definition_of
+from aot.ir.op import Op
+from aot.ir.registry import definition_of
 from aot.ir.types import Array
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from tests.cases import Case, tables

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aot.frontends import read_model
-from aot.ir.op import Op, definition_of
+from aot.ir.op import Op
+from aot.ir.registry import definition_of
 from aot.opset.control.state import Assign
 from aot.opset.detection.suppression import NonMaxSuppression
 from aot.opset.elementwise.activation import Relu

@@ -17,7 +17,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.op import Operand
+from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, numpy_dtype
 from aot.opset.control.demands import Within
 from codegen.ir.loops import Expr

@@ -13,7 +13,8 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from aot.ir.inference import MAX_ELEMENTS
-from aot.ir.op import Op, attributes, is_written
+from aot.ir.op import Op
+from aot.ir.registry import attributes, is_written
 from aot.ir.types import Dim, Shape
 from codegen.ir.loops import Expr, Var
 from runtime.abi import DType

@@ -18,7 +18,8 @@ from aot.frontends.openvino.regions import MAX_DEPTH, Region, bodies, region_op
 from aot.frontends.openvino.xml import ROUNDED, Edge, Element, Layer, Network, network, parse, rt_info
 from aot.frontends.unsupported import Problem, UnconvertedError, listing
 from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
-from aot.ir.op import Op, RegionOp, find
+from aot.ir.op import Op, RegionOp
+from aot.ir.registry import find
 from aot.opset.control.infrastructure import Constant, Parameter
 from aot.opset.elementwise.conversion import Convert, Rounded
 from runtime.abi import DType

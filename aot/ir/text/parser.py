@@ -12,7 +12,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from aot.ir.graph import Graph, Node, Origin, OutPort
-from aot.ir.op import REGISTRY, Foreign, Op, operation
+from aot.ir.op import Foreign, Op
+from aot.ir.registry import REGISTRY, operation
 from aot.ir.text.printer import PLAIN_NAME
 from aot.ir.text.scanner import NUMBER, Scanner
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype

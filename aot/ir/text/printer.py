@@ -27,7 +27,8 @@ from typing import Any, cast
 import numpy as np
 
 from aot.ir.graph import Graph, Node
-from aot.ir.op import Foreign, attributes
+from aot.ir.op import Foreign
+from aot.ir.registry import attributes
 from aot.ir.types import Array, TensorType, dim_text, dtype_of
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Expr, Var

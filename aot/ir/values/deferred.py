@@ -10,7 +10,8 @@ from weakref import ref
 
 import numpy as np
 
-from aot.ir.op import Op, Operand
+from aot.ir.op import Op
+from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import InternalError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from aot.ir.op import ComputeOp, Input, Op, Operand
+from aot.ir.op import ComputeOp, Op
+from aot.ir.operand import Input, Operand
 from aot.ir.types import TensorType
 from codegen.ir.expressions import walk
 from codegen.ir.loops import Reduce, Var, dense

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from aot.ir.graph import Node
-from aot.ir.op import Input
+from aot.ir.operand import Input
 from aot.ir.types import Shape
 from aot.lowering.ir.steps import Value, indices
 from aot.lowering.ir.symbolic_sizes import Sizes

@@ -13,7 +13,8 @@ from math import gcd
 import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
-from aot.ir.op import ComputeOp, Input, LoopOp, Op, RegionOp, Stateful, ViewOp
+from aot.ir.op import ComputeOp, LoopOp, Op, RegionOp, Stateful, ViewOp
+from aot.ir.operand import Input
 from aot.ir.types import Array, Shape
 from aot.ir.values.deferred import Deferred
 from aot.lowering.define.cache import Caches

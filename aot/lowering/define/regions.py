@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import axis_of
 from aot.ir.types import Shape
 from aot.lowering.define.define import Definer, is_empty, tidy
 from aot.lowering.ir.steps import Choice, Cycle, Half, Step, Value, indices

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from aot.ir.graph import Node
-from aot.ir.op import Operand
+from aot.ir.operand import Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
 from aot.opset.base.families import Elementwise, can_stretch
 from aot.opset.control.control_flow import If

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from math import prod
 
 from aot.ir.graph import Node
-from aot.ir.op import Input, Stateful
+from aot.ir.op import Stateful
+from aot.ir.operand import Input
 from aot.ir.types import Shape, TensorType, differs
 from aot.lowering.ir.steps import indices
 from aot.lowering.ir.symbolic_sizes import Sizes

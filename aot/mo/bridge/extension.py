@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from aot.ir.op import Op, Operand, fresh
+from aot.ir.op import Op, fresh
+from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, TensorType
 from aot.mo.bridge.values import dtype_from, shape_of
 from aot.mo.graph.data import add_data_node

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from aot.ir.op import Op as Definition
-from aot.ir.op import attributes, find
+from aot.ir.registry import attributes, find
 from aot.ir.types import dtype_of
 from aot.mo.utils.arrays import is_a, unmask_shape
 from aot.mo.utils.types import PACKED

@@ -11,7 +11,8 @@ import numpy as np
 from aot.frontends.openvino.attributes import Symbols
 from aot.ir.inference import infer_outputs
 from aot.ir.op import Op as Definition
-from aot.ir.op import Operand, RegionOp
+from aot.ir.op import RegionOp
+from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, dtype_of, numpy_dtype
 from aot.mo.bridge.operation import operation_of
 from aot.mo.ops.texts import element_type

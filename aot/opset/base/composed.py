@@ -18,7 +18,9 @@ from typing import Any, ClassVar, cast, get_type_hints
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
-from aot.ir.op import DecomposedOp, Operand, op
+from aot.ir.op import DecomposedOp
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, dtype_of
 from aot.opset.control.infrastructure import Parameter, Result
 from runtime.errors import UnsupportedError, UsageError

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, axis_of, fresh, has_symbols
+from aot.ir.conditions import axis_of
+from aot.ir.op import ComputeOp, Element, fresh
+from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.ir.values.symbolic import symbols_in
 from codegen.ir.index import bounds, normal

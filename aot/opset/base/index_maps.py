@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aot.ir.op import Piece
+from aot.ir.operand import Piece
 from aot.ir.types import Dim, Shape, TensorType
 from codegen.ir.loops import Const, Expr
 

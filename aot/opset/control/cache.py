@@ -14,7 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import Condition, Operand, Stateful, op
+from aot.ir.conditions import Condition
+from aot.ir.op import Stateful
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.control.state import Later, Now
 from codegen.ir.loops import as_expr, prim

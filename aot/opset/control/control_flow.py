@@ -8,8 +8,11 @@ from itertools import zip_longest
 
 import numpy as np
 
+from aot.ir.conditions import axis_of
 from aot.ir.graph import Graph
-from aot.ir.op import Operand, RegionOp, axis_of, op
+from aot.ir.op import RegionOp
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, differs, numpy_dtype
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.port_maps import (

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.ir.op import Condition, Operand, Piece, ViewOp, in_range, op
+from aot.ir.conditions import Condition, in_range
+from aot.ir.op import ViewOp
+from aot.ir.operand import Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.base.index_maps import same, whole
 from codegen.ir.loops import Const, as_expr, prim, select

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.dims import can_be_negative
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, fresh, has_symbols, op
+from aot.ir.op import ComputeOp, Element, Elements, fresh
+from aot.ir.operand import Input, Operand, has_symbols
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aot.ir.op import Op, Operand, op
+from aot.ir.op import Op
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType
 from runtime.abi import DType
 

@@ -7,7 +7,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, attr, op
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Const, Expr, Space, cast, dense, prim

@@ -12,7 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from aot.ir.op import Operand, Stateful, op
+from aot.ir.op import Stateful
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from runtime.abi import DType
 from runtime.errors import ShapeError

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, fresh, op
+from aot.ir.op import Elements, LoopOp, Op, Work, fresh
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, cast

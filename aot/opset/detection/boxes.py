@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Operand
+from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, differs
 from codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
 from codegen.script.script import MAX_LANES, Script, Scripted, array, lanes, loops, var

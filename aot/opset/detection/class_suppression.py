@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from aot.ir.op import Work, op
+from aot.ir.op import Work
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim
 from aot.opset.detection.boxes import (
     Measure,

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.conditions import Condition, alike
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, simplify
 from aot.opset.detection.roi_pooling import between, bilinear, check_boxes, f32, image_of, whole_number
 from aot.opset.reduction.bucketing import unravel

@@ -8,7 +8,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
+from aot.ir.conditions import Condition, alike, at_least
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.detection.boxes import greedy, overlap, sort_by_score
 from codegen.ir.loops import Buffer, Const, Expr, Space, dense, prim

@@ -7,7 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, attr, op
+from aot.ir.conditions import Condition, alike, at_least
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.detection.boxes import greedy, overlap, sort_by_score
 from aot.opset.detection.roi_align import Aligned, Sampling, pooled, sampled, written

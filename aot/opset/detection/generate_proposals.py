@@ -9,7 +9,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, fresh, op
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, fresh
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
 from aot.opset.detection.proposal import LOG_LIMIT, corners, moved_array, moved_corners, within

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, LoopOp, Operand, fresh
+from aot.ir.op import DecomposedOp, LoopOp, fresh
+from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType
 from aot.opset.movement.slicing import Prefix
 

@@ -13,7 +13,10 @@ from math import sqrt
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, alike, at_least, op
+from aot.ir.conditions import Condition, alike, at_least
+from aot.ir.op import ComputeOp, Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, differs
 from codegen.ir.loops import Expr, Space, as_expr, cast, dense, prim, select
 from runtime.abi import DType

@@ -9,7 +9,10 @@ from math import log
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, in_range, op
+from aot.ir.conditions import Condition, alike, at_least, in_range
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
 from codegen.ir.loops import Buffer, Expr, Size, Space, cast, dense, prim, select

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, op
+from aot.ir.op import DecomposedOp, Elements
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.base.decomposition import numbers
 from runtime.abi import DType

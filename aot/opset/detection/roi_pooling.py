@@ -10,7 +10,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.conditions import Condition
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.products.pool_windows import channels_last
 from aot.opset.reduction.bucketing import unravel

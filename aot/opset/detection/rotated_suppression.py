@@ -7,7 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import check_limits, check_pairs, pairs, room_for
 from aot.opset.detection.kept_rows import KeptRows

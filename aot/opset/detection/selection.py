@@ -18,7 +18,8 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Op, Operand, Work, fresh
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Op, Work, fresh
+from aot.ir.operand import Input, Operand
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import check_pairs, pairs, sort_by_score
 from aot.opset.movement.slicing import Prefix

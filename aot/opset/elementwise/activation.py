@@ -9,7 +9,10 @@ from itertools import zip_longest
 
 import numpy as np
 
-from aot.ir.op import Condition, Element, Elements, Input, Operand, Piece, ViewOp, op
+from aot.ir.conditions import Condition
+from aot.ir.op import Element, Elements, ViewOp
+from aot.ir.operand import Input, Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs
 from aot.opset.base.families import Elementwise, rounded_once
 from aot.opset.elementwise.unary import Real, Unary

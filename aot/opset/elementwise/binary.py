@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aot.ir.op import Element, Elements, Input, Operand, attr, op
+from aot.ir.op import Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, Shape, TensorType
 from aot.opset.base.families import Elementwise, broadcast, pdpd_shape, rounded_once, stretched
 from codegen.ir.loops import Const, Expr, prim, select

@@ -7,8 +7,11 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.ir.conditions import at_least
 from aot.ir.dims import can_be_negative
-from aot.ir.op import Operand, Piece, ViewOp, at_least, attr, op
+from aot.ir.op import ViewOp
+from aot.ir.operand import Operand, Piece
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.base.families import broadcast, pdpd_shape
 from aot.opset.base.index_maps import whole

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Element, Elements, Input, Operand, attr, op
+from aot.ir.op import Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.families import Elementwise
 from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, Binary, read_aligned

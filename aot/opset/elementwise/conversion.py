@@ -8,7 +8,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Element, Elements, Input, Operand, has_symbols, op
+from aot.ir.op import DecomposedOp, Element, Elements
+from aot.ir.operand import Input, Operand, has_symbols
+from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.base.families import Elementwise
 from codegen.ir.loops import Expr, cast, prim

@@ -8,7 +8,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, op
+from aot.ir.op import DecomposedOp, Elements
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, numpy_dtype
 
 # Press et al., Numerical Recipes: log(erfc(z) exp(z^2) / t) as a polynomial of t = 1 / (1 + z / 2); 1.2e-7 relative

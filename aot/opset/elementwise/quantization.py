@@ -7,7 +7,9 @@ from enum import StrEnum
 import ml_dtypes
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, attr, op
+from aot.ir.op import ComputeOp, Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, Shape, TensorType
 from aot.opset.base.families import Elementwise, rounded_once
 from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, read_aligned

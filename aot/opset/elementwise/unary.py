@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aot.ir.op import Elements, op
+from aot.ir.op import Elements
+from aot.ir.registry import op
 from aot.ir.types import Array, dtype_of
 from aot.opset.base.families import Elementwise, rounded_once
 from aot.opset.elementwise.conversion import converted

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.ir.op import Input, LoopOp, Operand, Work, op
+from aot.ir.op import LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from codegen.ir.loops import Buffer, Space, dense
 from codegen.script.script import Scripted, loops, parallel, var

@@ -15,7 +15,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.estimators.tree_tables import MAX_MASK_LEAVES, Forest, ordered, pack
 from codegen.ir.definition import Definition

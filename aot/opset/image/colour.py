@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.conditions import Condition, alike
+from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.signal.fourier import indices
 from codegen.ir.definition import Definition

@@ -7,7 +7,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.conditions import Condition, alike
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.products.pool_windows import channels_last
 from codegen.ir.definition import Definition

@@ -13,7 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, at_most_equal, op
+from aot.ir.conditions import Condition, at_most_equal
+from aot.ir.op import ComputeOp, Element, ViewOp
+from aot.ir.operand import Input, Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.base.index_maps import whole
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding, applied, coordinates, cubic, linear, nearest

@@ -14,8 +14,11 @@ from functools import partial, reduce
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, axis_of, fresh, op
+from aot.ir.op import DecomposedOp, Elements, fresh
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.base.decomposition import narrowed, numbers
 from aot.opset.control.demands import Within

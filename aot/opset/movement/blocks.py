@@ -8,7 +8,10 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, at_least, axis_of, op
+from aot.ir.conditions import Condition, at_least, axis_of
+from aot.ir.op import ComputeOp, Element, ViewOp
+from aot.ir.operand import Input, Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, dtype_of, simplify
 from aot.opset.base.index_maps import whole
 from aot.opset.reduction.bucketing import unravel

@@ -7,7 +7,10 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, Operand, op
+from aot.ir.conditions import Condition
+from aot.ir.op import ComputeOp, Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.families import axis
 from aot.opset.movement.blocks import dividing

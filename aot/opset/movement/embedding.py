@@ -9,7 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.conditions import Condition, alike
+from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.families import axis
 from aot.opset.movement.gather import guarded

@@ -11,19 +11,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import (
-    ComputeOp,
-    Condition,
-    Element,
-    Elements,
-    Input,
-    LoopOp,
-    Operand,
-    Work,
-    alike,
-    axis_of,
-    op,
-)
+from aot.ir.conditions import Condition, alike, axis_of
+from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select

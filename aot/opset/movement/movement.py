@@ -9,22 +9,12 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import Condition, alike, at_least, axis_of
 from aot.ir.dims import can_be_negative
 from aot.ir.graph import OutPort
-from aot.ir.op import (
-    ComputeOp,
-    Condition,
-    DecomposedOp,
-    Element,
-    Input,
-    Operand,
-    Piece,
-    ViewOp,
-    alike,
-    at_least,
-    axis_of,
-    op,
-)
+from aot.ir.op import ComputeOp, DecomposedOp, Element, ViewOp
+from aot.ir.operand import Input, Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, simplify
 from aot.opset.base.index_maps import permuted, same, shifted, whole
 from aot.opset.movement.shape import volume

@@ -7,7 +7,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Input, Operand, at_most_equal, op
+from aot.ir.conditions import at_most_equal
+from aot.ir.op import ComputeOp, Element
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from codegen.ir.loops import Expr, as_expr, cast, prim, select
 from runtime.abi import DType

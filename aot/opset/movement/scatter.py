@@ -10,21 +10,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import (
-    ComputeOp,
-    Condition,
-    Element,
-    Input,
-    LoopOp,
-    Operand,
-    Work,
-    alike,
-    at_most_equal,
-    attr,
-    axis_of,
-    has_symbols,
-    op,
-)
+from aot.ir.conditions import Condition, alike, at_most_equal, axis_of
+from aot.ir.op import ComputeOp, Element, LoopOp, Work
+from aot.ir.operand import Input, Operand, has_symbols
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.movement.gather import wrapped
 from aot.opset.movement.slicing import python_slice, range_of

@@ -8,8 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from aot.ir.conditions import Condition, axis_of
 from aot.ir.dims import can_be_negative
-from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, Piece, ViewOp, axis_of, op
+from aot.ir.op import ComputeOp, Element, ViewOp
+from aot.ir.operand import Input, Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.opset.base.index_maps import reshaped, whole
 from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select

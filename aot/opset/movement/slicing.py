@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from aot.ir.conditions import Condition, axis_of, in_range
 from aot.ir.dims import can_be_negative
-from aot.ir.op import Condition, Op, Operand, Piece, ViewOp, axis_of, in_range, op
+from aot.ir.op import Op, ViewOp
+from aot.ir.operand import Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.index_maps import same, whole
 from codegen.ir.expressions import variables

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import Condition, alike
 from aot.ir.graph import OutPort
-from aot.ir.op import Condition, DecomposedOp, Elements, Input, LoopOp, Operand, Work, alike, fresh, op
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, fresh
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.movement.slicing import Prefix
 from codegen.ir.loops import Buffer, Space, cast, dense

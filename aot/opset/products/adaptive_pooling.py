@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, LoopOp, Op, Operand, Work, op
+from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Op, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.products.pool_windows import kernel_axes, reduce_over
 from aot.opset.products.pooling import first_of, flat_index, lowest, mean_type, rounded

@@ -6,7 +6,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, op
+from aot.ir.op import DecomposedOp, Elements
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, dim_text
 from aot.opset.base.decomposition import narrowed, reshaped, softmax_with_sink, wide, widened
 from aot.opset.base.families import broadcast

@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import Condition
 from aot.ir.graph import OutPort
-from aot.ir.op import ComputeOp, Condition, DecomposedOp, Element, Elements, Input, Op, Operand, op
+from aot.ir.op import ComputeOp, DecomposedOp, Element, Elements, Op
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, dtype_of, numpy_dtype, simplify
 from aot.opset.elementwise.conversion import converted
 from aot.opset.products.pool_windows import (

@@ -14,7 +14,10 @@ from math import gcd
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Input, Operand, op
+from aot.ir.conditions import Condition
+from aot.ir.op import ComputeOp, Element
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.products.convolution import CHANNELS_RULE, Windowed, accumulator, check_data
 from aot.opset.products.pool_windows import AXIS_NAMES, AutoPad, entries, larger, reduce_over, reduction_axis

@@ -13,8 +13,11 @@ from math import prod
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import Condition
 from aot.ir.graph import OutPort
-from aot.ir.op import Condition, DecomposedOp, Elements, Operand, Piece, ViewOp, op
+from aot.ir.op import DecomposedOp, Elements, ViewOp
+from aot.ir.operand import Operand, Piece
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.base.decomposition import narrowed, numbers, wide, widened
 from aot.opset.base.families import broadcast

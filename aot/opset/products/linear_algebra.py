@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.conditions import Condition
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Space, dense, prim

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from aot.ir.op import ComputeOp, Element, Elements, Input, Operand, op
+from aot.ir.op import ComputeOp, Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType, dim_text
 from aot.opset.base.decomposition import wide
 from aot.opset.base.families import axis, broadcast, stretched

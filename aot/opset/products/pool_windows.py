@@ -11,7 +11,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Condition, Input, at_least
+from aot.ir.conditions import Condition, at_least
+from aot.ir.operand import Input
 from aot.ir.types import Array, Dim, Shape, dim_text, simplify
 from aot.opset.base.families import axis
 from codegen.ir.definition import Definition

@@ -9,7 +9,10 @@ from math import prod
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Op, Operand, Work, attr, axis_of, op
+from aot.ir.conditions import Condition, axis_of
+from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Op, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.products.pool_windows import AutoPad, Rounding, Windows, kernel_axes, pad_spatial, reduce_over, windows
 from codegen.ir.definition import Definition, identity

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, op
+from aot.ir.conditions import Condition, alike, at_least
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, as_expr, cast, dense, prim, select

@@ -16,7 +16,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from aot.ir.op import Condition, Input, LoopOp, Operand, Work, op
+from aot.ir.conditions import Condition
+from aot.ir.op import LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.families import axis
 from aot.opset.recurrent.recurrence import LSTMRecurrence, Walk, recur

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Condition, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.conditions import Condition, alike
+from aot.ir.op import LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.base.decomposition import wide
 from aot.opset.base.families import axis

@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import Condition, alike
 from aot.ir.graph import OutPort
-from aot.ir.op import Condition, DecomposedOp, Operand, alike, op
+from aot.ir.op import DecomposedOp
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, simplify
 from aot.opset.base.decomposition import narrowed, numbers, reshaped, wide, widened
 from aot.opset.elementwise.broadcasting import Broadcast

@@ -20,7 +20,9 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Op, Operand, op
+from aot.ir.op import DecomposedOp, Elements, Op
+from aot.ir.operand import Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dim_text
 from aot.opset.base.decomposition import narrowed, numbers, wide, widened
 from aot.opset.recurrent.cell_activations import Activation, activation

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import ComputeOp, Condition, Element, Elements, Input, LoopOp, Operand, Work, alike, op
+from aot.ir.conditions import Condition, alike
+from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType, numpy_dtype
 from aot.opset.base.families import axis
 from codegen.ir.loops import Buffer, Expr, Reduce, Size, cast, prim

@@ -8,8 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Input, LoopOp, Operand, Work, axis_of, fresh, op
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, fresh
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.base.decomposition import numbers
 from aot.opset.movement.slicing import Prefix

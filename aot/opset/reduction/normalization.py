@@ -8,8 +8,11 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
-from aot.ir.op import ComputeOp, DecomposedOp, Element, Elements, Input, Operand, attr, axis_of, op
+from aot.ir.op import ComputeOp, DecomposedOp, Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.decomposition import along_channels, narrowed, numbers, reshaped, wide, widened
 from aot.opset.base.families import axis

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aot.ir.op import Element, Elements, Input, Operand, op
+from aot.ir.op import Element, Elements
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.base.families import Reduction
 from aot.opset.elementwise.conversion import converted

@@ -7,7 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from aot.ir.op import Elements, Input, LoopOp, Operand, Work, axis_of, op
+from aot.ir.conditions import axis_of
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, prim

@@ -7,7 +7,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, fresh, op
+from aot.ir.conditions import Condition, alike
+from aot.ir.op import Elements, LoopOp, Work, fresh
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.base.decomposition import wide
 from aot.opset.movement.embedding import first_not_below

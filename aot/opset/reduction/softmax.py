@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, Operand, attr, axis_of, op
+from aot.ir.op import DecomposedOp, Elements
+from aot.ir.operand import Operand
+from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.decomposition import narrowed, numbers, wide, widened
 

@@ -12,8 +12,11 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.ir.conditions import axis_of
 from aot.ir.dims import can_be_negative
-from aot.ir.op import Elements, Input, LoopOp, Op, Operand, Work, axis_of, op
+from aot.ir.op import Elements, LoopOp, Op, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select

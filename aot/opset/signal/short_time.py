@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, alike, at_least, at_most_equal, op
+from aot.ir.conditions import Condition, alike, at_least, at_most_equal
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.signal.fourier import Index, Signal, Transforms, indices
 from aot.opset.signal.spectrum import half, mirrored

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.ir.op import Condition, Elements, Input, LoopOp, Operand, Work, op
+from aot.ir.conditions import Condition
+from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.operand import Input, Operand
+from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.signal.fourier import Index, Signal, Transforms, indices
 from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select

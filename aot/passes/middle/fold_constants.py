@@ -10,7 +10,7 @@ import numpy as np
 
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import UNDEFINED_RESULTS
-from aot.ir.op import Operand
+from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.ir.values.deferred import Deferred, is_worth_deferring
 from aot.ir.values.estimate import is_quick

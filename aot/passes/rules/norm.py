@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import axis_of
 from aot.opset.elementwise.binary import Add, Divide, Multiply, Power, SquaredDifference, Subtract
 from aot.opset.elementwise.unary import Sqrt
 from aot.opset.movement.shape import Reshape

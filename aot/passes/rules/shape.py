@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
-from aot.ir.op import Op, ViewOp, axis_of
+from aot.ir.op import Op, ViewOp
 from aot.ir.types import Shape
 from aot.opset.base.families import Reduction
 from aot.opset.control.demands import Within

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from aot.frontends.unsupported import Problem, UnconvertedError, listing
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
-from aot.ir.op import DecomposedOp, Op, definition_of
+from aot.ir.op import DecomposedOp, Op
+from aot.ir.registry import definition_of
 from aot.opset.control.demands import Within
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
 from aot.opset.elementwise.conversion import Convert, Rounded

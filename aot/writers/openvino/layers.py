@@ -13,7 +13,8 @@ from aot.frontends.openvino.attributes import shape_text, texts
 from aot.frontends.openvino.regions import BODIES
 from aot.frontends.openvino.xml import ROUNDED, Element, join_names
 from aot.ir.graph import Graph, InPort, Node, OutPort
-from aot.ir.op import Op, RegionOp, definition_of
+from aot.ir.op import Op, RegionOp
+from aot.ir.registry import definition_of
 from aot.ir.types import Array, TensorType
 from aot.opset.control.infrastructure import Constant, Result
 from aot.opset.elementwise.conversion import Convert, Rounded

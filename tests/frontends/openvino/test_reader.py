@@ -10,7 +10,7 @@ import pytest
 
 from aot.frontends import read_model
 from aot.ir.graph import Graph
-from aot.ir.op import REGISTRY
+from aot.ir.registry import REGISTRY
 from aot.opset.control.port_maps import BackEdge, InputMap
 from codegen.ir.loops import Var
 from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError, UsageError

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from aot.compilation.driver import stages
-from aot.ir.op import Input, LoopOp, Operand, Work
+from aot.ir.op import LoopOp, Work
+from aot.ir.operand import Input, Operand
 from aot.ir.types import TensorType
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Space, Var, dense

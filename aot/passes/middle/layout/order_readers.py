@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from aot.ir.build import Builder
+from aot.ir.conditions import axis_of
 from aot.ir.graph import InPort, Node, OutPort
-from aot.ir.op import axis_of
 from aot.opset.base.families import Reduction
 from aot.opset.movement.gather import Gather
 from aot.opset.movement.shape import ShapeOf
