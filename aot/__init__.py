@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from aot.pytorch.exporting import export
     from aot.quantizing.quantize import quantize_model
     from aot.quantizing.report import Quantised
-    from aot.quantizing.weights import quantize_weights
+    from aot.quantizing.weights import SmallWeights, quantize_weights
 
 __all__ = [
     "AotError",
@@ -43,6 +43,7 @@ __all__ = [
     "FoundPrecision",
     "ModelError",
     "Quantised",
+    "SmallWeights",
     "UnsupportedError",
     "__version__",
     "compare",
@@ -76,8 +77,9 @@ _LATER = {
     "Quantised": "aot.quantizing.report",
     "quantize_model": "aot.quantizing.quantize",
     "quantize_weights": "aot.quantizing.weights",
-    "rewrite": "aot.decorators",
     "read_model": "aot.frontends",
+    "rewrite": "aot.decorators",
+    "SmallWeights": "aot.quantizing.weights",
     "stages": "aot.compilation.driver",
 }
 

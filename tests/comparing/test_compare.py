@@ -26,6 +26,7 @@ from aot.options import CompileOptions
 from codegen.llvm import build as building
 from runtime.arrays.files import Arrays
 from runtime.errors import PlatformError, UnsupportedError, UsageError
+from tests.archives import arrays_of
 
 DIGITS = Path(__file__).parent.parent.parent / "examples" / "digits"
 MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
@@ -190,7 +191,7 @@ def test_errors_of_a_peer_are_errors_of_ours(tmp_path: Path, against: str) -> No
 def test_run_compares_with_a_file(tmp_path: Path) -> None:
     aot("run", MODEL, SEVEN, "-o", tmp_path / "out.npz")
     aot("run", MODEL, SEVEN, "--expect", tmp_path / "out.npz", "--bound", 0)
-    right = np.load(tmp_path / "out.npz")["probabilities"]
+    right = arrays_of(tmp_path / "out.npz")["probabilities"]
     np.save(tmp_path / "wrong.npy", right + np.eye(1, 10, 3, dtype=np.float32))
     assert "probabilities: " in aot("run", MODEL, SEVEN, "--expect", tmp_path / "wrong.npy", code=1).stderr
     assert "[0,3]" in aot("run", MODEL, SEVEN, "--expect", tmp_path / "wrong.npy", "--json", code=1).stdout

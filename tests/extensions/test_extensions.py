@@ -19,7 +19,7 @@ from aot.compilation.cache import key_of
 from aot.compilation.driver import compile_model, stages
 from aot.extensions.folder import load_extensions
 from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
-from aot.ir import op
+from aot.ir import registry
 from aot.ir.scope import within
 from aot.options import CompileOptions
 from runtime.errors import UnsupportedError, UsageError
@@ -92,7 +92,7 @@ class Lose:
 def tables() -> Iterator[None]:
     """The built-in tables are what they were, whatever a test has loaded."""
     load_conversions()  # they fill their table when it is asked for
-    found: list[dict[Any, Any]] = [op.REGISTRY, op._BY_TYPE, CONVERSIONS]
+    found: list[dict[Any, Any]] = [registry.REGISTRY, registry._BY_TYPE, CONVERSIONS]
     before = [dict(table) for table in found]
     yield
     assert found == before
@@ -392,14 +392,14 @@ def test_an_operation_belongs_to_the_sets_that_it_names(tmp_path: Path, declared
     mine = folder(tmp_path, ops_square=OPERATION.format(name="SquareS").replace("extension", declared))
     scope = load_extensions(mine).scope
     with within(scope):
-        assert (op.find("SquareS", int(asked[5:]) if asked.startswith("opset") else asked) is not None) == found
+        assert (registry.find("SquareS", int(asked[5:]) if asked.startswith("opset") else asked) is not None) == found
 
 
 def test_two_sets_have_two_meanings_of_one_type(tmp_path: Path) -> None:
     text = OPERATION.format(name="One").replace('@op("extension")', '@op("mine1", type="Square")')
     other = text.replace("class One", "class Two").replace("mine1", "mine2")
     with within(load_extensions(folder(tmp_path, ops_one=text, ops_two=other)).scope):
-        assert [op.find("Square", name).__name__ for name in ("mine1", "mine2")] == ["One", "Two"]
+        assert [registry.find("Square", name).__name__ for name in ("mine1", "mine2")] == ["One", "Two"]
 
 
 def test_an_input_cannot_be_connected_to_an_input(tmp_path: Path) -> None:

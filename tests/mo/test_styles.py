@@ -14,11 +14,12 @@ import pytest
 from aot.compilation.driver import compile_model
 from aot.convert import convert_model
 from aot.options import CompileOptions
+from tests.archives import arrays_of
 from tests.frontends.onnx.models import save
 from tests.mo.style_models import MODELS
 
 STYLES = Path(__file__).parent / "styles"
-EXPECTED = np.load(STYLES / "expected.npz")
+EXPECTED = arrays_of(STYLES / "expected.npz")
 LEFT: dict[str, tuple[str, ...]] = {  # types that the extension takes out of the network
     "fold_scale": ("Multiply",),
     "focus": ("StridedSlice",),
@@ -34,7 +35,7 @@ def test_compiled_and_converted_models_compute_what_model_optimizers_do(tmp_path
     path, folder = save(tmp_path, made), STYLES / name
     options = CompileOptions(level=None, extensions=folder, transformations_config=tuple(folder.glob("*.json")))
     convert_model(path, tmp_path / "ir.xml", options)
-    wanted = [EXPECTED[key] for key in sorted(EXPECTED.files) if key.partition(":")[0] == name]
+    wanted = [EXPECTED[key] for key in sorted(EXPECTED) if key.partition(":")[0] == name]
     for model, given in ((path, options), (tmp_path / "ir.xml", CompileOptions(level=None))):
         compiled = compile_model(model, given, threads=1)
         found = [np.array(value) for value in compiled(x).values()]

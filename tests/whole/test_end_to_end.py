@@ -17,6 +17,7 @@ from aot.ir.types import Array
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from runtime.errors import PlatformError
+from tests.archives import arrays_of
 from tests.cases import LOOSE
 from tests.networks import NETWORKS
 from tests.passes.check import values
@@ -171,6 +172,6 @@ def test_the_command_line_makes_the_same_library(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "cli", "compile", MODEL, "-o", path], check=True, cwd=ROOT)
     stages(MODEL, CompileOptions()).built.write_shared(other)
     assert path.read_bytes() == other.read_bytes()
-    digits = np.load(MODEL.parent / "digits.npz")
+    digits = arrays_of(MODEL.parent / "digits.npz")
     model = runtime.load(path)
     assert [int(model(x[None])[0].argmax()) for x in digits["images"]] == digits["labels"].tolist()

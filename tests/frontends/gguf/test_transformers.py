@@ -9,6 +9,7 @@ import pytest
 
 from aot import compile_model
 from runtime import Generator
+from tests.archives import arrays_of
 from tests.frontends.gguf.files import write
 
 MODELS = Path(__file__).with_name("models")
@@ -19,7 +20,7 @@ ARCHITECTURES = {"llama": "llama", "smollm": "llama", "qwen2": "qwen2", "qwen3":
 
 def saved(name: str, folder: Path) -> Path:
     """Write a network as GGUF; its sizes are those of the tensors."""
-    found = np.load(MODELS / f"{name}.npz")
+    found = arrays_of(MODELS / f"{name}.npz")
     weights = {key.removeprefix("w:"): found[key] for key in found if key.startswith("w:")}
     layers = 1 + max(int(key.split(".")[1]) for key in weights if key.startswith("blk."))
     heads, kept = 4, 2
@@ -43,7 +44,7 @@ def saved(name: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_tokens_and_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
-    found = np.load(MODELS / f"{name}.npz")
+    found = arrays_of(MODELS / f"{name}.npz")
     tokens, logits = found["tokens"].tolist(), found["logits"]
     model = compile_model(saved(name, tmp_path), threads=1)
     assert Generator(model).generate(tokens[:PROMPT], 64) == tokens[PROMPT:]

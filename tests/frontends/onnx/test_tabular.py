@@ -12,11 +12,12 @@ from onnx import helper
 
 import aot
 from aot.options import CompileOptions
+from tests.archives import arrays_of
 from tests.frontends.onnx.models import Array, model, run, save
 
 ML = "ai.onnx.ml"
 TABULAR = Path(__file__).parent / "tabular"
-EXPECTED = np.load(TABULAR / "expected.npz")
+EXPECTED = arrays_of(TABULAR / "expected.npz")
 RNG = np.random.default_rng(3)
 ROWS: Array = RNG.standard_normal((23, 4)).astype(np.float32)
 HOLES = np.where(RNG.random(ROWS.shape) < 0.3, np.float32(np.nan), ROWS)
@@ -39,7 +40,7 @@ def close(found: Array, expected: Array) -> bool:
 def test_pipelines_give_what_onnx_runtime_gives(name: str) -> None:
     compiled = aot.compile_model(TABULAR / f"{name}.onnx", CompileOptions(level=None))
     found = compiled(EXPECTED[f"{name}.x"])
-    names = [key for key in EXPECTED.files if key.startswith(f"{name}.y.")]
+    names = [key for key in EXPECTED if key.startswith(f"{name}.y.")]
     for k, key in enumerate(names):
         assert close(np.asarray(found[k]), EXPECTED[key]), key
 
