@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from aot.compilation.budget import file_bytes
 from aot.compilation.driver import Compilation, stages
 from aot.compilation.jit import in_memory
 from aot.options import CompileOptions
@@ -19,10 +20,13 @@ from codegen.llvm.levels import Levels
 from runtime.errors import PlatformError, UnsupportedError
 from runtime.model import CompiledModel, load
 
+LARGE = 16 << 20  # bytes of weights that are freed at once: the collector looks at all objects of the process
+
 
 def alone(model: Path, options: CompileOptions) -> Compilation:
-    """Return the stages of a compilation; graphs of earlier ones that have no references any more are freed first."""
-    gc.collect()
+    """Return the stages of a compilation; large graphs of earlier ones that have no references are freed first."""
+    if file_bytes(model) > LARGE:
+        gc.collect()
     return stages(model, options)
 
 
@@ -38,5 +42,6 @@ def mapped(make: Callable[[], Built | Levels], threads: int | None = None) -> Co
         except (PlatformError, UnsupportedError):
             return in_memory(built, threads)
         del built
-        gc.collect()
+        if path.stat().st_size > LARGE:
+            gc.collect()
         return load(path, threads)

@@ -17,6 +17,7 @@ from runtime.errors import CorruptError
 ENTRY = "tokenizer"  # of the manifest
 SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin
 CONTEXT = ".context_length"
+WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
 MOST_BYTES = 256 << 20  # of the JSON: vocabularies of 2^18 tokens have 10 MB
 
 
@@ -25,7 +26,7 @@ def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
     given = rt_info.get(SOURCE)
     texts: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
     found = {k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))}
-    if not any(k.startswith(PREFIX) for k in found):
+    if WORDS not in found or not {MERGES, SCORES} & found.keys():
         return {}
     data = json.dumps(found, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return {ENTRY: base64.b64encode(zlib.compress(data, 9)).decode()}
