@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.compiling import compile_apart
+from benchmarks.compilation.compiling import compile_apart
 from benchmarks.networks.flops import gflop
 from benchmarks.networks.folder import Folder
 from benchmarks.timing.measure import measure

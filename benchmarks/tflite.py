@@ -20,7 +20,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 import runtime
-from benchmarks.compiling import compile_apart
+from benchmarks.compilation.compiling import compile_apart
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Run = Callable[[], list[Array]]

@@ -92,7 +92,7 @@ def test_two_rounds_of_a_small_model(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_compile_is_told(tmp_path: Path) -> None:
-    from benchmarks.compiling import compile_apart  # noqa: PLC0415
+    from benchmarks.compilation.compiling import compile_apart  # noqa: PLC0415
 
     (tmp_path / "model.xml").write_text("<net/>")
     with pytest.raises(RuntimeError, match="compile: "):

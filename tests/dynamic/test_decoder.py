@@ -11,7 +11,7 @@ import pytest
 
 from aot.compilation.driver import compile_model
 from aot.ir.types import Array
-from benchmarks.decoder import Llama, make
+from benchmarks.language.decoder import Llama, make
 
 PLAIN = {  # OpenVINO keeps keys, values and weights as they are
     "INFERENCE_PRECISION_HINT": "f32",

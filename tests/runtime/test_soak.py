@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import runtime
-from benchmarks.soak import soak
+from benchmarks.running.soak import soak
 from runtime.errors import AotError
 from runtime.loading.library import read_manifest, verify
 from runtime.loading.seal import seal
@@ -55,7 +55,7 @@ def test_many_threads_on_one_handle(chain_so: Path, threads: int, runs: int) -> 
 
 @pytest.mark.slow
 def test_models_requests_and_queues_come_and_go(chain_so: Path) -> None:
-    """For a moment; `python -m benchmarks.soak` does it for minutes, and says what memory does."""
+    """For a moment; `python -m benchmarks.running.soak` does it for minutes, and says what memory does."""
     done = soak(chain_so, 2)
     assert done.errors == [] and done.inferences > 100
 

@@ -1,4 +1,6 @@
-"""Compile time of growing networks, in processor time: `python -m benchmarks.growing [KIND...] [--sizes 1000,2000]`.
+"""Compile time of growing networks, in processor time.
+
+`python -m benchmarks.compilation.growing [KIND...] [--sizes 1000,2000]`
 
     chain      elementwise operations, one after another          tanh       the same with one costly operation
     wide       pairs of operations side by side, in one Concat    products   MatMul, ReLU, Softmax, Add side by side
@@ -125,7 +127,7 @@ NODES_OF_A_LAYER = 95  # of the decoder's optimised graph
 def write(kind: str, count: int, folder: Path) -> Path:
     """A network of about `count` nodes; the path of its file."""
     if kind == "decoder":
-        from benchmarks.decoder import Llama, make  # noqa: PLC0415  (the others do not need OpenVINO)
+        from benchmarks.language.decoder import Llama, make  # noqa: PLC0415  (the others do not need OpenVINO)
 
         return make(folder, Llama(layers=max(1, count // NODES_OF_A_LAYER), width=144, inner=384, words=1000))
     nodes, weights, inputs, output = KINDS[kind](count)
@@ -139,7 +141,14 @@ def write(kind: str, count: int, folder: Path) -> Path:
 
 def measure(model: Path, *, check: bool) -> dict[str, float]:
     """Nodes, seconds of processor time by stage and in all, and MB at most, of a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.growing", "--one", str(model), *(["--check"] if check else [])]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.compilation.growing",
+        "--one",
+        str(model),
+        *(["--check"] if check else []),
+    ]
     root = Path(benchmarks.__file__).parent.parent
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -164,7 +173,7 @@ def compile_one(model: str, *, check: bool) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.growing", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compilation.growing", description=__doc__)
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join([*KINDS, 'decoder'])}; all without any")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of nodes")
     parser.add_argument("--check", action="store_true", help="lower only, as `aot check` does")

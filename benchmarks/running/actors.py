@@ -1,6 +1,6 @@
 """Actors of Ray that infer: memory, time to load and rows a second, for compiled code and for ONNX Runtime.
 
-python -m benchmarks.actors --actors 16 --rows 256       needs ray, psutil and the extra bench
+python -m benchmarks.running.actors --actors 16 --rows 256       needs ray, psutil and the extra bench
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 
 import aot
-from benchmarks.serving import WIDTHS, perceptron
+from benchmarks.running.serving import WIDTHS, perceptron
 from runtime.predictor import Predictor
 
 NAME = "mlp_1024_2048_2048_1000"

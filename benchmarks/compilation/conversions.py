@@ -1,8 +1,8 @@
 """Full counts for `aot convert`.
 
-    python -m benchmarks.conversions cases FOLDER [--list]     IR cases: a folder each, with model.xml and inputs.npz
-    python -m benchmarks.conversions own [--list]              the operation cases of this project's tests
-    python -m benchmarks.conversions onnx [--list]             the node tests of the installed package `onnx`
+    python -m benchmarks.compilation.conversions cases FOLDER [--list]   IR cases: folders of model.xml and inputs.npz
+    python -m benchmarks.compilation.conversions own [--list]            the operation cases of this project's tests
+    python -m benchmarks.compilation.conversions onnx [--list]           the node tests of the package `onnx`
 
 `cases` and `own`: OpenVINO computes the same bits from what we write as from the original, and what is converted once
 more is the same file. `onnx`: a compiled conversion computes the same bits as the compiled model. A worker process does

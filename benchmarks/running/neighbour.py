@@ -1,6 +1,6 @@
 """One thread and two, while another process takes one processor: two may not be slower.
 
-python -m benchmarks.neighbour
+python -m benchmarks.running.neighbour
 """
 
 from __future__ import annotations

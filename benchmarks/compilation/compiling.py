@@ -1,6 +1,6 @@
 """Compiles a model in a process of its own and says what that took.
 
-python -m benchmarks.compiling XML SO TARGET PRECISION [fast]
+python -m benchmarks.compilation.compiling XML SO TARGET PRECISION [fast]
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ def compile_apart(
     RuntimeError with the last lines of what it printed, if it fails.
     """
     root = Path(benchmarks.__file__).parent.parent
-    command = [sys.executable, "-m", "benchmarks.compiling", str(xml.resolve()), str(out.resolve()), target, precision]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.compilation.compiling",
+        str(xml.resolve()),
+        str(out.resolve()),
+        target,
+        precision,
+    ]
     command += ["fast"] if fast_math else []
     child = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     most = [0]

@@ -1,4 +1,4 @@
-"""Makes a stateful Llama decoder with random weights: `python -m benchmarks.decoder FOLDER [--layers N]`.
+"""Makes a stateful Llama decoder with random weights: `python -m benchmarks.language.decoder FOLDER [--layers N]`.
 
 The graph is the one that optimum-intel exports: inputs `input_ids`, `attention_mask`, `position_ids` and `beam_idx`
 with varying sizes; keys and values in variables, gathered by `beam_idx`; RMSNorm, RoPE, attention of grouped queries
@@ -214,7 +214,7 @@ def make(folder: Path, config: Llama | None = None) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.decoder", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.language.decoder", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layers", type=int, default=Llama().layers)
     parser.add_argument("--weights", default=Llama().weights, help="f32, f16, u8 or u4")

@@ -1,7 +1,7 @@
 """Compares the bytes that two versions of the compiler make: a change of speed alone must not change any.
 
-    python -m benchmarks.same_bytes record before.json --models FOLDER      at the old commit
-    python -m benchmarks.same_bytes compare before.json --models FOLDER     at the new one
+    python -m benchmarks.compilation.same_bytes record before.json --models FOLDER      at the old commit
+    python -m benchmarks.compilation.same_bytes compare before.json --models FOLDER     at the new one
 
 Compiled are every network of `benchmarks.models`, the trained example, every model file below the folders given by
 `--models`, and every operation case of `tests.cases`, in networks of at most `CASES` operations. Operations are
@@ -103,7 +103,7 @@ def differences(before: dict[str, Entry], after: dict[str, Entry]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.same_bytes", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compilation.same_bytes", description=__doc__)
     parser.add_argument("mode", choices=("record", "compare"))
     parser.add_argument("file", type=Path, help="digests as JSON, written by record and read by compare")
     parser.add_argument("--models", type=Path, action="append", default=[], help="a folder with model files")

@@ -1,4 +1,6 @@
-"""Counts logits that depend on how tokens are given: `python -m benchmarks.equal_tokens m.so [--tokens 10000]`.
+"""Counts logits that depend on how tokens are given.
+
+`python -m benchmarks.language.equal_tokens m.so [--tokens 10000]`
 
 Random tokens in sequences of `--length` are given one by one with one thread; then in chunks, with several threads and
 as rows of a batch. Prints of each way how many tokens have other logits than one by one, to the bit.
@@ -30,7 +32,7 @@ WAYS = [  # threads, chunks that take turns, rows of a batch
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.equal_tokens", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.language.equal_tokens", description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--tokens", type=int, default=10_000, help="tokens of all sequences together")
     parser.add_argument("--length", type=int, default=500, help="tokens of a sequence")

@@ -1,4 +1,6 @@
-"""Times a language model token by token: `python -m benchmarks.decoding m.so [--threads 1] [--prompt 8] [--tokens 40]`.
+"""Times a language model token by token.
+
+`python -m benchmarks.language.decoding m.so [--threads 1] [--prompt 8] [--tokens 40]`
 
 Prints milliseconds of the prompt and of a token: the least and the median, by the clock and of processor time.
 """
@@ -15,7 +17,7 @@ from runtime import Generator, load
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.decoding", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.language.decoding", description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--prompt", type=int, default=8, help="tokens fed at once")

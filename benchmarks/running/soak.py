@@ -1,6 +1,6 @@
 """Models, requests and queues come and go for minutes, in several threads: errors, other bits, and what memory does.
 
-python -m benchmarks.soak m.so --seconds 300
+python -m benchmarks.running.soak m.so --seconds 300
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _count(what: str) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="see benchmarks/soak.py")
+    parser = argparse.ArgumentParser(description="see benchmarks/running/soak.py")
     parser.add_argument("model", type=Path)
     parser.add_argument("--seconds", type=float, default=300.0)
     given = parser.parse_args()

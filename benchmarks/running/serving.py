@@ -1,7 +1,7 @@
 """The server under load: `wrk` asks it for inferences by compiled code, and by ONNX Runtime behind the same server.
 
-python -m benchmarks.serving load --seconds 8 --connections 16     needs wrk, and the extras serve, onnx and bench
-python -m benchmarks.serving memory --models 200
+python -m benchmarks.running.serving load --seconds 8 --connections 16     needs wrk; extras serve, onnx, bench
+python -m benchmarks.running.serving memory --models 200
 
 Tables of rows a second, latencies, and the server's processor time a request, which a busy machine changes least.
 """
@@ -106,7 +106,7 @@ def serve(engine: str, sources: list[str], max_batch: int, threads: int, jobs: i
 @contextmanager
 def serving(*options: object) -> Iterator[tuple[int, int]]:
     """A server as a process: its port and its process number."""
-    command = [sys.executable, "-m", "benchmarks.serving", "serve", *map(str, options)]
+    command = [sys.executable, "-m", "benchmarks.running.serving", "serve", *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield int(process.stdout.readline()), process.pid

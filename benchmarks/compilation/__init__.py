@@ -1,0 +1,1 @@
+"""What compiling costs, and that two compilers or two routes give the same."""

@@ -1,0 +1,1 @@
+"""Language models: networks to time, time of tokens, equality of logits."""

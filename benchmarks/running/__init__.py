@@ -1,0 +1,1 @@
+"""Models under load: many requests, actors, hours, other processes."""
