@@ -113,6 +113,11 @@ Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N
 Bound = Annotated[float | None, typer.Option(min=0, help="Of errors over the largest element; default: 1e-4 for f32")]
 Expect = Annotated[Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare the results with these")]
 Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
+TokenizerFile = Annotated[Path | None, typer.Option("--tokenizer", exists=True, help="tokenizer.json, or m.gguf")]
+Temperature = Annotated[float, typer.Option(min=0, help="0: always the most probable token")]
+TopK = Annotated[int, typer.Option(min=0, help="Draw among so many most probable tokens; 0: all")]
+TopP = Annotated[float, typer.Option(help="Draw among the fewest tokens of this probability together")]
+DrawSeed = Annotated[int, typer.Option(min=0, help="Of draws")]
 
 _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field of CompileOptions, how it is read
     "layout": ("layouts", layouts_of),

@@ -148,7 +148,7 @@ def _last_products(graph: Graph) -> set[int]:
 def mean_squares(
     graph: Graph, found: Sequence[Matrix], options: CompileOptions, data: Sequence[Mapping[str, Array] | Array]
 ) -> dict[str, Array]:
-    """Return the mean squares of the columns of each product's data over all samples, by names of nodes."""
+    """Return the mean squares of the columns of each product's data, summed over samples, by names of nodes."""
     copy = copy_graph(graph)
     nodes = {node.name: node for node in copy.nodes.values()}
     names = [m.node.name for m in found if isinstance(m.node.op, MatMul)]

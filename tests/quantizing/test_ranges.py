@@ -42,7 +42,7 @@ def test_ranges_leave_outliers_out() -> None:
 
 @pytest.mark.parametrize("how", list(Ranges))
 def test_ranges_of_plain_values(how: Ranges) -> None:
-    """Of values that are spread evenly nothing may be cut."""
+    """Entropy keeps the whole range of values that are spread evenly."""
     low, high = seen(np.linspace(0, 4, 10_000, dtype=np.float32)).range(how, 100)
     assert low == 0 and high == pytest.approx(4, rel=0.01)
     assert seen(np.zeros(10)).range(how, 99.99) == (0, 0)

@@ -51,7 +51,7 @@ def test_as_openvino_decompresses_them(bits: int, bound: float, tmp_path: Path) 
 
 
 def test_data_lessen_the_error_of_results(tmp_path: Path) -> None:
-    """Of columns that are zero in all data no error counts."""
+    """Errors of weights that multiply zeros in all samples do not count."""
     n = models.Numbers(4)
     x, weights = n.f32(8, 64), n.f32(64, 32)
     x[:, 4:] *= 0.01

@@ -70,7 +70,7 @@ def test_logits_that_are_no_numbers_are_refused() -> None:
 
 @pytest.mark.parametrize("count", [1, 7, 50, 199, 200, 300])
 def test_the_greatest_are_those_of_a_whole_sort(count: int) -> None:
-    """Of equal logits the first ones, also where some of them are left out."""
+    """If more tokens have the same logit than `top_k` allows, those with the least numbers are kept."""
     random = np.random.default_rng(count)
     for logits in (random.standard_normal(200), random.integers(-5, 5, 200)):
         logits = logits.astype(np.float32)
