@@ -35,9 +35,10 @@ def test_runs(path: Path) -> None:
     assert sorted(p.name for p in path.parent.iterdir()) == ["m.so", "m.weights"]
     np.testing.assert_array_equal(runtime.load(path)(X)[0], X * 4)
     maps = Path("/proc/self/maps").read_text()
-    assert "m.weights" not in maps  # unloaded with the model
+    weights = str(path.with_suffix(".weights"))
+    assert weights not in maps  # unloaded with the model
     model = runtime.load(path)
-    line = next(line for line in Path("/proc/self/maps").read_text().splitlines() if "m.weights" in line)
+    line = next(line for line in Path("/proc/self/maps").read_text().splitlines() if weights in line)
     assert line.split()[1] == "r--s"
     np.testing.assert_array_equal(model(X)[0], X * 4)
 
