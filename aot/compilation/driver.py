@@ -19,16 +19,16 @@ from types import UnionType
 from typing import Unpack
 
 from aot.compilation.about import about
-from aot.compilation.budget import budgeted, file_bytes, nodes_of
 from aot.compilation.cache import check_files, key_of, load_or_make
 from aot.compilation.graph_passes import optimize, run_front, run_later_extensions
 from aot.compilation.jit import in_memory
+from aot.compilation.limits.budget import budgeted, file_bytes, nodes_of
+from aot.compilation.search.timing import timed
+from aot.compilation.search.tuning import Tuning
 from aot.compilation.shared import Shared
 from aot.compilation.sources import Source, as_file
 from aot.compilation.specialise import SizesByName, combinations, text_of
-from aot.compilation.timing import timed
 from aot.compilation.told import told
-from aot.compilation.tuning import Tuning
 from aot.frontends import framework_of, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph

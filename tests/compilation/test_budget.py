@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper
 
-from aot.compilation.budget import MEMORY, SECONDS, Budget
-from aot.compilation.clock import Clock
 from aot.compilation.driver import compile_model, stages
+from aot.compilation.limits.budget import MEMORY, SECONDS, Budget
+from aot.compilation.limits.clock import Clock
 from aot.ir.graph import Graph
 from aot.ir.operand import Operand
 from aot.ir.types import TensorType
@@ -225,7 +225,7 @@ def test_a_command_that_ends_suddenly_has_an_exit_code_and_a_sentence(does: str,
 def test_the_command_line_ends_what_holds_the_interpreter(tmp_path: Path) -> None:
     """The alarm of the process ends even one call that never returns to Python."""
     code = (
-        "import sys, time, aot.compilation.budget as b; from aot.command import supervised; b.GRACE = 0.2\n"
+        "import sys, time, aot.compilation.limits.budget as b; from aot.command import supervised; b.GRACE = 0.2\n"
         "held = lambda: b.ctypes.PyDLL(None).sleep(60)\n"
         "sys.exit(supervised(lambda **_: b.Budget(None, 0.3, hard=True).run(held)))"
     )
@@ -361,8 +361,8 @@ def _f32(*shape: int) -> TensorType:
 TRACED = """
 import sys, threading, time
 from contextlib import suppress
-from aot.compilation import budget
-from aot.compilation.clock import Clock
+from aot.compilation.limits import budget
+from aot.compilation.limits.clock import Clock
 
 class Exceeded:
     def excess(self, elapsed):

@@ -17,13 +17,13 @@ from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from runtime.errors import AotError, InternalError
 from runtime.model import CompiledModel
-from tests.fuzz.bounds import Expected, expectations
 from tests.fuzz.case import Case
-from tests.fuzz.comparing import FED, compare, compiled, lenient, other_sizes, packed, read, unpacked
-from tests.fuzz.growing import Refused
-from tests.fuzz.onnx_growing import OPSETS, OnnxGrowing, grow
-from tests.fuzz.onnx_steps import STEPS
-from tests.fuzz.peers import onnxruntime_results, onnxruntime_takes
+from tests.fuzz.graphs.growing import Refused
+from tests.fuzz.graphs.onnx_growing import OPSETS, OnnxGrowing, grow
+from tests.fuzz.graphs.onnx_steps import STEPS
+from tests.fuzz.judging.bounds import Expected, expectations
+from tests.fuzz.judging.comparing import FED, compare, compiled, lenient, other_sizes, packed, read, unpacked
+from tests.fuzz.judging.peers import onnxruntime_results, onnxruntime_takes
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import PEER, REFERENCE, STAGE, Outcome, refusal
 from tests.properties.drawing import random_draw

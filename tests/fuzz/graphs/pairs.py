@@ -15,14 +15,14 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from runtime.errors import AotError, InternalError
-from tests.fuzz.bounds import Expected, expectations
 from tests.fuzz.case import Case
-from tests.fuzz.comparing import FED, compare, compiled, other_sizes, read, unpacked
 from tests.fuzz.cutting import cut
-from tests.fuzz.equal import COMPUTING, MOVING
-from tests.fuzz.graphs import ir_of, random_graph
-from tests.fuzz.growing import Growing
+from tests.fuzz.graphs.equal import COMPUTING, MOVING
+from tests.fuzz.graphs.growing import Growing
+from tests.fuzz.graphs.ir import ir_of, random_graph
 from tests.fuzz.ir_writer import written
+from tests.fuzz.judging.bounds import Expected, expectations
+from tests.fuzz.judging.comparing import FED, compare, compiled, other_sizes, read, unpacked
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import REFERENCE, STAGE, Outcome
 from tests.networks import NETWORKS

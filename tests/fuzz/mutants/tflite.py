@@ -7,7 +7,7 @@ from functools import cache
 
 from tests.frontends.tflite import stored_cases
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import EXTREME, changed_bytes, compile_and_run, drawn_changes
+from tests.fuzz.mutants.changes import EXTREME, changed_bytes, compile_and_run, drawn_changes
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw

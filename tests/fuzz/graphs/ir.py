@@ -7,12 +7,12 @@ from collections.abc import Callable
 from aot.ir.graph import Graph
 from runtime.abi import DType
 from tests.fuzz.case import Case
-from tests.fuzz.comparing import FED, judge_graph, packed
 from tests.fuzz.cutting import cut
-from tests.fuzz.growing import Growing, grow
+from tests.fuzz.graphs.growing import Growing, grow
+from tests.fuzz.graphs.steps import STEPS
 from tests.fuzz.ir_writer import written
+from tests.fuzz.judging.comparing import FED, judge_graph, packed
 from tests.fuzz.server import Outcome
-from tests.fuzz.steps import STEPS
 from tests.properties.drawing import Draw, random_draw
 
 PARAMETERS = (

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Unpack
 
 from aot.compilation.driver import Compilation, in_memory, stages
-from aot.compilation.layer_search import LayerSearch, errors_of, results, samples_of, work_of
+from aot.compilation.search.layers import LayerSearch, errors_of, results, samples_of, work_of
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, OutPort
 from aot.ir.types import Array

@@ -1,11 +1,11 @@
-"""Timed runs of a model whose schedules are given, for the measured search (`aot.compilation.tuning`)."""
+"""Timed runs of a model whose schedules are given, for the measured search (`aot.compilation.search.tuning`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from aot.compilation.jit import in_memory
-from aot.compilation.tuning import Run, kernel_key
+from aot.compilation.search.tuning import Run, kernel_key
 from aot.ir.graph import Graph
 from aot.lowering.ir.steps import Steps
 from aot.lowering.program.build_program import Pick, ProgramBuilder

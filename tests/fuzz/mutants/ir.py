@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from lxml import etree
 
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, drawn_changes, number
+from tests.fuzz.mutants.changes import REALS, WORDS, changed_bytes, compile_and_run, drawn_changes, number
 from tests.fuzz.reduce import fewest
 from tests.fuzz.seeds import ir_seed
 from tests.fuzz.server import Outcome

@@ -19,9 +19,9 @@ from aot.opset.control.infrastructure import Parameter
 from aot.options import CompileOptions
 from runtime.errors import AotError, InternalError, UnsupportedError
 from runtime.model import CompiledModel
-from tests.fuzz.bounds import Expected, expectations, no_states
 from tests.fuzz.case import Case
-from tests.fuzz.peers import openvino_is_trusted, openvino_results
+from tests.fuzz.judging.bounds import Expected, expectations, no_states
+from tests.fuzz.judging.peers import openvino_is_trusted, openvino_results
 from tests.fuzz.server import PEER, REFERENCE, STAGE, Outcome, refusal
 
 FAST = CompileOptions(level=None, verify=True)

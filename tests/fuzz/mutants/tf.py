@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError
 from tests.frontends.tf import bundles
 from tests.frontends.tf.tf_models import MODELS, NAMES
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import changed_bytes, compile_and_run, drawn_changes, number
-from tests.fuzz.protobuf_mutants import change_field, copy, messages_of
+from tests.fuzz.mutants.changes import changed_bytes, compile_and_run, drawn_changes, number
+from tests.fuzz.mutants.protobuf import change_field, copy, messages_of
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw

@@ -30,8 +30,8 @@ from types import FrameType, TracebackType
 from typing import Protocol, TypeVar
 
 from aot.compilation.cache import files_of
-from aot.compilation.clock import Clock
-from aot.compilation.garbage import FEWER_COLLECTIONS
+from aot.compilation.limits.clock import Clock
+from aot.compilation.limits.garbage import FEWER_COLLECTIONS
 from aot.ir.graph import Graph, Node
 from aot.lowering.ir.steps import Step
 from codegen.ir.loops import Kernel

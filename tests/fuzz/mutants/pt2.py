@@ -15,7 +15,7 @@ from tests.frontends.pt2.archives import MODEL, PLACES, entries, packed
 from tests.frontends.pt2.test_operations import FAMILIES, contents
 from tests.frontends.pt2.test_programs import FILE as PROGRAMS
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import REALS, WORDS, changed_bytes, compile_and_run, drawn_changes, number
+from tests.fuzz.mutants.changes import REALS, WORDS, changed_bytes, compile_and_run, drawn_changes, number
 from tests.fuzz.reduce import fewest
 from tests.fuzz.server import Outcome
 from tests.properties.drawing import Draw, random_draw

@@ -10,8 +10,8 @@ import onnx
 from onnx import helper
 
 from aot.ir.types import Array
-from tests.fuzz.growing import Refused
-from tests.fuzz.onnx_growing import OnnxGrowing, Step, grow
+from tests.fuzz.graphs.growing import Refused
+from tests.fuzz.graphs.onnx_growing import OnnxGrowing, Step, grow
 from tests.properties.gathering import span
 
 F32, I64 = np.float32, np.int64

@@ -9,8 +9,8 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 
 from tests.fuzz.case import Case
-from tests.fuzz.mutants import changed_bytes, compile_and_run, drawn_changes, number
-from tests.fuzz.protobuf_mutants import Path, change_field, copy, messages, messages_of
+from tests.fuzz.mutants.changes import changed_bytes, compile_and_run, drawn_changes, number
+from tests.fuzz.mutants.protobuf import Path, change_field, copy, messages, messages_of
 from tests.fuzz.reduce import fewest
 from tests.fuzz.seeds import onnx_paths, onnx_seed
 from tests.fuzz.server import Outcome

@@ -19,7 +19,7 @@ from aot.opset.movement.shape import Reshape
 from aot.opset.movement.slicing import StridedSlice
 from aot.opset.reduction.sorting import TopK
 from runtime.abi import DType
-from tests.fuzz.growing import Growing, Refused, Step, Value, grow
+from tests.fuzz.graphs.growing import Growing, Refused, Step, Value, grow
 from tests.fuzz.seeds import MAKERS
 from tests.properties.gathering import span
 

@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from aot.ir.types import Array
-from tests.fuzz.growing import LARGE, MOST_ELEMENTS, Refused
+from tests.fuzz.graphs.growing import LARGE, MOST_ELEMENTS, Refused
 from tests.properties.drawing import Draw
 
 OPSETS = (18, 20, 21)

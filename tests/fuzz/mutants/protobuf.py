@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from tests.fuzz.mutants import REALS, WORDS, changed_bytes, number
+from tests.fuzz.mutants.changes import REALS, WORDS, changed_bytes, number
 from tests.properties.drawing import Draw
 
 RANGES = {
