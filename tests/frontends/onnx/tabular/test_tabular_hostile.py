@@ -12,7 +12,7 @@ import pytest
 from aot.check import check
 from runtime.errors import AotError, ModelError, UnsupportedError
 from tests.frontends.onnx.models import run, save
-from tests.frontends.onnx.test_tabular import ROWS, single
+from tests.frontends.onnx.tabular.test_tabular import ROWS, single
 
 STUMP: dict[str, Any] = {
     "nodes_treeids": [0, 0, 0],

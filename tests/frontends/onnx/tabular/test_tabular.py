@@ -16,7 +16,7 @@ from tests.archives import arrays_of
 from tests.frontends.onnx.models import Array, model, run, save
 
 ML = "ai.onnx.ml"
-TABULAR = Path(__file__).parent / "tabular"
+TABULAR = Path(__file__).parent
 EXPECTED = arrays_of(TABULAR / "expected.npz")
 RNG = np.random.default_rng(3)
 ROWS: Array = RNG.standard_normal((23, 4)).astype(np.float32)

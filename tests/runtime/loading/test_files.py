@@ -33,7 +33,7 @@ from runtime.loading.manifest import parse
 from runtime.loading.weights import update_weights
 from runtime.machine import missing_features, unreported
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DIGITS = ROOT / "examples" / "digits"
 
 READERS: dict[str, Callable[[Path], object]] = {

@@ -52,7 +52,7 @@ def test_runs_in_a_fresh_process_that_has_only_numpy(chain_so: Path) -> None:
         "extra = {'llvmlite', 'lxml', 'typer', 'aot', 'codegen'} & set(sys.modules)\n"
         "assert not extra, extra\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])
 
 
 def test_wrong_abi(chain_so: Path, tmp_path: Path) -> None:
