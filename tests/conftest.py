@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import aot.compilation.driver
+import aot.compilation.stages
 from aot.lowering.run import LoweringReport, run_lowering
 
 
@@ -46,4 +46,4 @@ def verified_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*args: Any, **options: Any) -> list[LoweringReport]:
         return run_lowering(*args, **options | {"verify": True})
 
-    monkeypatch.setattr(aot.compilation.driver, "run_lowering", run)
+    monkeypatch.setattr(aot.compilation.stages, "run_lowering", run)

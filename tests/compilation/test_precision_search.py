@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import aot
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.compilation.search.layers import error_of
 from aot.compilation.search.precision import ROUNDED, pattern_of, round_by_flags
 from aot.ir.build import Builder

@@ -19,8 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from aot.compilation.driver import Compilation, in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.compilation.search.layers import LayerSearch, errors_of, results, samples_of, work_of
+from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, OutPort
 from aot.ir.types import Array

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.frontends import front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from runtime.errors import AotError, InternalError
 from runtime.loading.manifest import Dim
 from runtime.measuring.examples import example_inputs

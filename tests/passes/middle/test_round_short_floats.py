@@ -9,7 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.conversion import converted

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from aot import CompileOptions
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 
 DEEP, WIDE, BLOCK = 256, 288, 32
 CLOSE = 1e-6  # of the largest sum

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.options import CompileOptions
 from codegen.llvm.host import parse_target
 from codegen.target import Target
