@@ -390,6 +390,7 @@ AXIS1 = {"axis": 1}
         ("eltwise_n", "EltwiseNMax", {"in_ports_count": 2}, [X[:, ::-1]], np.maximum(X, X[:, ::-1])),
         ("gather", "AttributedGather", AXIS1, [int64_array([3, 0])], X[:, [3, 0]]),
         ("split", "AttributedSplit", {**AXIS1, "num_splits": 2}, [], X[:, :2]),
+        ("split", "AttributedVariadicSplit", {**AXIS1, "size_splits": int64_array([1, 3])}, [], X[:, :1]),
         (
             "split",
             "AttributedVariadicSplit",

@@ -86,7 +86,12 @@ RULES: dict[str, Rule] = {
     "AttributedGather": lambda n: [_step("Gather", axis=_int(n, "axis"))],
     "AttributedSplit": lambda n: [_step("Split", axis=_int(n, "axis"))],
     "AttributedVariadicSplit": lambda n: [
-        _step("Split", opset=OLD, axis=_int(n, "axis"), split=_ints(n.split_lengths))
+        _step(
+            "Split",
+            opset=OLD,
+            axis=_int(n, "axis"),
+            split=_ints(n.soft_get("size_splits", n.soft_get("split_lengths"))),
+        )
     ],
     "AttributedPad": _pad,
     "AttributedSlice": _slice,
