@@ -35,7 +35,7 @@ from aot.quantizing.products import held_floats
 from aot.quantizing.rounding import round_groups
 from runtime.abi import DType
 from runtime.errors import UsageError
-from runtime.generation.generator import step_inputs
+from runtime.generation.interface import step_inputs
 
 WIDE = 8  # bits of embeddings and of the last product, whose errors reach the results at once
 LEAST_ROWS = 2  # of a matrix; others are vectors
