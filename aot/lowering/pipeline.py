@@ -26,6 +26,7 @@ from aot.lowering.layout.assign_layouts import assign_layouts
 from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
+from aot.lowering.storage.quantise_activations import quantise_activations
 from aot.lowering.storage.shorten_floats import Sums, shorten_floats
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
@@ -60,6 +61,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     plain = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
     alike = not (precision.is_plain or options.fast_math)  # bits may not depend on the target's cost model
     shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.of(target))
+    rounded = partial(quantise_activations, target=target)
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
@@ -69,6 +71,8 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     narrowed = partial(narrow_constants, target=target, always=small)
     every = (
         _logical("fuse_steps", fuse_steps),  # views vanish before any pass counts readers
+        # before sums of integers are made of products of what it rounds
+        _logical("quantise_activations", rounded, enabled=options.activations != "f32"),
         _logical("use_integer_dots", dots),  # quantised products still have their scales beside them
         _logical("group_rows", group_rows),  # before layouts are voted on: a group votes as one
         _logical("split_quotient_axes", split_quotient_axes),  # grouped and transposed convolutions become products

@@ -26,7 +26,7 @@ def word(dtype: DType) -> int:
 
 
 def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
-    """Return the data and the weights of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), else None."""
+    """Return the factors of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), else None."""
     body = reduction.body
     if reduction.fn != "add" or reduction.dtype is not DType.I32 or not isinstance(body, Prim) or body.fn != "mul":
         return None
@@ -44,7 +44,8 @@ def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
     Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
     if (found := small_factors(reduction)) is not None:
-        return found
+        one, other = found
+        return (other, one) if _moves(one, lane) and not _moves(other, lane) else found
     factors = chain_factors(reduction) if reduction.fn == "add" and reduction.dtype is DType.F32 else None
     if factors is None or any(x.buffer.dtype is not DType.BF16 for x in factors):
         return None

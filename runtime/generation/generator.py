@@ -19,6 +19,7 @@ from runtime.generation.sampling import Sampler, Sampling
 from runtime.model import CompiledModel
 
 GREEDY = Sampling()
+CHUNK = 128  # tokens of a prompt at a time: each reads the keys before it only, and scores stay in the caches
 
 
 class Generator:
@@ -91,8 +92,11 @@ class Generator:
             raise UsageError("restore: needs what save() of the same model returned, got sizes that disagree")
         self._take(tokens.tolist(), states)
 
-    def feed(self, ids: Sequence[int], chunk: int = 0) -> Array:
-        """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
+    def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
+        """Append tokens and return the logits [words] after the last one; after an error none of them is kept.
+
+        `chunk`: so many at a time (0: all).
+        """
         if not ids:
             raise UsageError("feed: one token or more, got none")
         if chunk < 0:
@@ -101,10 +105,14 @@ class Generator:
         if wrong is not None:
             most = "the number of words" if self._words is None else self._words - 1
             raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
-        logits = np.empty(0, np.float32)
+        logits, past = np.empty(0, np.float32), len(self._tokens)
         size = chunk or len(ids)
-        for start in range(0, len(ids), size):
-            logits = self._step(list(ids[start : start + size]))
+        try:
+            for start in range(0, len(ids), size):
+                logits = self._step(list(ids[start : start + size]))
+        except BaseException:
+            self.truncate(past)
+            raise
         return logits
 
     def generate(

@@ -42,7 +42,8 @@ class DotEmitter:
         if weights is None:
             weights = self._words(each, row)
             values.loaded.setdefault(w.buffer.name, {})[key, values.at.guard] = weights
-        return _added(values.f, w.buffer.dtype, total, data, weights)
+        factors = (weights, data) if w.buffer.dtype is DType.U8 else (data, weights)  # bytes: the unsigned ones first
+        return _added(values.f, w.buffer.dtype, total, *factors)
 
     def _word(self, a: Access, n: int) -> Value:
         """Load `n` elements as one number, padded with zeros: nothing behind them is read."""
@@ -80,14 +81,14 @@ class DotEmitter:
         return f.op(whole, f"bitcast {both} to {whole}")
 
 
-def _added(f: Function, dtype: DType, total: Value, data: Value, weights: Value) -> Value:
+def _added(f: Function, dtype: DType, total: Value, one: Value, other: Value) -> Value:
     lanes, size = lanes_of(total.type), word(dtype)
     if lanes < SHORTEST:
-        total, data, weights = (_widened(f, v) for v in (total, data, weights))
-        return f.part(_added(f, dtype, total, data, weights), 0, lanes)
+        total, one, other = (_widened(f, v) for v in (total, one, other))
+        return f.part(_added(f, dtype, total, one, other), 0, lanes)
     scalar = "bfloat" if dtype is DType.BF16 else f"i{32 // size}"
     type_ = vector(scalar, size * lanes)
-    factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights)]
+    factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (one, other)]
     if dtype is DType.BF16:
         return f.call(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", total.type, total, *factors)
     if size == 2:
