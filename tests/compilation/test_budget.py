@@ -142,7 +142,7 @@ def test_time_without_a_processor_counts_little() -> None:
     assert own.seconds < 0.25 and wall.seconds >= 0.5
     before = own.seconds
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 300
         while own.seconds < before + 0.4 and time.monotonic() < until:
             time.sleep(0.05)
         running = own.seconds
@@ -390,4 +390,4 @@ sys.settrace(None)
 
 def test_functions_can_be_traced_after_an_excess() -> None:
     """CPython 3.11 repeats the first instruction of a traced function while it asks for a dropped exception."""
-    subprocess.run([sys.executable, "-c", TRACED], check=True, cwd=ROOT, timeout=60)
+    subprocess.run([sys.executable, "-c", TRACED], check=True, cwd=ROOT, timeout=600)

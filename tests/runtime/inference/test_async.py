@@ -191,7 +191,7 @@ def test_queue_holds_back(model: runtime.CompiledModel) -> None:
 
 def test_pipeline_stages_overlap(model: runtime.CompiledModel) -> None:
     pre, infer, post = Executor(), Executor(), Executor()
-    met = threading.Barrier(2, timeout=10)  # passed only if two stages run at once
+    met = threading.Barrier(2, timeout=120)  # passed only if two stages run at once
 
     def prepare(i: int) -> np.ndarray:
         if i in (1, 3):
@@ -240,7 +240,7 @@ def test_executor_threads_are_reused() -> None:
 
     for _ in range(20):
         executor.submit(task)
-        assert done.acquire(timeout=10)
+        assert done.acquire(timeout=120)
         time.sleep(0.001)
     assert len(names) <= 2
     with pytest.raises(UsageError, match="got 0"):
@@ -252,9 +252,9 @@ def test_threads_end_with_their_executor() -> None:
     for _ in range(4):
         executor.submit(done.release)
     for _ in range(4):
-        assert done.acquire(timeout=10)
+        assert done.acquire(timeout=120)
     del executor
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while any(thread.name == "counted" for thread in threading.enumerate()):
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -240,7 +240,7 @@ def test_a_c_program_cancels(counting: Path, tmp_path: Path) -> None:
     command = [compiler, "-std=c11", "-Wall", "-Werror", "main.c", "m.o", "-o", "main"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert subprocess.run([tmp_path / "main"], check=False, timeout=60).returncode == 0
+    assert subprocess.run([tmp_path / "main"], check=False, timeout=600).returncode == 0
 
 
 @pytest.mark.parametrize("trips", [-1, -(1 << 63), 0, 1, 5])

@@ -70,7 +70,7 @@ def test_threads_of_a_queue_are_on_the_processors_of_their_streams(chain_so: Pat
     model.set_property({"NUM_STREAMS": 2})
     queue = runtime.AsyncInferQueue(model)
     assert len(queue) == model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") == 2
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=300)
     where: dict[int, set[int]] = {}
 
     def done(request: Any, userdata: object) -> None:

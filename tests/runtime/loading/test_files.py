@@ -145,7 +145,7 @@ def test_edited_manifests(manifest: str, edit: object) -> None:
 def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
     """Run a shell script with mounts of its own."""
     command = ["unshare", "-m", "sh", "-ec", script]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
 
 
 LOAD = """
