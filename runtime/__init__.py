@@ -13,6 +13,7 @@ from runtime.model import CompiledModel, import_model, load
 from runtime.queue import AsyncInferQueue
 
 if TYPE_CHECKING:
+    from runtime.generation.batch import Batch
     from runtime.generation.generator import Generator
     from runtime.generation.sampling import Sampling
     from runtime.pipeline import Pipeline
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AotError",
     "AsyncInferQueue",
+    "Batch",
     "BusyError",
     "CancelledError",
     "CompiledModel",
@@ -39,6 +41,7 @@ __all__ = [
 
 # Imported when they are first used: a process that only infers does not wait for them.
 _LATER = {
+    "Batch": ".generation.batch",
     "Generator": ".generation.generator",
     "Pipeline": ".pipeline",
     "Sampling": ".generation.sampling",

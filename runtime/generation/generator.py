@@ -14,8 +14,9 @@ import numpy as np
 
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
-from runtime.generation.interface import IDS, INPUTS, LOGITS, NAMES, step_inputs
+from runtime.generation.interface import IDS, INPUTS, NAMES, logits_of, step_inputs
 from runtime.generation.sampling import Sampler, Sampling
+from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
 
 GREEDY = Sampling()
@@ -38,7 +39,7 @@ class Generator:
         self._request = model.create_infer_request()
         if not self._request.query_state():
             raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
-        self._output = next((i for i, t in enumerate(model.outputs) if t.name == LOGITS), 0)
+        self._output = logits_of(model.manifest)
         words = model.outputs[self._output].shape[-1:]
         self._words = next((n for n in words if isinstance(n, int)), None)
         self._tokens: list[int] = []
@@ -47,6 +48,11 @@ class Generator:
     def tokens(self) -> tuple[int, ...]:
         """Tokens whose keys and values are kept."""
         return tuple(self._tokens)
+
+    @property
+    def request(self) -> InferRequest:
+        """The request that keeps the keys and values."""
+        return self._request
 
     def reset(self) -> None:
         """Forget all tokens."""
@@ -93,19 +99,23 @@ class Generator:
 
     def feed(self, ids: Sequence[int], chunk: int = 0) -> Array:
         """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
-        if not ids:
-            raise UsageError("feed: one token or more, got none")
         if chunk < 0:
             raise UsageError(f"feed: chunk: must be 0 or more tokens, got {chunk}")
+        self._check(ids)
+        logits = np.empty((0, 0), np.float32)
+        size = chunk or len(ids)
+        for start in range(0, len(ids), size):
+            logits = self._step(list(ids[start : start + size]))
+        return logits[-1]
+
+    def _check(self, ids: Sequence[int]) -> None:
+        """Raise UsageError unless these are tokens."""
+        if not ids:
+            raise UsageError("feed: one token or more, got none")
         wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
         if wrong is not None:
             most = "the number of words" if self._words is None else self._words - 1
             raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
-        logits = np.empty(0, np.float32)
-        size = chunk or len(ids)
-        for start in range(0, len(ids), size):
-            logits = self._step(list(ids[start : start + size]))
-        return logits
 
     def generate(
         self,
@@ -146,4 +156,4 @@ class Generator:
     def _step(self, ids: list[int]) -> Array:
         found = self._request.infer(step_inputs(ids, len(self._tokens), self._names))
         self._tokens += ids
-        return found[self._output].reshape(-1, found[self._output].shape[-1])[-1]
+        return found[self._output].reshape(-1, found[self._output].shape[-1])
