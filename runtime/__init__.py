@@ -14,6 +14,7 @@ from runtime.queue import AsyncInferQueue
 
 if TYPE_CHECKING:
     from runtime.generation.batch import Batch
+    from runtime.generation.drafting import Drafting
     from runtime.generation.generator import Generator
     from runtime.generation.sampling import Sampling
     from runtime.pipeline import Pipeline
@@ -26,6 +27,7 @@ __all__ = [
     "CancelledError",
     "CompiledModel",
     "Dim",
+    "Drafting",
     "Executor",
     "Generator",
     "InferRequest",
@@ -42,6 +44,7 @@ __all__ = [
 # Imported when they are first used: a process that only infers does not wait for them.
 _LATER = {
     "Batch": ".generation.batch",
+    "Drafting": ".generation.drafting",
     "Generator": ".generation.generator",
     "Pipeline": ".pipeline",
     "Sampling": ".generation.sampling",

@@ -50,6 +50,16 @@ class Generator:
         return tuple(self._tokens)
 
     @property
+    def words(self) -> int | None:
+        """Number of words, of which tokens are numbers; None if it varies."""
+        return self._words
+
+    @property
+    def gives_all_logits(self) -> bool:
+        """True if a call gives the logits of all its tokens, not of the last one only."""
+        return self._model.outputs[self._output].shape[-2:-1] != (1,)
+
+    @property
     def request(self) -> InferRequest:
         """The request that keeps the keys and values."""
         return self._request
@@ -107,6 +117,11 @@ class Generator:
         for start in range(0, len(ids), size):
             logits = self._step(list(ids[start : start + size]))
         return logits[-1]
+
+    def feed_all(self, ids: Sequence[int]) -> Array:
+        """Append tokens and return the logits [tokens, words] after each one, or the last (`gives_all_logits`)."""
+        self._check(ids)
+        return self._step(list(ids))
 
     def _check(self, ids: Sequence[int]) -> None:
         """Raise UsageError unless these are tokens."""
