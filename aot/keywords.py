@@ -49,6 +49,7 @@ class CompileKeywords(TypedDict, total=False):
     disable_layout_change: bool
     max_context: int | None
     last_logits: bool
+    row_lengths: bool
     precision: str
     fast_math: bool
     activations: str
@@ -185,6 +186,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "disable_layout_change": (bool,),
     "max_context": (int, _NONE),
     "last_logits": (bool,),
+    "row_lengths": (bool,),
     "precision": (str,),
     "fast_math": (bool,),
     "activations": (str,),

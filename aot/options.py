@@ -49,7 +49,8 @@ class CompileOptions:
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others;
     `disable_layout_change`: Transposes stay where a NHWC network has them, for comparison; `max_context`: tokens that
     the variables of a language model have room for from the first call on, and keep at most; `last_logits`: a language
-    model gives the logits of the last token of a call only; `precision`: the type in
+    model gives the logits of the last token of a call only; `row_lengths`: rows of its batches, a token each, have
+    lengths of their own, told by `attention_mask`; `precision`: the type in
     which layers compute, `f32`, `bf16` or `f16`, or by patterns of names, `bf16,stem=f32,head.*=f32`; `fast_math`: sums
     of products of bf16 may round as is fastest on the target, differently on others; `activations`: `int8`
     rounds the data of products with weights of 8 bits to 8 bits, each row with a scale of its own, or `f32`; `tune`:
@@ -86,6 +87,7 @@ class CompileOptions:
     disable_layout_change: bool = False
     max_context: int | None = None
     last_logits: bool = False
+    row_lengths: bool = False
     precision: str = "f32"
     fast_math: bool = False
     activations: str = "f32"

@@ -14,12 +14,12 @@ import numpy as np
 
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
-from runtime.generation.interface import IDS, INPUTS, LOGITS, NAMES, step_inputs
+from runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
 from runtime.generation.sampling import Sampler, Sampling
+from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
 
 GREEDY = Sampling()
-CHUNK = 128  # tokens of a prompt at a time: each reads the keys before it only, and scores stay in the caches
 
 
 class Generator:
@@ -39,7 +39,7 @@ class Generator:
         self._request = model.create_infer_request()
         if not self._request.query_state():
             raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
-        self._output = next((i for i, t in enumerate(model.outputs) if t.name == LOGITS), 0)
+        self._output = logits_of(model.manifest)
         words = model.outputs[self._output].shape[-1:]
         self._words = next((n for n in words if isinstance(n, int)), None)
         self._tokens: list[int] = []
@@ -48,6 +48,21 @@ class Generator:
     def tokens(self) -> tuple[int, ...]:
         """Tokens whose keys and values are kept."""
         return tuple(self._tokens)
+
+    @property
+    def words(self) -> int | None:
+        """Number of words, of which tokens are numbers; None if it varies."""
+        return self._words
+
+    @property
+    def gives_all_logits(self) -> bool:
+        """True if a call gives the logits of all its tokens, not of the last one only."""
+        return self._model.outputs[self._output].shape[-2:-1] != (1,)
+
+    @property
+    def request(self) -> InferRequest:
+        """The request that keeps the keys and values."""
+        return self._request
 
     def reset(self) -> None:
         """Forget all tokens."""
@@ -97,15 +112,10 @@ class Generator:
 
         `chunk`: so many at a time (0: all).
         """
-        if not ids:
-            raise UsageError("feed: one token or more, got none")
         if chunk < 0:
             raise UsageError(f"feed: chunk: must be 0 or more tokens, got {chunk}")
-        wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
-        if wrong is not None:
-            most = "the number of words" if self._words is None else self._words - 1
-            raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
-        logits, past = np.empty(0, np.float32), len(self._tokens)
+        self._check(ids)
+        logits, past = np.empty((0, 0), np.float32), len(self._tokens)
         size = chunk or len(ids)
         try:
             for start in range(0, len(ids), size):
@@ -113,7 +123,21 @@ class Generator:
         except BaseException:
             self.truncate(past)
             raise
-        return logits
+        return logits[-1]
+
+    def feed_all(self, ids: Sequence[int]) -> Array:
+        """Append tokens and return the logits [tokens, words] after each one, or the last (`gives_all_logits`)."""
+        self._check(ids)
+        return self._step(list(ids))
+
+    def _check(self, ids: Sequence[int]) -> None:
+        """Raise UsageError unless these are tokens."""
+        if not ids:
+            raise UsageError("feed: one token or more, got none")
+        wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
+        if wrong is not None:
+            most = "the number of words" if self._words is None else self._words - 1
+            raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
 
     def generate(
         self,
@@ -154,4 +178,4 @@ class Generator:
     def _step(self, ids: list[int]) -> Array:
         found = self._request.infer(step_inputs(ids, len(self._tokens), self._names))
         self._tokens += ids
-        return found[self._output].reshape(-1, found[self._output].shape[-1])[-1]
+        return found[self._output].reshape(-1, found[self._output].shape[-1])
