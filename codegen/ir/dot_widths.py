@@ -43,8 +43,8 @@ def scaled_sum(reduction: Reduce) -> Reduce | None:
     if reduction.fn != "add" or reduction.dtype is not DType.F32:
         return None
     factors = [reduction.body]
-    for e in factors:
-        match e:
+    while factors:
+        match factors.pop():
             case Prim("mul", (one, other), DType.F32):
                 factors += [one, other]
             case Prim("cast", (Prim("mul") as whole,), DType.F32) if whole.dtype is DType.I32:

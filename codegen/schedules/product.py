@@ -113,6 +113,7 @@ def _matrix(
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
     terms, plans = _dots(d, form, inner, plans, target)
     dots = terms > 0
+    whole = dots and scaled  # steps add up integers
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
     epilogue = _prefetches_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
     if dots:
@@ -125,7 +126,7 @@ def _matrix(
     blocks = _blocks(d, form, width * vectors, target) if blocked else ()
     if blocked and not blocks and down and not varies(form.rows):
         blocks = _halves(down[0], _count(form, down[0], fuse), prod(map(extent, form.rows)), target)
-    if row_loops and not (outside or loops or shared):
+    if row_loops and not (outside or loops or shared or whole):
         blocks = _slices(d, form, sums[:-1], width * vectors, target)
     alone = outside and not (loops or blocks or row_loops or dots or shared)
     within = _prefetch_within(d, form, width * vectors, target) if alone and len(plans) == 1 else None
@@ -139,7 +140,7 @@ def _matrix(
         pack=plans,
         prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not dots) else None,
         prefetch_within=within,
-        apart=None if (dots and not scaled) or blocks or apart is None else apart.name,
+        apart=apart.name if apart is not None and (whole or not (dots or blocks)) else None,
         dots=sums[-1] if dots else None,
         prefetch_epilogue=epilogue,
         prefetch_level=_prefetch_level(form, target),

@@ -120,16 +120,19 @@ def test_values_along_an_unrolled_axis_are_kept_for_each_of_its_points() -> None
 
 
 @pytest.mark.parametrize("data", [DType.I8, DType.U8])
-def test_steps_of_bytes_add_up_integers(data: DType) -> None:
-    e, scale = Var("e", 32), dense("s", M, G)
-    q = dense("q", M, G, 32, dtype=data)
-    v = dense("v", N, G, 32, dtype=DType.U8 if data is DType.I8 else DType.I8)
-    term = cast(cast(q[i, g, e], DType.I32) * cast(v[j, g, e], DType.I32), DType.F32) * scale[i, g]
-    work = Definition(y, (i, j), Reduce("add", (g, e), term) * 0.5)
-    plan = choose(work, Target.parse("x86-64-v4-bf16"), frozenset({"v"}))
+@pytest.mark.parametrize("outputs", [40, 1536])
+@pytest.mark.parametrize("rows", [(1,), (3,), (128,), (9, 100), (2, 512)], ids=str)
+def test_steps_of_bytes_add_up_integers(rows: tuple[int, ...], outputs: int, data: DType) -> None:
+    """However the rows are blocked, which belong to the cores of the target."""
+    axes, e, column = tuple(Var(f"m{k}", n) for k, n in enumerate(rows)), Var("e", 32), Var("j", outputs)
+    q, scale, out = dense("q", *rows, G, 32, dtype=data), dense("s", *rows, G), dense("y", *rows, outputs)
+    v = dense("v", outputs, G, 32, dtype=DType.U8 if data is DType.I8 else DType.I8)
+    term = cast(cast(q[(*axes, g, e)], DType.I32) * cast(v[column, g, e], DType.I32), DType.F32) * scale[(*axes, g)]
+    work = Definition(out, (*axes, column), Reduce("add", (g, e), term) * 0.5)
+    plan = choose(work, replace(Target.parse("x86-64-v4-bf16"), cores=2), frozenset({"v"}))
     assert (plan.dots, plan.apart) == ("e", "g")
-    text = kernel_text(apply("k", work, plan, (q, v, scale, y)))
+    text = kernel_text(apply("k", work, plan, (q, v, scale, out)))
     assert "alloc part: i32" in text
     assert "+= f32(part[" in text
     with pytest.raises(ScheduleError, match="dots are sums of"):
-        apply("k", work, replace(plan, apart=None), (q, v, scale, y))
+        apply("k", work, replace(plan, apart=None), (q, v, scale, out))

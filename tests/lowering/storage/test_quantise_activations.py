@@ -85,9 +85,10 @@ def test_groups_have_steps_of_their_own(dtype: DType, target: str) -> None:
         assert (np.abs(y - wanted).max(1) <= CLOSE * np.abs(wanted).max(1)).all()
 
 
+@pytest.mark.parametrize("rows", [1, 5, 128])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_rows_of_any_length(length: int) -> None:
-    made, x = made_of(product(DType.U8), 5, length), data(5, length)
+def test_rows_of_any_length(length: int, rows: int) -> None:
+    made, x = made_of(product(DType.U8), rows, length), data(rows, length)
     assert made.groups.count("dots=") == HAS
     assert made.groups.count("apart=") == (HAS and LENGTHS[length] < length)
     wanted = expected(x, DType.U8)
