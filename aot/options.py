@@ -59,10 +59,11 @@ class CompileOptions:
     passes, only required passes run; `verify`: check the steps after each lowering pass;
     `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
     `max_memory`: bytes that compiling may add to the process; `max_seconds` that it may take; None: as suits a model
-    of that size (`aot.compilation.budget`), BudgetError beyond; `hard_limits`: the process is ours, and gets limits of
-    the system while it compiles; `extensions`: a folder of operations and passes of the user's, whose code runs (see
-    `aot.extensions.folder`), or several with commas between them; `transformations_config`: files with attributes of
-    Model Optimizer's transformations in it; `enable_transforms`, `disable_transforms`: classes of it by `id` or name.
+    of that size (`aot.compilation.limits.budget`), BudgetError beyond; `hard_limits`: the process is ours, and gets
+    limits of the system while it compiles; `extensions`: a folder of operations and passes of the user's, whose code
+    runs (see `aot.extensions.folder`), or several with commas between them; `transformations_config`: files with
+    attributes of Model Optimizer's transformations in it; `enable_transforms`, `disable_transforms`: classes of it by
+    `id` or name.
     """
 
     target: str = "native"
