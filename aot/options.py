@@ -53,7 +53,7 @@ class CompileOptions:
     lengths of their own, told by `attention_mask`; `precision`: the type in
     which layers compute, `f32`, `bf16` or `f16`, or by patterns of names, `bf16,stem=f32,head.*=f32`; `fast_math`: sums
     of products of bf16 may round as is fastest on the target, differently on others; `activations`: `int8`
-    rounds the data of products with weights of 8 bits to 8 bits, each row with a scale of its own, or `f32`; `tune`:
+    rounds the data of products with weights of 8 bits to 8 bits, with a scale for each 64 numbers, or `f32`; `tune`:
     seconds to measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from;
     `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering

@@ -48,6 +48,23 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
     return (x, w) if (x.dtype, w.dtype) in FACTOR_TYPES else None
 
 
+def scaled_sum(reduction: Reduce) -> Reduce | None:
+    """Return the sum of integers in a sum of f32(i32(x) * i32(w)) * scale; None for other sums."""
+    if reduction.fn != "add" or reduction.dtype is not DType.F32:
+        return None
+    factors = [reduction.body]
+    while factors:
+        match factors.pop():
+            case Prim("mul", (one, other), DType.F32):
+                factors += [one, other]
+            case Prim("cast", (Prim("mul") as whole,), DType.F32) if whole.dtype is DType.I32:
+                found = Reduce("add", reduction.axes, whole)
+                return found if small_factors(found) is not None else None
+            case _:
+                pass
+    return None
+
+
 def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[Load, Load]] | None:
     """Return data and weights of both factors of a sum of i32(x + w) * i32(x + w), all of them i16, else None."""
     body = reduction.body if reduction is not None else None
@@ -65,7 +82,8 @@ def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
 
     Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
-    if (found := small_factors(reduction)) is not None:
+    whole = scaled_sum(reduction) or reduction
+    if (found := small_factors(whole)) is not None:
         one, other = found
         return (other, one) if _moves(one, lane) and not _moves(other, lane) else found
     factors = chain_factors(reduction) if reduction.fn == "add" and reduction.dtype is DType.F32 else None

@@ -1,10 +1,11 @@
-"""Data of products with weights of 8 bits, rounded to 8 bits row by row as they are computed: `--activations int8`.
+"""Data of products with weights of 8 bits, rounded to 8 bits as they are computed: `--activations int8`.
 
-    add[k](x[i, k] w[k, j])     w: bytes times scales
+    add[k](x[i, k] w[k, j])     w: bytes times scales      k = 64 g + e
 
-    s[i]    = max[k](|x[i, k]|) / 127
-    q[i, k] = i8(round(x[i, k] / s[i]))      ->      add[k](f32(q[i, k]) s[i] w[k, j])
+    s[i, g]    = max[e](|x[i, k]|) / 127
+    q[i, g, e] = i8(round(x[i, k] / s[i, g]))      ->      add[g, e](f32(q[i, g, e]) s[i, g] w[k, j])
 
+Numbers of a group share a scale. Rows that no group divides, and those of several axes, have one scale.
 `use_integer_dots` makes sums of integers of these products. They are exact, so a row has the same results alone and
 among others.
 """
@@ -26,8 +27,9 @@ from codegen.ir.program import Region
 from codegen.target import Target
 from runtime.abi import DType
 
-LEVELS = 127.0  # steps from 0 to the largest number of a row
-SMALLEST = 2.0**-100  # largest number of a row of zeros: its scale has a reciprocal
+GROUPS = (64, 32)  # numbers that share a scale, in the order in which they are tried
+LEVELS = 127.0  # steps from 0 to the largest number of a group
+SMALLEST = 2.0**-100  # largest number of a group of zeros: its scale has a reciprocal
 
 
 def quantise_activations(steps: Steps, target: Target) -> None:
@@ -39,7 +41,7 @@ def quantise_activations(steps: Steps, target: Target) -> None:
 class _Rounded:
     def __init__(self, steps: Steps, dtype: DType) -> None:
         self.steps, self.dtype = steps, dtype
-        self.done: dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Expr] = {}
+        self.done: dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Expr] = {}  # rounded data of what is read
 
     def run(self) -> None:
         found: list[Step] = []
@@ -48,12 +50,7 @@ class _Rounded:
                 self.done = {key: e for key, e in self.done.items() if key[0].buffer.name != b.name}
             factors = self._factors(step.definition)
             if factors is not None and step.definition is not None:
-                x, w = factors
-                d, r = step.definition, step.definition.reduction
-                assert r is not None
-                data = self._rounded(x, d, r, step, found)
-                changed = Reduce(r.fn, r.axes, data * w, r.init)
-                step.works = (replace(d, value=rewrite(d.value, {r: changed})),)
+                step.works = (self._changed(step.definition, *factors, step, found),)
             found.append(step)
         self.steps.steps = found
 
@@ -86,17 +83,28 @@ class _Rounded:
         found = scaled(value.data, value.data.shape)
         return found is not None and found.is_shared(sums)
 
-    def _rounded(self, x: Load, d: Definition, r: Reduce, step: Step, before: list[Step]) -> Expr:
-        """Return the rounded data as numbers; the steps that round them are added to those `before`."""
-        rows = tuple(a for a in d.axes if a in variables(*x.index))
-        key = x, rows, r.axes
+    def _changed(self, d: Definition, x: Load, w: Load, step: Step, before: list[Step]) -> Definition:
+        """Return a product of rounded data; the steps that round them are added to those `before`."""
+        r = d.reduction
+        assert r is not None
+        groups, inner, whole = _in_groups(r.axes)
+        data = self._rounded(Load(x.buffer, _in_parts(x, whole)), d, (groups, inner), step, before)
+        changed = Reduce(r.fn, (*groups, *inner), data * Load(w.buffer, _in_parts(w, whole)), r.init)
+        return replace(d, value=rewrite(d.value, {r: changed}))
+
+    def _rounded(
+        self, x: Load, d: Definition, parts: tuple[tuple[Var, ...], tuple[Var, ...]], step: Step, before: list[Step]
+    ) -> Expr:
+        """Return rounded data as numbers. `parts`: the axes of groups, and those of the elements of a group."""
+        rows, (groups, inner) = tuple(a for a in d.axes if a in variables(*x.index)), parts
+        key = x, rows, inner
         if key not in self.done:
-            name = d.out.name
-            largest = prim("max", Reduce("max", r.axes, prim("abs", x)), SMALLEST)
-            scale = self._made(f"{name}.step", rows, largest * (1 / LEVELS), DType.F32, step, before)
-            inverse = self._made(f"{name}.inverse", rows, 1.0 / scale, DType.F32, step, before)
+            name, outer = d.out.name, (*rows, *groups)
+            largest = prim("max", Reduce("max", inner, prim("abs", x)), SMALLEST)
+            scale = self._made(f"{name}.step", outer, largest * (1 / LEVELS), DType.F32, step, before)
+            inverse = self._made(f"{name}.inverse", outer, 1.0 / scale, DType.F32, step, before)
             near = prim("min", prim("max", prim("round_even", x * inverse), -LEVELS), LEVELS)
-            byte = self._made(f"{name}.rounded", (*rows, *r.axes), cast(near, self.dtype), self.dtype, step, before)
+            byte = self._made(f"{name}.rounded", (*outer, *inner), cast(near, self.dtype), self.dtype, step, before)
             self.done[key] = cast(cast(byte, DType.I32), DType.F32) * scale
         return self.done[key]
 
@@ -115,3 +123,17 @@ def _is_a_row(x: Load, r: Reduce) -> bool:
     """True if the sum runs over data that no other sum with other data reads: no windows that overlap."""
     sums = set(r.axes)
     return sums <= variables(*x.index) and not any(variables(i) & sums and variables(i) - sums for i in x.index)
+
+
+def _in_groups(axes: tuple[Var, ...]) -> tuple[tuple[Var, ...], tuple[Var, ...], dict[Expr, Expr]]:
+    """Divide the axis of a sum: return the axis of groups, if there are any, that of elements, and what it becomes."""
+    axis = axes[0]
+    size = next((n for n in GROUPS if isinstance(axis.extent, int) and axis.extent % n == 0), 0)
+    if len(axes) > 1 or not size or not isinstance(axis.extent, int) or axis.extent == size:
+        return (), axes, {}
+    group, element = Var(f"{axis.name}g", axis.extent // size), Var(f"{axis.name}e", size)
+    return (group,), (element,), {axis: group * size + element}
+
+
+def _in_parts(x: Load, whole: dict[Expr, Expr]) -> tuple[Expr, ...]:
+    return tuple(rewrite(i, whole) for i in x.index)

@@ -1,4 +1,4 @@
-"""Data of products with weights of 8 bits are rounded to 8 bits, row by row; other products stay what they were."""
+"""Data of products with weights of 8 bits are rounded to 8 bits in groups; other products stay what they were."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from tests.lowering.quantised import CLOSE, HAS, TARGETS
 from tests.passes.check import Make, graph_of
 
 IN, OUT = 96, 200
+LENGTHS = {96: 32, 128: 64, 200: 200}  # of a row: numbers that share a scale
 ROUNDED = CompileOptions(level=None, activations="int8")
 
 
-def numbers(dtype: DType, seed: int = 0) -> NDArray[np.int8] | NDArray[np.uint8]:
-    r = np.random.default_rng(seed)
-    return r.integers(0, 256, (OUT, IN), np.uint8) if dtype is DType.U8 else r.integers(-128, 128, (OUT, IN), np.int8)
+def numbers(dtype: DType, seed: int = 0, length: int = IN) -> NDArray[np.int8] | NDArray[np.uint8]:
+    r, shape = np.random.default_rng(seed), (OUT, length)
+    return r.integers(0, 256, shape, np.uint8) if dtype is DType.U8 else r.integers(-128, 128, shape, np.int8)
 
 
 def scales(seed: int = 0) -> Array:
@@ -36,9 +37,9 @@ def zeros(dtype: DType) -> Array:
     return np.random.default_rng(2).integers(0, 256, (OUT, 1)).astype(np.float32) * (dtype is DType.U8)
 
 
-def weights(b: Builder, dtype: DType, seed: int = 0) -> OutPort:
+def weights(b: Builder, dtype: DType, seed: int = 0, length: int = IN) -> OutPort:
     """Numbers of 8 bits less a zero point, times a scale, of each output: as a file compresses them."""
-    w = b.Convert(b.const(numbers(dtype, seed), dtype), destination_type=DType.F32)
+    w = b.Convert(b.const(numbers(dtype, seed, length), dtype), destination_type=DType.F32)
     if dtype is DType.U8:
         w = b.Subtract(w, b.const(zeros(dtype), DType.F32))
     return b.Multiply(w, b.const(scales(seed), DType.F32))
@@ -46,20 +47,22 @@ def weights(b: Builder, dtype: DType, seed: int = 0) -> OutPort:
 
 def product(dtype: DType) -> Make:
     def make(b: Builder, x: OutPort) -> OutPort:
-        y = b.MatMul(b.Abs(x), weights(b, dtype), transpose_a=False, transpose_b=True)
+        w = weights(b, dtype, length=x.type.static_shape[-1] if x.type.is_static else IN)
+        y = b.MatMul(b.Abs(x), w, transpose_a=False, transpose_b=True)
         return b.Add(y, b.const(np.ones(OUT, np.float32), DType.F32))
 
     return make
 
 
 def rounded(x: Array) -> Array:
-    """Return what is left of data of which each row has 127 steps from 0 to its largest number."""
-    step = np.maximum(np.abs(x).max(-1, keepdims=True), np.float32(2.0**-100)) * np.float32(1 / 127)
-    return np.rint(x * (1 / step), dtype=np.float32) * np.float64(1) * step
+    """Return what is left of data of which each group has 127 steps from 0 to its largest number."""
+    groups = x.reshape(-1, LENGTHS[x.shape[-1]])
+    step = np.maximum(np.abs(groups).max(-1, keepdims=True), np.float32(2.0**-100)) * np.float32(1 / 127)
+    return (np.rint(groups * (1 / step), dtype=np.float32) * np.float64(1) * step).reshape(x.shape)
 
 
 def expected(x: Array, dtype: DType) -> Array:
-    w = (numbers(dtype).astype(np.float64) - zeros(dtype)) * scales()
+    w = (numbers(dtype, length=x.shape[-1]).astype(np.float64) - zeros(dtype)) * scales()
     return rounded(np.abs(x)) @ w.T + 1
 
 
@@ -73,13 +76,23 @@ def made_of(make: Make, *shape: int | str, options: CompileOptions = ROUNDED) ->
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [DType.U8, DType.I8])
-def test_rows_have_steps_of_their_own(dtype: DType, target: str) -> None:
+def test_groups_have_steps_of_their_own(dtype: DType, target: str) -> None:
     made = stages(graph_of(product(dtype), ("n=7", IN)), CompileOptions(target, level=None, activations="int8"))
     assert made.groups.count("dots=") == HAS
     model = in_memory(made.built, threads=1)
     for x in (data(1, IN), data(33, IN) * np.geomspace(1e-3, 1e3, 33, dtype=np.float32)[:, None]):
         y, wanted = model(x)[0], expected(x, dtype)
         assert (np.abs(y - wanted).max(1) <= CLOSE * np.abs(wanted).max(1)).all()
+
+
+@pytest.mark.parametrize("rows", [1, 5, 128])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_rows_of_any_length(length: int, rows: int) -> None:
+    made, x = made_of(product(DType.U8), rows, length), data(rows, length)
+    assert made.groups.count("dots=") == HAS
+    assert made.groups.count("apart=") == (HAS and LENGTHS[length] < length)
+    wanted = expected(x, DType.U8)
+    assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
 
 
 def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
