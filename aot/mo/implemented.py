@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, TypeVar
 
 C = TypeVar("C", bound=type[Any])
@@ -32,5 +32,5 @@ def code_of(key: str) -> type[Any] | None:
 @cache
 def _load() -> None:
     package = import_module("aot.mo.transformations")
-    for module in iter_modules(package.__path__, f"{package.__name__}."):
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)

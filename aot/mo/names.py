@@ -40,6 +40,7 @@ HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
     "front.extractor": ("front.extractor", "partial_infer.data_nodes"),
     "graph.perm_inputs": ("ops.permute_inputs",),
     "middle.InsertLayoutPropagationTransposes": ("middle.layouts",),
+    "middle.MulFakeQuantizeFuse": ("transformations.quantization.fuses",),
     "middle.passes.convert_data_type": ("utils.types",),
     "middle.passes.eliminate": ("graph.cleaning",),
     "middle.passes.fusing.helpers": ("middle.searches",),
@@ -138,11 +139,13 @@ def _member(path: str, name: str) -> Any:
         return found
     if name in extractors.in_module(path):
         return extractors.extractor(path, name)
+    if name in transforms.in_module(path):
+        return transforms.placeholder(name, path)
     for home in _homes(path):
         found = getattr(import_module(home), name, None)
         if found is not None and not isinstance(found, ModuleType):
             return found
-    return transforms.placeholder(name, path) if name in transforms.in_module(path) else None
+    return None
 
 
 @cache

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from aot.mo.implemented import code_of
+from aot.mo.refused import reasons
 from aot.mo.utils.error import Error
 
 _TABLE = Path(__file__).with_suffix(".txt")
@@ -101,7 +102,8 @@ def _class(key: str) -> type[Any]:
     code = code_of(key)
 
     def refuse(self: Any, graph: Any) -> None:
-        raise Error("{}: this transformation of Model Optimizer is a place in the order only, and cannot run", key)
+        rule = "this transformation of Model Optimizer is a place in the order only, and cannot run"
+        raise Error("{}: {}: {}", key, rule, "; ".join(reasons(key)))
 
     namespace: dict[str, Any] = {
         "__module__": f"openvino.tools.mo.{row.module}",

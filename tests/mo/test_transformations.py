@@ -17,7 +17,9 @@ from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.library import library_class
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.partial_infer.infer import partial_infer
-from aot.mo.transforms import has_code, placeholder, placeholders
+from aot.mo.refused import REFUSED, names, reasons
+from aot.mo.transforms import has_code, placeholder, placeholders, rows
+from aot.mo.utils.error import Error
 from aot.options import CompileOptions
 from tests.frontends.onnx.models import model, save
 from tests.mo.graphs import build, data, op
@@ -167,6 +169,20 @@ def test_transformations_without_code_are_places_in_the_order() -> None:
     assert {"HSwishWithClamp", "StridedSliceNormalizer"} <= {cls.__name__ for cls in ours}
     assert split(sort_transforms(placeholders("onnx"))) == ([], [])
     assert not has_code(placeholder("BackStart"))
+
+
+def test_each_transformation_has_code_or_one_reason_why_not() -> None:
+    found = {key: (has_code(placeholder(row.name, row.module)), reasons(key)) for key, row in rows().items()}
+    assert [key for key, (code, why) in found.items() if code == (len(why) == 1) or len(why) > 1] == []
+    used = {name for name, _ in names() for key in found if f"{key}.".startswith(f"{name}.")}
+    assert [name for name, _ in names() if name not in used] == []
+
+
+def test_the_reasons_are_in_the_documentation_and_in_the_error() -> None:
+    page = Path("docs/use/migrate/model-optimizer.md").read_text("utf-8")
+    assert [reason for reason, _ in REFUSED if reason not in page] == []
+    with pytest.raises(Error, match="it marks a place in the order"):
+        placeholder("BackStart")().find_and_replace_pattern(Graph())
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from networkx import find_cycle
 
+from aot.frontends.openvino.constants import unpack
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.graph import Node as IrNode
 from aot.ir.graph import OutPort
@@ -31,8 +33,9 @@ from aot.mo.graph.graph import Graph, Node, Port
 from aot.mo.graph.tensor_names import INFO
 from aot.mo.utils.arrays import is_a
 from aot.mo.utils.error import Error
-from aot.mo.utils.types import data_type_str_to_np
+from aot.mo.utils.types import PACKED, data_type_str_to_np
 from aot.opset.control.infrastructure import Constant
+from runtime.abi import DType
 
 ENDS = ("Result", "Assign")  # operations that keep what they read
 
@@ -345,10 +348,13 @@ def _origin(sources: list[OutPort | None], node: Node, graph: IrGraph) -> Origin
 
 def _constant(node: Node) -> tuple[Constant, Any]:
     value = np.asarray(node.soft_get("value", None))
-    if node.has_valid("force_type"):
-        wanted = data_type_str_to_np(node.force_type)
-        if wanted is not None:
-            value = value.astype(wanted)
+    wanted = data_type_str_to_np(node.force_type) if node.has_valid("force_type") else None
+    if wanted in PACKED.values():
+        shape = [int(d) for d in node.force_shape]
+        dtype = DType(node.force_type.lower())
+        return Constant(dtype), unpack(dtype, value.reshape(-1), prod(shape)).reshape(shape)
+    if wanted is not None:
+        value = value.astype(wanted)
     if node.has_valid("force_shape"):
         value = value.reshape([int(d) for d in node.force_shape])
     return _as_constant(value)

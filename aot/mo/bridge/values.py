@@ -12,7 +12,7 @@ import numpy as np
 from aot.frontends.openvino.attributes import Symbols, convert, partial_shape
 from aot.ir.op import Op as Definition
 from aot.ir.types import Dim, Shape, numpy_dtype
-from aot.mo.ops.texts import INVERTED, element_type, inverted, text_of
+from aot.mo.ops.texts import INVERTED, OTHER_NAMES, element_type, inverted, text_of
 from aot.mo.utils.arrays import dynamic_dimension, is_a, shape_array
 from aot.mo.utils.error import Error
 from codegen.ir.loops import Expr
@@ -40,14 +40,16 @@ def value_of(value: Any) -> Any:
 
 
 def attributes_of(op: Definition) -> dict[str, Any]:
-    """Return the attributes of an operation by their names in files, in Model Optimizer's form."""
+    """Return the attributes of an operation by their names in Model Optimizer's graph, in its form."""
     masks = INVERTED.get(op.type, ())
     found = {_name(f): value_of(getattr(op, f.name)) for f in fields(op)}
     return {name: inverted(value) if name in masks else value for name, value in found.items()}
 
 
 def _name(field: Any) -> str:
-    return str(field.metadata.get("xml", field.name)).replace("-", "_")
+    """Return the name of an attribute in Model Optimizer's graph."""
+    name = str(field.metadata.get("xml", field.name)).replace("-", "_")
+    return OTHER_NAMES.get(name, name)
 
 
 def plain(value: Any) -> Any:

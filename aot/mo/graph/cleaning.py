@@ -27,7 +27,7 @@ def clean_up(graph: Any, undead_node_types: list[str]) -> None:
     if not getattr(graph.graph.get("cmd_params"), "static_shape", False):
         undead_node_types = [*undead_node_types, *KEPT_SHAPES]
     mark_output_reachable_nodes(graph)
-    shape_inference(graph)
+    _infer_marked(graph, lambda node: node.has_and_set("is_output_reachable"))
     mark_undead_nodes(graph, undead_node_types)
     mark_const_producer_nodes(graph)
     eliminate_dead_nodes(graph)
@@ -130,8 +130,12 @@ def add_constant_operations(graph: Any) -> None:
 
 def shape_inference(graph: Any) -> None:
     """Infer the nodes whose attribute `need_shape_inference` is set; Error if a shape contradicts the one before."""
+    _infer_marked(graph, lambda node: True)
+
+
+def _infer_marked(graph: Any, chosen: Callable[[Node], bool]) -> None:
     for node in graph.pseudo_topological_sort():
-        if node.has_and_set("need_shape_inference"):
+        if node.has_and_set("need_shape_inference") and chosen(node):
             _infer_again(node)
 
 

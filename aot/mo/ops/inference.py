@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aot.mo.partial_infer import branches, fourier, reverse, slicing, sparse, windows
+from aot.mo.partial_infer import axes, branches, choices, elementwise, fourier, reverse, slicing, sparse, windows
 
 Infer = Callable[..., Any]
 
@@ -39,6 +39,7 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
         "cf_infer": branches.assert_control_infer,
         "assert_control_flow_infer": branches.assert_control_infer,
     },
+    ("clamp", "Clamp"): {"infer": elementwise.clamp_infer},
     ("crop", "Crop"): {"infer": slicing.crop_infer},
     ("depth_to_space", "DepthToSpaceOp"): {"infer": windows.depth_and_space_infer},
     ("dft", "FFTBase"): {
@@ -48,8 +49,10 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
         "get_signal_size": fourier.get_signal_size,
     },
     ("expand_dims", "ExpandDims"): {"infer": slicing.expand_dims_infer},
+    ("fakequantize", "FakeQuantize"): {"infer": choices.fake_quantize_infer},
     ("gather", "Gather"): {"reverse_infer": reverse.gather_reverse_infer},
     ("gather", "AttributedGather"): {"infer": slicing.gather_infer},
+    ("interpolate", "Interpolate"): {"get_axes": windows.interpolated_axes},
     ("merge", "Merge"): {
         "infer": branches.merge_infer,
         "merge_infer": branches.merge_infer,
@@ -76,6 +79,7 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
         "infer": windows.roipooling_infer,
         "reverse_infer": reverse.boxes_reverse_infer,
     },
+    ("select", "Select"): {"infer": choices.select_infer},
     ("slice", "Slice"): {"infer": slicing.onnx_slice_infer},
     ("slice", "OvSlice"): {"infer": slicing.opset_slice_infer},
     ("slice_like", "SliceLike"): {"infer": slicing.slice_like_infer},
@@ -97,7 +101,7 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
         "control_flow_infer": branches.switch_control_infer,
     },
     ("tile", "AttributedTile"): {"infer": slicing.tile_infer},
-    ("transpose", "Transpose"): {"reverse_infer": reverse.transpose_reverse_infer},
+    ("transpose", "Transpose"): {"infer": axes.transpose_infer, "reverse_infer": reverse.transpose_reverse_infer},
     ("unique", "Unique"): {"infer": sparse.unique_infer},
     ("unsqueeze", "Unsqueeze"): {"reverse_infer": reverse.unsqueeze_reverse_infer},
     ("upsample", "UpsampleOp"): {"infer": windows.upsample_infer, "upsample_infer": windows.upsample_infer},

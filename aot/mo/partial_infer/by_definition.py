@@ -30,14 +30,20 @@ FOLDED = 1 << 24  # elements of a value that inference computes; patterns look a
 Known = tuple[str | None, str | None]  # type and version of a node that does not say them
 
 
-def infer_by_definition(node: Any, otherwise: Known = (None, None)) -> None:
-    """Set shapes, values and element types of the outputs."""
-    outputs = _outputs(node, otherwise)
+def infer_by_definition(node: Any, otherwise: Known = (None, None), common: DType | None = None) -> None:
+    """Set shapes, values and element types of the outputs; attribute `stop_value_propagation`: no values.
+
+    `common`: the element type that all inputs are converted to.
+    """
+    outputs = _outputs(node, otherwise, common)
     connected: list[int] = list(node.out_nodes())
+    stops = node.has_and_set("stop_value_propagation")
     for idx in connected:
         found = outputs[idx]
         _set_type(node, idx, found)
-        if found.value is None:
+        if stops:
+            node.out_node(idx)["value"] = None  # of what was read here before
+        if found.value is None or stops:
             node.out_port(idx).data.set_shape(_shape(found))
         else:
             node.out_port(idx).data.set_value(masked(found.value, found.dtype))
@@ -54,12 +60,14 @@ def _set_type(node: Any, idx: int, found: Operand) -> None:
     node.out_port(idx).set_data_type(numpy_dtype(found.dtype).type, override=True)
 
 
-def _outputs(node: Any, otherwise: Known) -> tuple[Operand, ...]:
+def _outputs(node: Any, otherwise: Known, common: DType | None = None) -> tuple[Operand, ...]:
     op = operation_of(node, otherwise)
     name = node.soft_get("name", node.id)
     if isinstance(op, RegionOp):
         raise Error("{} ({}): inference of operations with bodies needs their own `infer`", op.type, name)
     inputs, loose = _inputs(node, op)
+    if common is not None:
+        inputs = [_cast(given, common) for given in inputs]
     try:
         return _with_values(op, *_fitting(op, inputs, loose))
     except (BudgetError, InternalError):
@@ -85,7 +93,25 @@ def _fitting(
                 changed[idx] = _cast(inputs[idx], dtype)
             with suppress(AotError):
                 return changed, infer_outputs(op, changed, None, None, {})
+        promoted = _promoted(inputs, op.uniform or tuple(range(len(inputs))))
+        if promoted is not None:
+            with suppress(AotError):
+                return promoted, infer_outputs(op, promoted, None, None, {})
         raise error
+
+
+def _promoted(inputs: list[Operand | None], uniform: tuple[int, ...]) -> list[Operand | None] | None:
+    """Return the inputs in one type: that of the unknown values, else NumPy's common one; None if it is theirs.
+
+    Constants of several types are computed with until Model Optimizer gives them the type of what they meet.
+    """
+    given = [o for i in uniform if i < len(inputs) and (o := inputs[i]) is not None]
+    values = [o.value for o in given if o.value is not None and o.value.dtype != object]
+    fixed = {o.type.dtype for o in given if o.value is None or o.value.dtype == object}
+    if not values or len(fixed) > 1 or len({o.type.dtype for o in given}) < 2:
+        return None
+    common = fixed.pop() if fixed else dtype_of(np.empty(0, np.result_type(*values)))
+    return [_cast(o, common) if i in uniform else o for i, o in enumerate(inputs)]
 
 
 def _cast(given: Operand | None, dtype: DType) -> Operand | None:
@@ -139,6 +165,9 @@ def _type(node: Any, idx: int) -> DType | None:
 
 
 def _operand(data: Any, dtype: DType, symbols: Symbols) -> Operand:
+    packed = data.soft_get("force_type", None)
+    if packed in ("U4", "I4", "U1"):  # the value is bytes, each with several elements
+        return Operand(TensorType(DType(packed.lower()), tuple(int(d) for d in data["force_shape"])))
     value = data.soft_get("value", None)
     if value is not None and not is_a(value, (np.ndarray, np.generic, int, float, bool, list, tuple)):
         value = None  # an object that has a shape only

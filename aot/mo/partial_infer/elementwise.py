@@ -124,3 +124,17 @@ def copy_value(node: Any) -> Any:
     """Return a copy of the value of input 0; None without one."""
     value = node.in_port(0).data.get_value()
     return None if value is None else np.copy(value)
+
+
+def clamp_infer(node: Any) -> None:
+    """Set the shape of input 0, or its value between those of inputs 1 and 2; a limit may be missing."""
+    value = node.in_port(0).data.get_value()
+    given = [node.is_in_port_connected(i) for i in (1, 2)]
+    limits = [node.in_port(i).data.get_value() if there else None for i, there in zip((1, 2), given, strict=True)]
+    if value is None or any(there and limit is None for there, limit in zip(given, limits, strict=True)):
+        node.out_port(0).data.set_shape(node.in_port(0).data.get_shape())
+        return
+    low, high = limits
+    ordered = low is None or high is None or np.all(low <= high)
+    assert ordered, f"{node.soft_get('name', node.id)}: Clamp has limits in order, got {low} and {high}"
+    node.out_port(0).data.set_value(value if low is None and high is None else np.clip(value, low, high))

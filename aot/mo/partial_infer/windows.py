@@ -223,3 +223,12 @@ def _set_boxes(node: Any, layout: str, count: int) -> None:
     shape = node.in_node(0).shape
     places = shape[get_height_dim(layout, 4)] * shape[get_width_dim(layout, 4)]
     node.out_port(0).data.set_shape(shape_array([1, 2, places * count * 4]))
+
+
+def interpolated_axes(node: Any) -> Any:
+    """Return the axes that an Interpolate changes; None if version 1 has none."""
+    if node.get_opset() == "opset1":
+        axes = node.soft_get("axes", None)
+        return None if axes is None else int64_array(axes)
+    given = node.in_port(3).data.get_value() if node.is_in_port_connected(3) else None
+    return int64_array(range(len(node.in_port(0).data.get_shape())) if given is None else given)

@@ -8,10 +8,11 @@ import numpy as np
 
 from aot.mo.formulas import take_place
 from aot.mo.front.tf.graph_utils import create_op_with_const_inputs
-from aot.mo.graph.graph import Graph
+from aot.mo.graph.graph import Graph, rename_nodes
 from aot.mo.implemented import transformation
 from aot.mo.ops.const import Const
 from aot.mo.ops.library import VALUES, library_class
+from aot.mo.transformations.nodes import add, constant, move
 from aot.mo.utils.arrays import float32_array, int64_array, mo_array
 from aot.mo.utils.error import Error
 
@@ -186,3 +187,36 @@ def _over_all(node: Any) -> None:
     rank.out_port(0).connect(axes.in_port(1))
     node.add_input_port(1, skip_if_exist=True)
     axes.out_port(0).connect(node.in_port(1))
+
+
+@transformation("front.onnx.AttributedSliceToSlice")
+class AttributedSliceToSliceReplacer:
+    """`starts`, `ends` and `axes` of Slice"""
+
+    op = "AttributedSlice"
+
+    def replace_sub_graph(self, graph: Graph, match: dict[str, Any]) -> None:
+        node = match["op"]
+        made = add(graph, "slice.Slice", None, node.starts, node.ends, node.axes)
+        move(node, 0, made)
+        take_place(node, made)
+
+
+@transformation("front.onnx.pad_converter")
+class ONNXPadToPad:
+    """The one input of ONNX's Pad that has beginnings and ends: two"""
+
+    op = "ONNXPad"
+
+    def replace_op(self, graph: Graph, node: Any) -> list[str]:
+        name, mode = node.soft_get("name", node.id), node.soft_get("mode", None)
+        pads = add(graph, "split.Split", None, int64_array(0), num_splits=2, name=f"{name}/pads")
+        move(node, 1, pads)
+        made = add(graph, "pad.Pad", None, pads.out_port(0), pads.out_port(1), mode=mode)
+        move(node, 0, made)
+        if mode == "constant" and node.is_in_port_connected(2):
+            move(node, 2, made, 3)
+        elif mode == "constant":
+            constant(graph, mo_array(0.0), f"{name}/value").out_port(0).connect(made.in_port(3))
+        rename_nodes([(node, f"{name}/replaced"), (made, name)])
+        return [made.id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from numbers import Number
 from typing import Any
 
@@ -67,7 +68,7 @@ def _compare(node: Node, ref: Node, what: str, check_op_attrs: bool, errors: lis
                 continue
             if not node.has(attr):
                 errors.append(f"{what}: missing attribute {attr}")
-            elif not _equal(node, node[attr], wanted):
+            elif not (values_are_equal if attr == "value" else partial(_equal, node))(node[attr], wanted):
                 errors.append(f'{what} have different attr "{attr}" : {node[attr]} and {wanted}')
 
 

@@ -1,0 +1,1 @@
+"""Graphs as a whole: names, element types, constants, cycles."""

@@ -1,0 +1,1 @@
+"""Layouts: Transposes and what moves channels."""

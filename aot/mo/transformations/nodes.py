@@ -1,0 +1,93 @@
+"""Operations that transformations put into a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aot.mo.graph.graph import Graph, Node, Port
+from aot.mo.ops.const import Const
+from aot.mo.ops.library import library_class
+
+
+def add(graph: Graph, kind: str, *operands: Any, **attrs: Any) -> Any:
+    """Add an operation of the library, `module.Class`, and return it.
+
+    An operand is an output port, a node (its output 0), a value (a constant), or None for an input that stays free.
+    """
+    module, _, name = kind.partition(".")
+    made = library_class(module, name)(graph, attrs).create_node()
+    for idx, operand in enumerate(operands):
+        if operand is not None:
+            made.add_input_port(idx, skip_if_exist=True)
+            _connect(made, idx, operand)
+    return made
+
+
+def _connect(node: Any, idx: int, operand: Any) -> None:
+    if isinstance(operand, (Port, Node)):
+        port = operand if isinstance(operand, Port) else operand.out_port(0)
+        names = port.get_tensor_debug_info()
+        port.connect(node.in_port(idx))
+        if names:
+            port.set_tensor_debug_info(names)  # in the front phase each edge has its own
+        return
+    held = constant(node.graph, operand, f"{node.name}/input_{idx}")
+    held.out_port(0).connect(node.in_port(idx))
+    if node.graph.stage != "front":
+        held["infer"](held)
+
+
+def constant(graph: Graph, value: Any, name: str) -> Any:
+    """Add a constant and return it."""
+    return Const(graph, {"name": name, "value": value}).create_node()
+
+
+def name_of(node: Any) -> str:
+    return node.soft_get("name", node.id)
+
+
+def move(node: Any, idx: int, made: Any, to: int = 0) -> None:
+    """Let an input of one operation read what an input of another one read, which reads nothing then."""
+    node.in_port(idx).get_connection().set_destination(made.in_port(to))
+
+
+def source_of(node: Any, idx: int) -> Any:
+    """Return the output port that an input reads; None for a free input."""
+    return node.in_port(idx).get_source() if node.is_in_port_connected(idx) else None
+
+
+def value_of(node: Any, idx: int) -> Any:
+    """Return the known value of an input; None for another one."""
+    return node.in_port(idx).data.get_value() if node.is_in_port_connected(idx) else None
+
+
+def producer(node: Any, idx: int = 0) -> Any:
+    """Return the operation that makes an input; None for a free input."""
+    source = source_of(node, idx)
+    return None if source is None else source.node
+
+
+def only_reader(node: Any) -> Any:
+    """Return the input that reads output 0; None if there are none or several."""
+    found = node.out_port(0).get_destinations()
+    return found[0] if len(found) == 1 else None
+
+
+def chain(node: Any, *types: str) -> list[Any]:
+    """Return operations of these types, from the first to `node`, each the only reader of the one before it by input 0.
+
+    Empty if they are not there.
+    """
+    found = [node]
+    for wanted in reversed(types):
+        last = found[0]
+        if last is None or last.soft_get("type") != wanted or (last is not node and only_reader(last) is None):
+            return []
+        found.insert(0, producer(last))
+    return found[1:]
+
+
+def nodes_of(graph: Graph, **attrs: Any) -> list[Any]:
+    """Return the operations whose attributes have these values."""
+    found: list[Any] = graph.get_op_nodes(**attrs)
+    return found

@@ -1,0 +1,1 @@
+"""Products: MatMul and convolutions, their weights and the operations before them."""

@@ -1,0 +1,1 @@
+"""Quantization: QuantizeLinear and DequantizeLinear, FakeQuantize, and weights in integers."""

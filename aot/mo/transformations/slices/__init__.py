@@ -1,0 +1,1 @@
+"""Slices: StridedSlice in normal form, what becomes StridedSlice, and what StridedSlice becomes."""

@@ -1,0 +1,181 @@
+"""Operations that change nothing: slices that are joined again, empty parts, padding by 0."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from aot.ir.types import Array
+from aot.mo.graph.graph import Graph
+from aot.mo.implemented import transformation
+from aot.mo.transformations.nodes import add, name_of, nodes_of, only_reader, producer, source_of, value_of
+from aot.mo.utils.error import Error
+
+
+@transformation("middle.ConcatOptimization")
+class ConcatOdInputEraserAndPortsReconnect:
+    """Concat without the inputs that have no elements; its inputs are numbered from 0 on"""
+
+    force_clean_up = True
+
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        for node in nodes_of(graph, type="Concat"):
+            kept: list[Any] = []
+            for idx in sorted(node.in_ports()):
+                source = source_of(node, idx)
+                empty = source is not None and 0 in source.data.get_shape()
+                kept += [idx] if source is not None and not empty else []
+                if source is None or empty:
+                    node.delete_input_port(idx)
+            assert kept, f"{name_of(node)}: Concat has an input with elements, got none"
+            for place, idx in enumerate(kept):
+                if place != idx:
+                    node.add_input_port(place, skip_if_exist=True)
+                    node.in_port(idx).get_connection().set_destination(node.in_port(place))
+                    node.delete_input_port(idx)
+
+
+@transformation("middle.CutInputHavingZeroDimFromConcat")
+class CutInputHavingZeroDimFromConcat:
+    """Concat of tensors and constants without elements: Concat of the tensors, or the one that is left"""
+
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        for node in nodes_of(graph, type="Concat"):
+            sources = {idx: source for idx in sorted(node.in_ports()) if (source := source_of(node, idx)) is not None}
+            if not all(source.node.has_valid("type") for source in sources.values()):
+                continue
+            empty = [idx for idx, source in sources.items() if self._is_empty(source.node)]
+            kept = [idx for idx in sources if idx not in empty]
+            if not empty or not kept:
+                continue
+            if len(kept) == 1:
+                node.out_port(0).get_connection().set_source(sources[kept[0]])
+                continue
+            attrs = {"axis": node.axis, "in_ports_count": len(kept), "name": f"{name_of(node)}/kept"}
+            made = add(graph, "concat.Concat", **attrs)
+            for place, idx in enumerate(kept):
+                node.in_port(idx).get_connection().set_destination(made.in_port(place))
+            for idx in empty:
+                node.in_port(idx).disconnect()
+            node.out_port(0).get_connection().set_source(made.out_port(0))
+
+    @staticmethod
+    def _is_empty(node: Any) -> bool:
+        return node.soft_get("type") == "Const" and len(node.shape) > 1 and 0 in node.shape
+
+
+@transformation("middle.RemoveUselessConcatSplit")
+class RemoveUselessConcatSplitPattern:
+    """Split(Concat(a, b, ..)) into parts of the same shapes: a, b, .."""
+
+    force_clean_up = True
+
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        for split in nodes_of(graph, op="Split"):
+            concat = producer(split)
+            if concat is None or concat.soft_get("op") != "Concat" or only_reader(concat) is None:
+                continue
+            inputs, outputs = list(concat.in_ports().values()), list(split.out_ports().values())
+            pairs = list(zip(inputs, outputs, strict=False))
+            equal = all(np.array_equal(i.data.get_shape(), o.data.get_shape()) for i, o in pairs)
+            if len(inputs) == len(outputs) and equal:
+                for i, o in pairs:
+                    o.get_connection().set_source(i.get_source())
+                    i.disconnect()
+
+
+@transformation("middle.RemoveUselessCrops")
+class RemoveUselessCropsPattern:
+    """Concat(Crop(x), Crop(x), ..) of parts that follow each other and are all of x: x"""
+
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        for concat in nodes_of(graph, op="Concat"):
+            first = producer(concat)
+            if first is not None and first.soft_get("op") == "Crop" and only_reader(first) is not None:
+                self._remove(concat, first)
+
+    @staticmethod
+    def _remove(concat: Any, first: Any) -> None:
+        source, axis = first.in_port(0).get_source(), first["axis"]
+        readers = [port.node for port in source.get_destinations()]
+        crops = [n for n in readers if n.op == "Crop" and n["axis"] == axis and _reads_alone(concat, n)]
+        ranges = [_range(node) for node in crops]
+        if any(found is None for found in ranges):
+            return
+        end = 0
+        for start, size in sorted(found for found in ranges if found is not None):
+            if start != end:
+                return
+            end += size
+        if end != source.data.get_shape()[axis]:
+            return
+        ids = {node.id for node in crops}
+        inputs = [i for i in concat.in_ports() if source_of(concat, i) is not None]
+        cut = [i for i in inputs if producer(concat, i).id in ids]
+        for i in cut:
+            producer(concat, i).out_port(0).disconnect()
+        if len(cut) < len(inputs):
+            source.connect(concat.in_port(cut[-1]))
+            return
+        for port in concat.out_port(0).get_destinations():
+            port.disconnect()
+            source.connect(port)
+
+
+def _reads_alone(concat: Any, node: Any) -> bool:
+    port = only_reader(node)
+    return port is not None and port.node.id == concat.id
+
+
+def _range(crop: Any) -> tuple[int, int] | None:
+    """Return offset and size of what a Crop keeps, in any of its three forms; None for sizes that are not known."""
+    if crop.has_valid("dim"):
+        found = crop["offset"], crop["dim"]
+    elif crop.has_valid("crop_begin") and crop.has_valid("crop_end"):
+        found = crop["crop_begin"], crop["crop_end"] - crop["crop_begin"]
+    else:
+        found = crop["offset"], value_of(crop, 1)
+    if found[1] is None:
+        return None
+    offset, size = (int(np.reshape(n, -1)[0]) for n in found)
+    return offset, size
+
+
+@transformation("middle.RemoveUselessPad")
+class RemoveUselessPad:
+    """Pad by constants that are 0: its input"""
+
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        for node in nodes_of(graph, op="Pad"):
+            pads = [producer(node, i) for i in (1, 2)]
+            held = [pad.soft_get("value", None) if pad.soft_get("type") == "Const" else None for pad in pads]
+            if all(value is not None and np.all(value == 0) for value in held):
+                node.out_port(0).get_connection().set_source(node.in_port(0).get_source())
+                graph.remove_nodes_from([node.id, *(data.id for data in node.out_nodes().values())])
+
+
+@transformation("middle.sparse_reshape")
+class SparseReshapeMiddleReplacer:
+    """SparseReshape to the shape that the tensor has: its inputs. Error for another shape"""
+
+    def find_and_replace_pattern(self, graph: Graph) -> None:
+        for node in nodes_of(graph, op="SparseReshape"):
+            before, wanted = value_of(node, 1), value_of(node, 2)
+            after: Any = node.out_port(1).data.get_value() if node.is_out_port_connected(1) else None
+            if after is None and before is not None and wanted is not None:
+                after = _completed(before, wanted)
+            if before is None or after is None or not np.array_equal(before, after):
+                raise Error("{}: SparseReshape keeps a known shape, got {} and {}", name_of(node), before, after)
+            data = [data.id for data in node.out_nodes().values()]
+            for idx in (0, 1):
+                if node.is_out_port_connected(idx):
+                    node.out_port(idx).get_connection().set_source(node.in_port(idx).get_source())
+            graph.remove_nodes_from([node.id, *data])
+
+
+def _completed(before: Array, wanted: Array) -> Array:
+    """Return a shape with the size that -1 stands for."""
+    rest = prod(map(int, before)) // max(prod(map(int, wanted[wanted != -1])), 1)
+    return np.array([rest if size == -1 else size for size in wanted])
