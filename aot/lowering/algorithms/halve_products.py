@@ -80,7 +80,7 @@ class _Halver:
         """Return the sums of weights, which are computed when they are written."""
         w = form.w.buffer
         shape = (1 if i == form.k else n for i, n in zip(form.w.index, w.shape, strict=True))
-        made = dense(f"{w.name}.halves", *shape, dtype=DType.I32)
+        made = dense(f"{w.name}.halves{form.w.index.index(form.k)}", *shape, dtype=DType.I32)
         if made.name not in self.steps.values:
             data = self.steps.values[w.name].data
             self.steps.values[made.name] = Value(made, Region.CONSTANT, data=data, arrange=form.weight_sums)
