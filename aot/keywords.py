@@ -52,6 +52,7 @@ class CompileKeywords(TypedDict, total=False):
     row_lengths: bool
     precision: str
     fast_math: bool
+    activations: str
     max_memory: int | str | None
     max_seconds: float | None
     tune: float | None
@@ -188,6 +189,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "row_lengths": (bool,),
     "precision": (str,),
     "fast_math": (bool,),
+    "activations": (str,),
     "max_memory": (int, str, _NONE),
     "max_seconds": (int, float, _NONE),
     "tune": (int, float, _NONE),

@@ -29,7 +29,7 @@ def generate(
     debug: arg.Debug = False,
 ) -> None:
     """Continue a text with a language model, token by token."""
-    from aot.compilation import trial
+    from aot.commands import loading
     from aot.text.stream import Stream, ids_of, text_source
     from aot.text.tokenizer import read_tokenizer
     from runtime.generation.drafting import Drafting
@@ -40,8 +40,8 @@ def generate(
     text = None if ids else read_tokenizer(text_source(model, tokenizer))
     given = ids_of(prompt) if text is None else text.encode(prompt)
     ends = (*(stop or ()), *(text.stop if text is not None else ()))
-    large = Generator(trial.ready(model, threads, None, None, strict=True))
-    small = None if draft is None else Generator(trial.ready(draft, threads, None, None, strict=True))
+    large = Generator(loading.ready(model, threads, None, None, strict=True))
+    small = None if draft is None else Generator(loading.ready(draft, threads, None, None, strict=True))
     generator = large if small is None else Drafting(large, small, ahead)
     stream = Stream(text, lambda part: typer.echo(part, nl=False))
     generator.generate(given, tokens, sampling, ends, stream.add)

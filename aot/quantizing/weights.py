@@ -16,8 +16,10 @@ from typing import Unpack
 
 import numpy as np
 
-from aot.compilation.driver import Compilation, in_memory, stages
-from aot.compilation.layer_search import samples_of
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.search.layers import samples_of
+from aot.compilation.stages import Compilation
 from aot.convert import convert_model
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph

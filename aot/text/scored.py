@@ -7,6 +7,7 @@ text -> spaces as ▁ -> characters -> the two neighbours whose token has the gr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, cast
 
 from aot.frontends.gguf.container import Metadata
@@ -46,7 +47,7 @@ def scored(package: Any, metadata: Metadata, words: Sequence[str], file: str) ->
 def _numbers(metadata: Metadata, key: str, words: Sequence[str], file: str) -> list[float]:
     found = metadata.get(f"tokenizer.ggml.{key}")
     values = cast("list[object]", found) if isinstance(found, list) else []
-    numbers = [float(v) for v in values if isinstance(v, int | float)]
+    numbers = [float(v) for v in values if isinstance(v, int | float) and isfinite(v)]
     if len(numbers) != len(words):
         raise CorruptError(f"{file}: tokenizer: {key} is a list of {len(words)} numbers, got {len(numbers)}")
     return numbers

@@ -14,7 +14,7 @@ import numpy as np
 
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
-from runtime.generation.interface import IDS, INPUTS, NAMES, logits_of, step_inputs
+from runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
 from runtime.generation.sampling import Sampler, Sampling
 from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
@@ -107,15 +107,22 @@ class Generator:
             raise UsageError("restore: needs what save() of the same model returned, got sizes that disagree")
         self._take(tokens.tolist(), states)
 
-    def feed(self, ids: Sequence[int], chunk: int = 0) -> Array:
-        """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
+    def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
+        """Append tokens and return the logits [words] after the last one; after an error none of them is kept.
+
+        `chunk`: so many at a time (0: all).
+        """
         if chunk < 0:
             raise UsageError(f"feed: chunk: must be 0 or more tokens, got {chunk}")
         self._check(ids)
-        logits = np.empty((0, 0), np.float32)
+        logits, past = np.empty((0, 0), np.float32), len(self._tokens)
         size = chunk or len(ids)
-        for start in range(0, len(ids), size):
-            logits = self._step(list(ids[start : start + size]))
+        try:
+            for start in range(0, len(ids), size):
+                logits = self._step(list(ids[start : start + size]))
+        except BaseException:
+            self.truncate(past)
+            raise
         return logits[-1]
 
     def feed_all(self, ids: Sequence[int]) -> Array:

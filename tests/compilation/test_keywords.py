@@ -48,6 +48,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"disable_layout_change": True}, {"disable_layout_change": True}),
     ({"last_logits": True, "row_lengths": True}, {"last_logits": True, "row_lengths": True}),
     ({"max_context": 512}, {"max_context": 512}),
+    ({"activations": "int8"}, {"activations": "int8"}),
     ({"precision": "bf16,head.*=f32", "fast_math": True}, {"precision": "bf16,head.*=f32", "fast_math": True}),
 ]
 

@@ -15,9 +15,8 @@ from codegen.llvm.pool import template_text
 from runtime import abi
 from runtime.abi import DType
 from runtime.generation import sampling
-from runtime.generation.interface import IDS, LOGITS, MASK, NAMES, PLACES, ROWS
+from runtime.generation.interface import CHUNK, IDS, LOGITS, MASK, NAMES, PLACES, ROWS
 
-CHUNK = 512  # tokens of a prompt that are fed at once: their logits take memory
 _INTEGERS = {DType.I32: 4, DType.I64: 8}  # bytes
 _RANKS = {IDS: 2, MASK: 2, PLACES: 2, ROWS: 1}
 _RANDOM_FACTOR = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64
