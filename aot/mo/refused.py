@@ -48,20 +48,16 @@ REFUSED: tuple[tuple[str, str], ...] = (
     ),
     (
         "the conversions of the framework's operations do it, behind the front phase",
-        """front.ArgOpsSqueeze front.AttributedGatherNormalizer front.ExpandDimsToUnsqueeze
-        front.FakeQuantWithMinMaxVars front.FillToBroadcast front.InterpolateNormalizer
-        front.InterpolateV1ToInterpolate front.MatMul_normalizer front.PowerToEltwises front.SqueezeNormalize
-        front.TopKNormalize front.TransposeOrderNormalizer front.YOLO
+        """front.AttributedGatherNormalizer front.FakeQuantWithMinMaxVars front.InterpolateNormalizer
+        front.InterpolateV1ToInterpolate front.MatMul_normalizer front.TopKNormalize front.YOLO
         front.disable_weights_quantize_value_propagation front.flatten_to_reshape
         front.non_max_suppression_normalize front.onnx.LoopNormalize front.onnx.ONNXResize10ToInterpolate
-        front.onnx.constant_of_shape_to_broadcast front.onnx.flattenONNX_to_reshape front.onnx.hard_sigmoid_ext
-        front.onnx.logsoftmaxONNX_to_logsoftmax front.onnx.mask_rcnn_conversion front.onnx.normalize_l2_normalize
-        front.onnx.one_hot_normalize front.onnx.person_detection_crossroad_conversion
-        front.onnx.softmaxONNX_to_softmax front.reshape_dim_normalizer front.softmax
-        front.split_normalizer.SplitInputsReconnect front.split_normalizer.VariadicSplitInputsSwap
-        front.tf.AutomlEfficientDet front.tf.BatchToSpaceNDToUpsample front.tf.BlockLSTM
-        front.tf.CTCGreedyDecoderReplacement front.tf.CTCLossReplacement front.tf.ClipByValueTFTransformation
-        front.tf.ComplexAbs front.tf.ComplexAbsAfterComplex front.tf.CorrectPaddingsForPadAfterComplex
+        front.onnx.hard_sigmoid_ext front.onnx.mask_rcnn_conversion front.onnx.normalize_l2_normalize
+        front.onnx.person_detection_crossroad_conversion front.softmax front.split_normalizer.SplitInputsReconnect
+        front.split_normalizer.VariadicSplitInputsSwap front.tf.AutomlEfficientDet
+        front.tf.BatchToSpaceNDToUpsample front.tf.BlockLSTM front.tf.CTCGreedyDecoderReplacement
+        front.tf.CTCLossReplacement front.tf.ClipByValueTFTransformation front.tf.ComplexAbs
+        front.tf.ComplexAbsAfterComplex front.tf.CorrectPaddingsForPadAfterComplex
         front.tf.CropAndResizeReplacement front.tf.FlattenToReshape front.tf.GRUBlockCellReplacement
         front.tf.IteratorGetNextCut front.tf.NonConstBeginStridedSliceReplacement front.tf.ObjectDetectionAPI
         front.tf.RFFTRealImagToRFFTSplit front.tf.RetinaNetFilteredDetectionsReplacement front.tf.RollRealImagPack

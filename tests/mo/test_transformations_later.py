@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from aot.compilation.driver import stages
 from aot.ir.interpret import interpret
@@ -277,6 +277,21 @@ NETWORK = [
     helper.make_node("Div", ["e", "high"], ["h"]),
     helper.make_node("ReduceMean", ["h", "one"], ["y"], keepdims=1),
 ]
+OLD = [  # operations in the form of version 11, with attributes
+    helper.make_node("Sqrt", ["x"], ["a"]),
+    helper.make_node("Neg", ["a"], ["b"]),
+    helper.make_node("Unsqueeze", ["b"], ["c"], axes=[1]),
+    helper.make_node("Softmax", ["c"], ["d"], axis=2),
+    helper.make_node("LogSoftmax", ["d"], ["e"], axis=-1),
+    helper.make_node("Squeeze", ["e"], ["f"], axes=[1]),
+    helper.make_node("Flatten", ["f"], ["g"], axis=2),
+    helper.make_node("ArgMax", ["g"], ["h"], axis=1, keepdims=0),
+    helper.make_node("OneHot", ["h", "eight", "values"], ["i"], axis=-1),
+    helper.make_node("ConstantOfShape", ["sizes"], ["j"], value=numpy_helper.from_array(np.array([2], np.float32))),
+    helper.make_node("Add", ["i", "j"], ["k"]),
+    helper.make_node("ReduceSum", ["g"], ["l"], axes=[1]),
+    helper.make_node("Mul", ["k", "l"], ["y"]),
+]
 LAST = """
 {imports}
 from openvino.tools.mo.{module}.replacement import {base}
@@ -297,27 +312,45 @@ BASES = {"front": ("front.common", "FrontReplacementPattern"), "middle": ("middl
          "back": ("back", "BackReplacementPattern")}  # fmt: skip
 
 
-def test_all_transformations_leave_the_results_of_a_network(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    constants: dict[str, Any] = {
-        "w": rng.standard_normal((4, 3, 3, 3)), "v": rng.standard_normal((4, 5)), "low": 0, "high": 6, "scale": 0.05,
-        "twice": [1, 1, 2, 2],
-    }  # fmt: skip
-    constants = {name: np.array(value, np.float32) for name, value in constants.items()}
-    constants |= {"zero": np.uint8(10), "one": i64(1), "five": i64(5), "repeats": i64(2, 1)}
-    x = rng.standard_normal((1, 3, 8, 8)).astype(np.float32)
-    held = {name: np.asarray(value) for name, value in constants.items()}
-    path = save(tmp_path, model(NETWORK, {"x": x}, ["y"], held, opset=18))
+def name_all_transformations(folder: Path) -> Path:
+    """Return a folder of extensions that name all transformations with code in `run_after`, a file for each phase."""
     for phase, (module, base) in BASES.items():
         chosen = [row for row in rows().values() if row.module.split(".")[0] == phase and not row.old]
         chosen = [row for row in chosen if has_code(placeholder(row.name, row.module)) and ".tf." not in row.module]
         imports = "\n".join(f"from openvino.tools.mo.{row.module} import {row.name}" for row in chosen)
         names = ", ".join(row.name for row in chosen)
-        folder = tmp_path / "mine" / phase
-        folder.mkdir(parents=True)
-        (folder / "last.py").write_text(LAST.format(imports=imports, module=module, base=base, names=names))
+        place = folder / "mine" / phase
+        place.mkdir(parents=True)
+        (place / "last.py").write_text(LAST.format(imports=imports, module=module, base=base, names=names))
+    return folder / "mine"
+
+
+def constants() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    numbers: dict[str, Any] = {
+        "w": rng.standard_normal((4, 3, 3, 3)), "v": rng.standard_normal((4, 5)), "low": 0, "high": 6, "scale": 0.05,
+        "twice": [1, 1, 2, 2], "values": [1, 3],
+    }  # fmt: skip
+    whole = {
+        "zero": np.uint8(10),
+        "one": i64(1),
+        "five": i64(5),
+        "repeats": i64(2, 1),
+        "eight": i64(8),
+        "sizes": i64(8),
+    }
+    return {name: np.array(value, np.float32) for name, value in numbers.items()} | whole
+
+
+@pytest.mark.parametrize(("nodes", "opset"), [(NETWORK, 18), (OLD, 11)], ids=["new", "old"])
+def test_all_transformations_leave_the_results_of_a_network(nodes: list[Any], opset: int, tmp_path: Path) -> None:
+    x = np.random.default_rng(4).random((1, 3, 8, 8), np.float32)
+    read = {name for node in nodes for name in node.input}
+    held = {name: np.asarray(value) for name, value in constants().items() if name in read}
+    path = save(tmp_path, model(nodes, {"x": x}, ["y"], held, opset=opset))
     plain = interpret(stages(path, CompileOptions(level=None)).optimized, [x])[0]
-    changed = interpret(stages(path, CompileOptions(level=None, extensions=tmp_path / "mine")).optimized, [x])[0]
+    options = CompileOptions(level=None, extensions=name_all_transformations(tmp_path))
+    changed = interpret(stages(path, options).optimized, [x])[0]
     np.testing.assert_allclose(changed, plain, rtol=1e-5)
 
 

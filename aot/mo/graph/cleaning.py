@@ -86,7 +86,8 @@ def mark_const_producer_nodes(graph: Any) -> None:
     for source, target, edge in graph.edges(data=True):
         if edge.get("control_flow_edge"):
             graph.nodes[source]["is_const_producer"] = graph.nodes[target]["is_const_producer"] = False
-        if not is_fully_defined(graph.nodes[target].get("value")):
+        read = graph.nodes[target]  # an operation of a file may have an attribute of this name
+        if read.get("kind") == "op" or not is_fully_defined(read.get("value")):
             graph.nodes[source]["is_const_producer"] = False
 
 

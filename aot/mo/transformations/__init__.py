@@ -4,5 +4,8 @@
     class L2NormToNorm: ...
 
 The table of transformations (`aot.mo.transforms`) says of which kind they are and where they run; the classes here are
-what they do. One runs in a compilation if an extension names it in `run_after`, and whenever an extension calls it.
+what they do. One runs in a compilation if an extension names it in `run_after`, and whenever an extension calls it. Why
+others have no code: `aot.mo.refused`.
+
+Wings: graphs, layout, products, quantization, resampling, slices; `nodes` has what all of them build with.
 """
