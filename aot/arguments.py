@@ -93,6 +93,9 @@ Precision = Annotated[str, typer.Option(metavar="f32|bf16|f16|auto[,LAYER=f32]",
 FastMath = Annotated[
     bool, typer.Option("--fast-math", help="bf16: the fastest sums, which round differently on other processors")
 ]
+Activations = Annotated[
+    str, typer.Option(metavar="f32|int8", help="int8: data of products with weights of 8 bits or less in 8 bits")
+]
 Samples = Annotated[
     list[str] | None, typer.Option("--data", metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")
 ]
@@ -142,7 +145,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field
 }
 _PLAIN = (
     *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
-    *("disable_layout_change", "fast_math", "max_context", "last_logits"),
+    *("disable_layout_change", "fast_math", "activations", "max_context", "last_logits"),
     *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
 )
 

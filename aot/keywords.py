@@ -51,6 +51,7 @@ class CompileKeywords(TypedDict, total=False):
     last_logits: bool
     precision: str
     fast_math: bool
+    activations: str
     max_memory: int | str | None
     max_seconds: float | None
     tune: float | None
@@ -186,6 +187,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "last_logits": (bool,),
     "precision": (str,),
     "fast_math": (bool,),
+    "activations": (str,),
     "max_memory": (int, str, _NONE),
     "max_seconds": (int, float, _NONE),
     "tune": (int, float, _NONE),

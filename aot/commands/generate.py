@@ -25,7 +25,7 @@ def generate(
     debug: arg.Debug = False,
 ) -> None:
     """Continue a text with a language model, token by token."""
-    from aot.compilation import trial
+    from aot.commands import loading
     from aot.text.stream import Stream, ids_of, text_source
     from aot.text.tokenizer import read_tokenizer
     from runtime.generation.generator import Generator
@@ -35,7 +35,7 @@ def generate(
     text = None if ids else read_tokenizer(text_source(model, tokenizer))
     given = ids_of(prompt) if text is None else text.encode(prompt)
     ends = (*(stop or ()), *(text.stop if text is not None else ()))
-    generator = Generator(trial.ready(model, threads, None, None, strict=True))
+    generator = Generator(loading.ready(model, threads, None, None, strict=True))
     stream = Stream(text, lambda part: typer.echo(part, nl=False))
     generator.generate(given, tokens, sampling, ends, stream.add)
     typer.echo(stream.rest())

@@ -42,8 +42,8 @@ from codegen.schedules.scaled import column_bytes, kept_vectors, panel_bytes, st
 from codegen.target import Target
 from runtime.abi import DType
 
-# Unrolled terms of a sum, by the type of its factors. Of i16 one word: more would reorder sums.
-UNROLLED_DOT_TERMS = {DType.I8: 16, DType.I16: 2, DType.BF16: 16}
+# Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
+UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.BF16: 16}
 
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:

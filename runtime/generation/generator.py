@@ -6,7 +6,7 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from zipfile import BadZipFile
 
@@ -14,12 +14,12 @@ import numpy as np
 
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
+from runtime.generation.interface import IDS, INPUTS, LOGITS, NAMES, step_inputs
 from runtime.generation.sampling import Sampler, Sampling
 from runtime.model import CompiledModel
 
-IDS, MASK, PLACES, ROWS = "input_ids", "attention_mask", "position_ids", "beam_idx"
-LOGITS = "logits"
 GREEDY = Sampling()
+CHUNK = 128  # tokens of a prompt at a time: each reads the keys before it only, and scores stay in the caches
 
 
 class Generator:
@@ -32,9 +32,9 @@ class Generator:
     def __init__(self, model: CompiledModel) -> None:
         """UsageError for a model with other inputs or without variables."""
         self._model, self._names = model, {t.name for t in model.inputs}
-        unknown = sorted(self._names - {IDS, MASK, PLACES, ROWS})
+        unknown = sorted(self._names - NAMES)
         if IDS not in self._names or unknown:
-            rule = f"a language model has {IDS}, {MASK}, {PLACES} and {ROWS}"
+            rule = f"a language model has {INPUTS}"
             raise UsageError(f"generate: inputs: {rule}, got {', '.join(sorted(self._names))}")
         self._request = model.create_infer_request()
         if not self._request.query_state():
@@ -92,8 +92,11 @@ class Generator:
             raise UsageError("restore: needs what save() of the same model returned, got sizes that disagree")
         self._take(tokens.tolist(), states)
 
-    def feed(self, ids: Sequence[int], chunk: int = 0) -> Array:
-        """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
+    def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
+        """Append tokens and return the logits [words] after the last one; after an error none of them is kept.
+
+        `chunk`: so many at a time (0: all).
+        """
         if not ids:
             raise UsageError("feed: one token or more, got none")
         if chunk < 0:
@@ -102,10 +105,14 @@ class Generator:
         if wrong is not None:
             most = "the number of words" if self._words is None else self._words - 1
             raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
-        logits = np.empty(0, np.float32)
+        logits, past = np.empty(0, np.float32), len(self._tokens)
         size = chunk or len(ids)
-        for start in range(0, len(ids), size):
-            logits = self._step(list(ids[start : start + size]))
+        try:
+            for start in range(0, len(ids), size):
+                logits = self._step(list(ids[start : start + size]))
+        except BaseException:
+            self.truncate(past)
+            raise
         return logits
 
     def generate(
@@ -148,14 +155,3 @@ class Generator:
         found = self._request.infer(step_inputs(ids, len(self._tokens), self._names))
         self._tokens += ids
         return found[self._output].reshape(-1, found[self._output].shape[-1])[-1]
-
-
-def step_inputs(ids: Sequence[int], past: int, names: Collection[str]) -> dict[str, Array]:
-    """Return the inputs, those of `names`, for tokens behind `past` others."""
-    every = {
-        IDS: np.array([ids], np.int64),
-        MASK: np.ones((1, past + len(ids)), np.int64),
-        PLACES: np.arange(past, past + len(ids), dtype=np.int64)[None],
-        ROWS: np.zeros(1, np.int32),
-    }
-    return {name: a for name, a in every.items() if name in names}

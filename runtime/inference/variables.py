@@ -9,12 +9,14 @@ for state in request.query_state():
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
 from math import prod
 
 import numpy as np
 
 from runtime.abi import Request
+from runtime.arrays import sparse_memory
 from runtime.arrays.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
 from runtime.errors import UsageError
 from runtime.loading.library import Library
@@ -35,10 +37,14 @@ class Variables:
         self._size = library.state_size
         self._fixed = max(map(_end, self.infos), default=0)
         self.memory = aligned_bytes(0)
+        self._sparse: mmap.mmap | None = None  # owner of the memory while it has small pages
 
     def fit(self, symbols: ctypes.Array[ctypes.c_int64]) -> None:
         """Allocate memory for the state that these symbols require."""
         self._grow(self._size(ctypes.addressof(symbols)))
+        if self._sparse is not None and self._is_half_full():
+            sparse_memory.join_pages(self._sparse)
+            self._sparse = None
 
     def reset(self) -> None:
         """Forget all variables; the rows of those that grow in place stay behind, without a reader."""
@@ -153,12 +159,21 @@ class Variables:
 
     def _grow(self, size: int) -> None:
         if size > self.memory.nbytes:
-            before, after = self.memory, aligned_bytes(size, zero=True)
+            before, sparse = self.memory, None
+            if size >= max(sparse_memory.LARGE_BYTES, 2 * before.nbytes):  # most of it is room for later
+                sparse = sparse_memory.small_pages(size)
+            after = aligned_bytes(size, zero=True) if sparse is None else np.frombuffer(sparse, np.uint8)
             after[: before.nbytes] = before
             where = address(after)
             # no call between these two, so that a signal handler cannot raise there
             self._request.state = where
             self.memory = after
+            self._sparse = sparse
+
+    def _is_half_full(self) -> bool:
+        """True if variables that grow in place fill half of their room."""
+        info = self.infos[0]
+        return info.cache is not None and 2 * self._length(info) > self._room(info.cache)
 
     def _entries(self, info: VariableInfo) -> Array:
         """Return the flag and, if dimensions are dynamic, the offset and those dimensions."""

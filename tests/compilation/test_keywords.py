@@ -47,6 +47,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
     ({"disable_layout_change": True}, {"disable_layout_change": True}),
     ({"last_logits": True, "max_context": 512}, {"last_logits": True, "max_context": 512}),
+    ({"activations": "int8"}, {"activations": "int8"}),
     ({"precision": "bf16,head.*=f32", "fast_math": True}, {"precision": "bf16,head.*=f32", "fast_math": True}),
 ]
 

@@ -19,6 +19,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.ir.types import numpy_dtype
 from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
@@ -62,19 +63,21 @@ class _Product:
     data: Expr
     x: Load
     w: Load
+    rows: frozenset[Var]  # axes that the sum does not run over
 
 
 class _Dots:
     def __init__(self, steps: Steps, together: int) -> None:
         self.steps, self.together = steps, together
         self.dtype = DType.U8 if together == 4 else DType.I16
+        self.dtypes = BYTES if together == 4 else (DType.I16,)
         self.kept = {n for n, v in steps.values.items() if v.holds_bytes}
         self.constants = steps.constants()
         self.makers: dict[str, list[Step]] = {}
         for step in steps.steps:
             for b in step.writes():
                 self.makers.setdefault(b.name, []).append(step)
-        self.weights: dict[tuple[str, tuple[int, ...]], _Weights | None] = {}
+        self.weights: dict[tuple[str, tuple[int, ...], DType], _Weights | None] = {}
         self.totals: dict[Expr, Load] = {}
 
     def run(self) -> None:
@@ -89,14 +92,15 @@ class _Dots:
         product = self._product(step.definition)
         if product is None or step.definition is None:
             return
-        if quantised(product.data, self.kept) is None and self._bytes_of(product.x.buffer.name) is None:
+        if self._matched(product) is None and self._bytes_of(product.x.buffer.name) is None:
             return  # before its weights are looked at: those of a language model in f32 take seconds and hundreds of MB
-        weights = self._weights(product.w, step.definition)
-        if weights is not None and product.x.dtype not in (BYTES if self.together == 4 else (DType.I16,)):
+        small = DType.U8 if product.x.dtype is DType.I8 else DType.I8  # dots multiply unsigned bytes by signed ones
+        weights = self._weights(product.w, step.definition, small if self.together == 4 else DType.I16)
+        if weights is not None and product.x.dtype not in self.dtypes:
             self._make_bytes(product.x.buffer.name)
             product = self._product(step.definition)
-        found = quantised(product.data, self.kept) if product is not None else None
-        if product is None or weights is None or found is None or found.byte.dtype is not self.dtype:
+        found = self._matched(product) if product is not None else None
+        if product is None or weights is None or found is None or found.byte.dtype not in self.dtypes:
             return
         plain = not step.definition.where and not any(a.low for a in step.definition.axes)
         if not _fits(found, weights, step.definition) or not (weights.shift is None or plain):
@@ -125,17 +129,20 @@ class _Dots:
             return None
         if not COSTS.min_dot_terms <= _terms(r) <= MAX_DOT_TERMS:
             return None
-        factors = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else ()
+        factors, summed = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else (), set(r.axes)
         for data, w in (factors, factors[::-1]) if factors else ():
-            read = [x for x in loads(data) if x.buffer.name not in self.constants and variables(*x.index)]
+            read = [x for x in loads(data) if x.buffer.name not in self.constants and variables(*x.index) & summed]
             if not isinstance(w, Load) or w.buffer.name not in self.constants or len(read) != 1:
                 continue
             (x,) = read
             lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
             ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
-            if ours and max(lanes, default=0) >= COSTS.min_dot_outputs and set(r.axes) <= variables(*w.index):
-                return _Product(data, x, w)
+            if ours and max(lanes, default=0) >= COSTS.min_dot_outputs and summed <= variables(*w.index):
+                return _Product(data, x, w, frozenset(d.axes))
         return None
+
+    def _matched(self, product: _Product) -> Quantised | None:
+        return quantised(product.data, self.kept, product.rows)
 
     def _bytes_of(self, name: str) -> tuple[Step, Definition, Quantised] | None:
         """Return the single step that computes a value from bytes, its definition, and the bytes; None without one."""
@@ -176,15 +183,15 @@ class _Dots:
             if any(x.buffer.name == name for x in step.reads()):
                 step.works = tuple(rewrite_work(w, change) for w in step.works)
 
-    def _weights(self, w: Load, d: Definition) -> _Weights | None:
+    def _weights(self, w: Load, d: Definition, dtype: DType) -> _Weights | None:
         assert d.reduction is not None
         summed = set(d.reduction.axes)
-        key = w.buffer.name, tuple(k for k, i in enumerate(w.index) if variables(i) & summed)
+        key = w.buffer.name, tuple(k for k, i in enumerate(w.index) if variables(i) & summed), dtype
         if key not in self.weights:
-            self.weights[key] = self._made(w.buffer, key[1])
+            self.weights[key] = self._made(w.buffer, key[1], dtype)
         return self.weights[key]
 
-    def _made(self, w: Buffer, sums: tuple[int, ...]) -> _Weights | None:
+    def _made(self, w: Buffer, sums: tuple[int, ...], dtype: DType) -> _Weights | None:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
@@ -192,12 +199,12 @@ class _Dots:
         if found is None:
             return None
         whole, factors = found
-        middle = _middle(whole, sums)
+        middle = _middle(whole, sums, dtype)
         if middle is None:
             return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
         total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        small = (whole - middle).astype(np.int8 if self.together == 4 else np.int16)
+        small = (whole - middle).astype(numpy_dtype(dtype))
         shift = self.steps.constant(f"{w.name}.shift", middle) if middle.any() else None
         return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total, shift)
 
@@ -220,12 +227,17 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
     return e
 
 
-def _middle(whole: NDArray[np.int16], sums: tuple[int, ...]) -> NDArray[np.int32] | None:
-    """Return the number to subtract along `sums` so that weights fit i8: 0 where they do; None where none exists."""
+def _middle(whole: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> NDArray[np.int32] | None:
+    """Return the number to subtract along `sums` so that weights fit a byte: 0 where they do; None where none exists.
+
+    `dtype`: u8, or i8, or i16, in which those of i8 lie.
+    """
     low, high = (f(whole, axis=sums, keepdims=True).astype(np.int32) for f in (np.min, np.max))
     if whole.size == 0 or (high - low > 255).any():
         return None
-    return np.where((low < -128) | (high > 127), high - 127, 0)
+    least = 0 if dtype is DType.U8 else -128
+    lowest = low if dtype is DType.U8 else high - 127
+    return np.where((low < least) | (high > least + 255), lowest, 0)
 
 
 def _terms(r: Reduce) -> int:

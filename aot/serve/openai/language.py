@@ -15,7 +15,8 @@ from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import Tokenizer, read_tokenizer
 from runtime.errors import UsageError
-from runtime.generation.generator import IDS, Generator
+from runtime.generation.generator import Generator
+from runtime.generation.interface import IDS
 from runtime.inference.executor import Executor
 
 
