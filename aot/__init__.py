@@ -24,8 +24,9 @@ from runtime.version import VERSION
 if TYPE_CHECKING:
     from aot import runtime
     from aot.comparing.compare import compare
-    from aot.compilation.driver import Compilation, compile_model, stages
-    from aot.compilation.precision_search import FoundPrecision, find_precision
+    from aot.compilation.driver import compile_model, stages
+    from aot.compilation.search.precision import FoundPrecision, find_precision
+    from aot.compilation.stages import Compilation
     from aot.convert import convert_model
     from aot.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
@@ -64,15 +65,15 @@ __all__ = [
 __version__ = VERSION
 
 _LATER = {
-    "Compilation": "aot.compilation.driver",
+    "Compilation": "aot.compilation.stages",
     "CompileKeywords": "aot.keywords",
     "compare": "aot.comparing.compare",
     "compile_model": "aot.compilation.driver",
-    "FoundPrecision": "aot.compilation.precision_search",
+    "FoundPrecision": "aot.compilation.search.precision",
     "conversion": "aot.decorators",
     "convert_model": "aot.convert",
     "export": "aot.pytorch.exporting",
-    "find_precision": "aot.compilation.precision_search",
+    "find_precision": "aot.compilation.search.precision",
     "operation": "aot.decorators",
     "Quantised": "aot.quantizing.report",
     "quantize_model": "aot.quantizing.quantize",

@@ -83,10 +83,17 @@ LayoutChange = Annotated[
 MaxContext = Annotated[
     int | None, typer.Option(min=1, metavar="TOKENS", help="Room for a language model's tokens; more are refused")
 ]
+RowLengths = Annotated[
+    bool,
+    typer.Option("--row-lengths", help="Rows of a batch of a language model have lengths of their own, for serving"),
+]
 LastLogits = Annotated[bool, typer.Option("--last-logits", help="Of a language model, logits of the last token only")]
 Precision = Annotated[str, typer.Option(metavar="f32|bf16|f16|auto[,LAYER=f32]", help="Type in which layers compute")]
 FastMath = Annotated[
     bool, typer.Option("--fast-math", help="bf16: the fastest sums, which round differently on other processors")
+]
+Activations = Annotated[
+    str, typer.Option(metavar="f32|int8", help="int8: data of products with weights of 8 bits or less in 8 bits")
 ]
 Samples = Annotated[
     list[str] | None, typer.Option("--data", metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")
@@ -137,7 +144,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field
 }
 _PLAIN = (
     *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
-    *("disable_layout_change", "fast_math", "max_context", "last_logits"),
+    *("disable_layout_change", "fast_math", "activations", "max_context", "last_logits", "row_lengths"),
     *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
 )
 

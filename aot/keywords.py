@@ -49,8 +49,10 @@ class CompileKeywords(TypedDict, total=False):
     disable_layout_change: bool
     max_context: int | None
     last_logits: bool
+    row_lengths: bool
     precision: str
     fast_math: bool
+    activations: str
     max_memory: int | str | None
     max_seconds: float | None
     tune: float | None
@@ -184,8 +186,10 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "disable_layout_change": (bool,),
     "max_context": (int, _NONE),
     "last_logits": (bool,),
+    "row_lengths": (bool,),
     "precision": (str,),
     "fast_math": (bool,),
+    "activations": (str,),
     "max_memory": (int, str, _NONE),
     "max_seconds": (int, float, _NONE),
     "tune": (int, float, _NONE),

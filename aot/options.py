@@ -18,6 +18,7 @@ from runtime.errors import UsageError
 from runtime.regular import open_file
 
 Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
+ACTIVATIONS = ("f32", "int8")
 Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
 
 
@@ -48,19 +49,22 @@ class CompileOptions:
     Winograd and Strassen, which round more and carry NaN and infinities from an element to others;
     `disable_layout_change`: Transposes stay where a NHWC network has them, for comparison; `max_context`: tokens that
     the variables of a language model have room for from the first call on, and keep at most; `last_logits`: a language
-    model gives the logits of the last token of a call only; `precision`: the type in
+    model gives the logits of the last token of a call only; `row_lengths`: rows of its batches, a token each, have
+    lengths of their own, told by `attention_mask`; `precision`: the type in
     which layers compute, `f32`, `bf16` or `f16`, or by patterns of names, `bf16,stem=f32,head.*=f32`; `fast_math`: sums
-    of products of bf16 may round as is fastest on the target, differently on others; `tune`: seconds
-    to measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from;
+    of products of bf16 may round as is fastest on the target, differently on others; `activations`: `int8`
+    rounds the data of products with weights of 8 bits to 8 bits, with a scale for each 64 numbers, or `f32`; `tune`:
+    seconds to measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from;
     `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
     passes, only required passes run; `verify`: check the steps after each lowering pass;
     `on_event(stage, done, total)` reports progress; `save_temps`: a folder for every stage's text;
     `max_memory`: bytes that compiling may add to the process; `max_seconds` that it may take; None: as suits a model
-    of that size (`aot.compilation.budget`), BudgetError beyond; `hard_limits`: the process is ours, and gets limits of
-    the system while it compiles; `extensions`: a folder of operations and passes of the user's, whose code runs (see
-    `aot.extensions.folder`), or several with commas between them; `transformations_config`: files with attributes of
-    Model Optimizer's transformations in it; `enable_transforms`, `disable_transforms`: classes of it by `id` or name.
+    of that size (`aot.compilation.limits.budget`), BudgetError beyond; `hard_limits`: the process is ours, and gets
+    limits of the system while it compiles; `extensions`: a folder of operations and passes of the user's, whose code
+    runs (see `aot.extensions.folder`), or several with commas between them; `transformations_config`: files with
+    attributes of Model Optimizer's transformations in it; `enable_transforms`, `disable_transforms`: classes of it by
+    `id` or name.
     """
 
     target: str = "native"
@@ -83,8 +87,10 @@ class CompileOptions:
     disable_layout_change: bool = False
     max_context: int | None = None
     last_logits: bool = False
+    row_lengths: bool = False
     precision: str = "f32"
     fast_math: bool = False
+    activations: str = "f32"
     max_memory: int | None = None
     max_seconds: float | None = None
     hard_limits: bool = False
@@ -115,6 +121,8 @@ class CompileOptions:
             given: object = getattr(self, name)
             if not isinstance(given, tuple) or not all(map(_is_named, cast("tuple[object, ...]", given))):
                 raise UsageError(f"CompileOptions: {name} is a tuple of tuples that begin with a name, got {given!r}")
+        if self.activations not in ACTIVATIONS:
+            raise UsageError(f"CompileOptions: activations are {' or '.join(ACTIVATIONS)}, got {self.activations!r}")
         plain = precision_of(self.precision).is_plain
         if self.tune is not None and not plain:
             raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")

@@ -25,7 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aot.compilation.driver import compile_model, in_memory, stages
+from aot.compilation.driver import compile_model, stages
+from aot.compilation.jit import in_memory
 from aot.options import CompileOptions, dims_of, shapes_of
 from benchmarks.networks.folder import Array
 from benchmarks.timing.engines import openvino

@@ -108,6 +108,12 @@ class Costs:
     strassen_vectors: int = 2  # vectors of a register tile's row: higher tiles read panels less often; estimated
     strassen_pitch: int = 16  # elements between rows of halves, against rows that share cache lines; estimated
 
+    # ---- products of i16 by half of the multiplications: aot.lowering.algorithms.halve_products
+    min_halved_columns: int = 32  # columns for which the sums of data are made; estimated
+    min_halved_rows: int = 4  # rows of a register tile; estimated
+    min_halved_terms: int = 32  # terms of the sum; estimated
+    max_halved_terms: int = 2048  # terms of which a panel stays near: short tiles read it often; measured 2026-11-26
+
     # ---- recurrences, pooling, strips: aot.lowering
     max_unrolled_steps: int = 512  # time steps that are worth a call each; estimated
     private_weight_bytes: int = 1 << 17  # weights that one thread keeps in its own cache; measured 2026-11-21

@@ -163,6 +163,11 @@ class Target:
         return 2 if self.machine == "x86_64" else 0
 
     @property
+    def adds_pairs(self) -> bool:
+        """True if additions of i16 may take the place of multiplications: more units add, and no dots of bytes."""
+        return self.dots == 2 and "avx2" in self.features
+
+    @property
     def sums_pairs(self) -> bool:
         """True if one instruction sums two products of bf16 in each 32-bit lane, and may: nothing is faster here."""
         return self.fast_math and not self.has_tiles and {"avx512bf16", "avx512vl"} <= set(self.features)

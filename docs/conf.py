@@ -30,7 +30,7 @@ nitpick_ignore = [
     ("py:class", "aot.ir.graph.Graph"),
     ("py:class", "aot.compilation.shared.Shared"),
     ("py:class", "aot.compilation.sources.Message"),
-    ("py:class", "aot.compilation.precision_search.LayerError"),
+    ("py:class", "aot.compilation.search.precision.LayerError"),
     ("py:class", "runtime.loading.library.Library"),
     ("py:class", "runtime.loading.library.Pool"),
     ("py:class", "runtime.loading.manifest.Manifest"),

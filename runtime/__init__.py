@@ -13,6 +13,8 @@ from runtime.model import CompiledModel, import_model, load
 from runtime.queue import AsyncInferQueue
 
 if TYPE_CHECKING:
+    from runtime.generation.batch import Batch
+    from runtime.generation.drafting import Drafting
     from runtime.generation.generator import Generator
     from runtime.generation.sampling import Sampling
     from runtime.pipeline import Pipeline
@@ -20,10 +22,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AotError",
     "AsyncInferQueue",
+    "Batch",
     "BusyError",
     "CancelledError",
     "CompiledModel",
     "Dim",
+    "Drafting",
     "Executor",
     "Generator",
     "InferRequest",
@@ -39,6 +43,8 @@ __all__ = [
 
 # Imported when they are first used: a process that only infers does not wait for them.
 _LATER = {
+    "Batch": ".generation.batch",
+    "Drafting": ".generation.drafting",
     "Generator": ".generation.generator",
     "Pipeline": ".pipeline",
     "Sampling": ".generation.sampling",

@@ -188,6 +188,39 @@ class Request(ctypes.Structure):
     )
 
 
+class Generation(ctypes.Structure):
+    """A sequence of tokens and how it goes on; see `Table.generate`. Every field has eight bytes.
+
+    ids, count       tokens to append, one or more
+    most             tokens to generate at most
+    stop, stop_count i64 tokens that end it, which are generated, too
+    temperature, top_k, top_p, seed
+                     as of `runtime.Sampling`: 0, 0, 1, 0 take the greatest logit
+    on_token         null, or i32 (ptr user, i64 token), called for each token at once; another result than 0 ends it
+    pool, threads    as of `Request`
+    made             set to the number of tokens that were generated
+    sequence         null for a new sequence, which is stored here; `forget` gives its memory back
+    """
+
+    _fields_ = (
+        ("ids", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("most", ctypes.c_int64),
+        ("stop", ctypes.c_void_p),
+        ("stop_count", ctypes.c_int64),
+        ("temperature", ctypes.c_double),
+        ("top_k", ctypes.c_int64),
+        ("top_p", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+        ("on_token", ctypes.c_void_p),
+        ("user", ctypes.c_void_p),
+        ("pool", ctypes.c_void_p),
+        ("threads", ctypes.c_int64),
+        ("made", ctypes.c_int64),
+        ("sequence", ctypes.c_void_p),
+    )
+
+
 class Table(ctypes.Structure):
     """Table that `aot_query_<tag>` returns; constant, and valid as long as the library is loaded.
 
@@ -202,6 +235,8 @@ class Table(ctypes.Structure):
     ptr  error_text(i32 code)                             constant text
     void output_sizes(const i64 *symbols, i64 *bytes)     of each output, at most
     void output_dims(const i64 *symbols, i64 *dims)       of all outputs, after `infer`
+    i32  generate(Generation *)                           0 or an error code; null if the model is no language model
+    void forget(Generation *)                             frees a sequence; null as well
 
     When a data-dependent size exceeds its capacity, `infer` raises it in `symbols` and returns ERROR_CAPACITY: call
     `shapes`, `arena_size`, `state_size` and `output_sizes` again, and then `infer`.
@@ -232,7 +267,12 @@ class Table(ctypes.Structure):
         ("weights_bytes", ctypes.c_int64),
         ("output_sizes", ctypes.c_void_p),
         ("output_dims", ctypes.c_void_p),
+        ("generate", ctypes.c_void_p),
+        ("forget", ctypes.c_void_p),
     )
+
+
+OLDEST_TABLE_BYTES = Table.generate.offset  # libraries of this ABI version may end here
 
 
 class Descriptor(ctypes.Structure):
@@ -256,6 +296,10 @@ ERROR_TEXTS = (
     "infer: a size that the model has computed exceeds its capacity, now raised: call shapes and infer again",
     "unknown error code",
     "infer: a loop was cancelled",
+    "generate: no memory is left",
+    "generate: ids must be one or more tokens from 0 to the number of words - 1",
+    "generate: temperature must be 0 or more, top_k 0 or more, top_p above 0 and at most 1",
+    "generate: logits must be numbers, not NaN",
 )
 (
     ERROR_ARENA,
@@ -266,6 +310,10 @@ ERROR_TEXTS = (
     ERROR_CAPACITY,
     ERROR_UNKNOWN,
     ERROR_CANCELLED,
-) = range(1, 9)
+    ERROR_MEMORY,
+    ERROR_TOKENS,
+    ERROR_SAMPLING,
+    ERROR_LOGITS,
+) = range(1, 13)
 
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine by the machine name of `platform.machine()`

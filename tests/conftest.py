@@ -6,9 +6,14 @@ import gc
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-import aot.compilation.driver
+import aot.compilation.stages
 from aot.lowering.run import LoweringReport, run_lowering
+
+# no bound of time, which a busy machine exceeds, and the same cases in every run
+settings.register_profile("aot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.load_profile("aot")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,4 +51,4 @@ def verified_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*args: Any, **options: Any) -> list[LoweringReport]:
         return run_lowering(*args, **options | {"verify": True})
 
-    monkeypatch.setattr(aot.compilation.driver, "run_lowering", run)
+    monkeypatch.setattr(aot.compilation.stages, "run_lowering", run)

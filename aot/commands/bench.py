@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from aot import arguments as arg
+from aot.commands import loading
 from aot.commands.output import echo_json
-from aot.compilation import trial
 from runtime.arrays.files import check_output
 from runtime.atomic import replacing
 from runtime.measuring import load, profile
@@ -42,14 +42,14 @@ def bench(
     if trace is not None:
         check_output(trace, model, *(against or ()))
     files = [model, *(against or ())]
-    loaded = [trial.ready(one, threads, shape, dim) for one in files]
+    loaded = [loading.ready(one, threads, shape, dim) for one in files]
     first = loaded[0]
     roofline = None
     if per_kernel:
         from codegen.llvm.peak import roofline_here
 
         roofline = roofline_here(first.threads)
-    given = [trial.inputs(file, one.manifest, inputs, shape, dim) for file, one in zip(files, loaded, strict=True)]
+    given = [loading.inputs(file, one.manifest, inputs, shape, dim) for file, one in zip(files, loaded, strict=True)]
     found = profile.measure(first, given[0], seconds, roofline)
     pairs = list(zip(loaded, given, strict=True))
     measured = load.loads(pairs, seconds, requests, trace is not None) if requests > 1 or against or trace else []

@@ -32,7 +32,7 @@ def chat(
     debug: arg.Debug = False,
 ) -> None:
     """Talk to a language model: each line is a message, which it answers in the light of all before."""
-    from aot.compilation import trial
+    from aot.commands import loading
     from aot.text.chat import Chat
     from aot.text.stream import text_source
     from aot.text.template import ChatTemplate
@@ -47,7 +47,7 @@ def chat(
         if template is None
         else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
     )
-    talk = Chat(Generator(trial.ready(model, threads, None, None)), text, chosen, system=system)
+    talk = Chat(Generator(loading.ready(model, threads, None, None)), text, chosen, system=system)
 
     def answer(line: str) -> None:
         talk.say(line, tokens, sampling, lambda part: typer.echo(part, nl=False), stop or ())

@@ -20,14 +20,19 @@ def generate(
     top_k: arg.TopK = 0,
     top_p: arg.TopP = 1,
     seed: arg.DrawSeed = 0,
+    draft: Annotated[
+        Path | None, typer.Option(exists=True, help="Small language model that proposes tokens, which the model checks")
+    ] = None,
+    ahead: Annotated[int, typer.Option(min=1, help="Tokens that it proposes at once")] = 3,
     stop: Annotated[list[int] | None, typer.Option(help="Numbers of tokens that end the text")] = None,
     threads: arg.Threads = None,
     debug: arg.Debug = False,
 ) -> None:
     """Continue a text with a language model, token by token."""
-    from aot.compilation import trial
+    from aot.commands import loading
     from aot.text.stream import Stream, ids_of, text_source
     from aot.text.tokenizer import read_tokenizer
+    from runtime.generation.drafting import Drafting
     from runtime.generation.generator import Generator
     from runtime.generation.sampling import Sampling
 
@@ -35,7 +40,9 @@ def generate(
     text = None if ids else read_tokenizer(text_source(model, tokenizer))
     given = ids_of(prompt) if text is None else text.encode(prompt)
     ends = (*(stop or ()), *(text.stop if text is not None else ()))
-    generator = Generator(trial.ready(model, threads, None, None, strict=True))
+    large = Generator(loading.ready(model, threads, None, None, strict=True))
+    small = None if draft is None else Generator(loading.ready(draft, threads, None, None, strict=True))
+    generator = large if small is None else Drafting(large, small, ahead)
     stream = Stream(text, lambda part: typer.echo(part, nl=False))
     generator.generate(given, tokens, sampling, ends, stream.add)
     typer.echo(stream.rest())

@@ -12,9 +12,9 @@ import typer
 
 from aot import arguments as arg
 from aot import classes
+from aot.commands import loading
 from aot.commands.compare import DIFFERENT, differences
 from aot.commands.output import echo_json
-from aot.compilation import trial
 from aot.options import bytes_of
 from runtime.arrays.files import Arrays, check_results_path, is_compiled, write_outputs
 from runtime.arrays.strings import joined
@@ -58,12 +58,12 @@ def run(
     """
     if not sandbox and (max_memory is not None or max_seconds is not None):
         raise UsageError("run: --max-memory and --max-seconds are limits of --sandbox, got no --sandbox")
-    ready = None if sandbox else trial.ready(model, threads, shape, dim, strict=True)
+    ready = None if sandbox else loading.ready(model, threads, shape, dim, strict=True)
     manifest = ready.manifest if ready is not None else _manifest(model)
     outputs = joined(manifest.outputs)
     if output is not None:
         check_results_path(output, len(outputs))
-    given = trial.inputs(model, manifest, inputs, shape, dim, made_up=bool(shape or dim))
+    given = loading.inputs(model, manifest, inputs, shape, dim, made_up=bool(shape or dim))
     names = classes.labels_of(labels)
     if ready is not None:
         infer = partial(_infer, ready, given)

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from aot.compilation.budget import file_bytes
-from aot.compilation.driver import Compilation, stages
+from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
+from aot.compilation.limits.budget import file_bytes
+from aot.compilation.stages import Compilation
 from aot.options import CompileOptions
 from codegen.llvm.build import Built
 from codegen.llvm.levels import Levels

@@ -94,7 +94,12 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
     behind += (LastLogits(),) if options.last_logits else ()
-    passes = pipeline((*front, *behind), named=options.extensions is not None, context=options.max_context)
+    passes = pipeline(
+        (*front, *behind),
+        named=options.extensions is not None,
+        context=options.max_context,
+        row_lengths=options.row_lengths,
+    )
     return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.compilation.budget import Budget, budgeted
+from aot.compilation.limits.budget import Budget, budgeted
 from aot.extensions.folder import Extensions, load_for
 from aot.ir.scope import Scope
 from aot.lowering.program.constant_places import Weights

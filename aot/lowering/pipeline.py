@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from aot.lowering.algorithms.halve_products import halve_products
 from aot.lowering.algorithms.separate_pooling import separate_pooling
 from aot.lowering.algorithms.unroll_recurrence import unroll_recurrence
 from aot.lowering.algorithms.use_strassen import use_strassen
@@ -26,6 +27,7 @@ from aot.lowering.layout.assign_layouts import assign_layouts
 from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
+from aot.lowering.storage.quantise_activations import quantise_activations
 from aot.lowering.storage.shorten_floats import Sums, shorten_floats
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
@@ -60,15 +62,19 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     plain = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
     alike = not (precision.is_plain or options.fast_math)  # bits may not depend on the target's cost model
     shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.of(target))
+    rounded = partial(quantise_activations, target=target)
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
+    halved = partial(halve_products, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
     compressed = partial(compress_constants, always=small)
     narrowed = partial(narrow_constants, target=target, always=small)
     every = (
         _logical("fuse_steps", fuse_steps),  # views vanish before any pass counts readers
+        # before sums of integers are made of products of what it rounds
+        _logical("quantise_activations", rounded, enabled=options.activations != "f32"),
         _logical("use_integer_dots", dots),  # quantised products still have their scales beside them
         _logical("group_rows", group_rows),  # before layouts are voted on: a group votes as one
         _logical("split_quotient_axes", split_quotient_axes),  # grouped and transposed convolutions become products
@@ -83,6 +89,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _final("use_strassen", strassen, enabled=not (plain or alike)),  # halves are addresses: needs strides
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory
+        _final("halve_products", halved, enabled=not plain),  # takes what no group took; words lie side by side by now
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step
         _final("write_in_place", write_in_place),  # the last readers are known, and which layouts are equal
         _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known

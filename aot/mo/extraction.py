@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from aot.frontends import DIALECTS
 from aot.ir.graph import Node as IrNode
 from aot.ir.op import Foreign
 from aot.ir.scope import raised_in
-from aot.mo.bridge.extracted import names_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
+from aot.mo.extracted.classes import FROM_FILE
+from aot.mo.extracted.messages import messages_of
+from aot.mo.extracted.nodes import names_of
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.loader import Declared, Switches
 from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
 from aot.mo.utils.error import Error
 from runtime.errors import AotError
 
-_DESCRIBE = {"onnx": "aot.frontends.onnx.describe", "tf": "aot.frontends.tf.files.describe"}
 _CONSTANT = {"onnx": "Constant", "tf": "Const"}  # kinds of constants in files
 _CONVERSION = {dialect.name: dialect.conversion for dialect in DIALECTS}
 
 
 def describe_of(framework: str) -> Callable[[IrNode], Any] | None:
     """Return the function that makes the message of a framework that a node was read from; None without messages."""
-    module: Any = import_module(_DESCRIBE[framework]) if framework in _DESCRIBE else None
+    module = messages_of(framework)
     return None if module is None else module.node_message
 
 
@@ -58,7 +58,8 @@ def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, ty
         theirs = names_of(kept.node.op) if isinstance(kept.node.op, Foreign) else set[str]()
         known = {name: node.attrs().pop(name) for name in ("type", "version", *theirs) if node.has(name)}
         if _extracted(node, cls, kind):
-            _settle(node, kept)
+            if not node.attrs().pop(FROM_FILE, False):
+                _settle(node, kept)
         else:
             node.attrs().update(known)
     elif kind.lower() in operations and _is_unknown(kept.node):

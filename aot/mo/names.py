@@ -20,6 +20,7 @@ from typing import Any
 
 import aot.mo
 from aot.mo import transforms
+from aot.mo.extracted import classes as extractors
 from aot.mo.ops import library
 
 ROOTS = ("openvino.tools.mo", "mo", "extensions")
@@ -138,6 +139,8 @@ def _member(path: str, name: str) -> Any:
         return found
     if name in transforms.in_module(path):
         return transforms.placeholder(name, path)
+    if name in extractors.in_module(path):
+        return extractors.extractor(path, name)
     for home in _homes(path):
         found = getattr(import_module(home), name, None)
         if found is not None and not isinstance(found, ModuleType):
@@ -164,7 +167,7 @@ def _paths() -> tuple[str, ...]:
     mirrored = (name.removeprefix(f"{OURS}.") for name in _ours())
     operations = (f"ops.{name}" for name in library.modules())
     ordered = (row.module for row in transforms.rows().values())
-    return tuple(dict.fromkeys([*HOMES, *mirrored, *operations, *ordered]))
+    return tuple(dict.fromkeys([*HOMES, *mirrored, *operations, *ordered, *extractors.modules()]))
 
 
 @cache
@@ -179,7 +182,7 @@ def _exists(path: str) -> bool:
 
 def contents(path: str) -> set[str]:
     """Return the public names of a module."""
-    found = set(transforms.in_module(path))
+    found = {*transforms.in_module(path), *extractors.in_module(path)}
     if path.startswith("ops."):
         found |= set(library.classes_of(path.removeprefix("ops.")))
     for home in _homes(path):

@@ -13,6 +13,7 @@ from aot.passes.middle.control.drop_unused_region_ports import drop_unused_regio
 from aot.passes.middle.control.inline_regions import inline_regions
 from aot.passes.middle.control.limit_context import LimitContext
 from aot.passes.middle.control.loops_to_sequences import loops_to_sequences
+from aot.passes.middle.control.set_row_lengths import set_row_lengths
 from aot.passes.middle.control.simplify_loops import simplify_loops
 from aot.passes.middle.control.unify_branch_ranks import unify_branch_ranks
 from aot.passes.middle.decompose import decompose
@@ -33,11 +34,13 @@ absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *conv.RU
 simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES))
 
 
-def pipeline(front: Iterable[Pass] = (), *, named: bool = False, context: int | None = None) -> tuple[Pass | str, ...]:
+def pipeline(
+    front: Iterable[Pass] = (), *, named: bool = False, context: int | None = None, row_lengths: bool = False
+) -> tuple[Pass | str, ...]:
     """Return all passes in order; strings are the anchors that extensions refer to.
 
     `front`: passes with which a front end leaves its dialect; `named`: nodes get the names of the user's layers;
-    `context`: tokens that caches of language models have room for.
+    `context`: tokens that caches of language models have room for; `row_lengths`: their rows have lengths of their own.
     """
     return (
         "FrontStart",
@@ -48,6 +51,7 @@ def pipeline(front: Iterable[Pass] = (), *, named: bool = False, context: int | 
         "MiddleStart",
         append_variables,  # caches stay where they are; before carry_variables, which copies what varies
         *((LimitContext(context),) if context is not None else ()),  # of these caches
+        *((set_row_lengths,) if row_lengths else ()),  # of these caches, too
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
         simplify_loops,  # before bodies are copied: what a counter says of them is told by their inputs and outputs
         loops_to_sequences,  # once slices are told; before bodies are copied

@@ -11,8 +11,9 @@ from math import prod
 
 import numpy as np
 
-from aot.compilation.driver import Compilation, in_memory
-from aot.compilation.layer_search import Samples
+from aot.compilation.jit import in_memory
+from aot.compilation.search.layers import Samples
+from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, OutPort

@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from aot.compilation.driver import in_memory, stages
-from aot.compilation.layer_search import LayerSearch, Samples, results, samples_of, work_of
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.search.layers import LayerSearch, Samples, results, samples_of, work_of
 from aot.convert import convert_model
 from aot.ir.graph import Graph
 from aot.ir.types import Array

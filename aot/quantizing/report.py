@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aot.compilation.layer_search import error_of
+from aot.compilation.search.layers import error_of
 from aot.ir.types import Array
 
 F32, INT8 = "f32", "int8"

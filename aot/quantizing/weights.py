@@ -15,8 +15,10 @@ from typing import Unpack
 
 import numpy as np
 
-from aot.compilation.driver import Compilation, in_memory, stages
-from aot.compilation.layer_search import samples_of
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.search.layers import samples_of
+from aot.compilation.stages import Compilation
 from aot.convert import convert_model
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
@@ -33,7 +35,7 @@ from aot.quantizing.products import held_floats
 from aot.quantizing.rounding import round_groups
 from runtime.abi import DType
 from runtime.errors import UsageError
-from runtime.generation.generator import step_inputs
+from runtime.generation.interface import step_inputs
 
 WIDE = 8  # bits of embeddings and of the last product, whose errors reach the results at once
 LEAST_ROWS = 2  # of a matrix; others are vectors

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import runtime
-from aot.compilation.driver import Compilation, stages
+from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.recompile import options_of
+from aot.compilation.stages import Compilation
 from aot.lowering.program.build_program import Described
 from aot.options import CompileOptions
 from aot.report.drawing import chain, drawing

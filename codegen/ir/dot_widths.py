@@ -2,8 +2,12 @@
 
     add[k](i32(x[i, k]) * i32(w[k, j]))   ->   acc[i, j] += dot(x[i, k], w[k, j], 4)     for every fourth k
 
-A word is the elements that fill 32 bits, and the terms of one dot: four bytes (u8 data, i8 weights), two i16 or two
-bf16. Sums of integers are exact; of bf16, the processor says how they round.
+A word is the elements that fill 32 bits, and the terms of one dot: four bytes (one factor u8, one i8), two i16 or two
+bf16. Sums of integers are exact; of bf16, the processor says how they round. Factors of i16 may be sums of data and
+weights (`halved_factors`):
+
+    add[k](i32(x[i, k] + w[k + n, j]) * i32(x[i, k + n] + w[k, j]))
+        ->   acc[i, j] += dot(x[i, k] + w[k + n, j], x[i, k + n] + w[k, j], 2)     for every second k
 """
 
 from __future__ import annotations
@@ -26,7 +30,13 @@ def word(dtype: DType) -> int:
 
 
 def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
-    """Return the data and the weights of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), else None."""
+    """Return the factors of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), else None.
+
+    Of a sum whose factors are sums, those that the factors begin and end with.
+    """
+    if (found := halved_factors(reduction)) is not None:
+        (x, _), (_, w) = found
+        return x, w
     body = reduction.body
     if reduction.fn != "add" or reduction.dtype is not DType.I32 or not isinstance(body, Prim) or body.fn != "mul":
         return None
@@ -38,13 +48,44 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
     return (x, w) if (x.dtype, w.dtype) in FACTOR_TYPES else None
 
 
+def scaled_sum(reduction: Reduce) -> Reduce | None:
+    """Return the sum of integers in a sum of f32(i32(x) * i32(w)) * scale; None for other sums."""
+    if reduction.fn != "add" or reduction.dtype is not DType.F32:
+        return None
+    factors = [reduction.body]
+    while factors:
+        match factors.pop():
+            case Prim("mul", (one, other), DType.F32):
+                factors += [one, other]
+            case Prim("cast", (Prim("mul") as whole,), DType.F32) if whole.dtype is DType.I32:
+                found = Reduce("add", reduction.axes, whole)
+                return found if small_factors(found) is not None else None
+            case _:
+                pass
+    return None
+
+
+def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[Load, Load]] | None:
+    """Return data and weights of both factors of a sum of i32(x + w) * i32(x + w), all of them i16, else None."""
+    body = reduction.body if reduction is not None else None
+    if reduction is None or reduction.fn != "add" or not isinstance(body, Prim) or body.fn != "mul":
+        return None
+    match tuple(map(_narrow, body.args)):
+        case (Prim("add", (Load() as a, Load() as b)), Prim("add", (Load() as c, Load() as d))):
+            return ((a, b), (c, d)) if all(e.dtype is DType.I16 for e in (a, b, c, d)) else None
+        case _:
+            return None
+
+
 def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
     """Return the data and the weights of a sum that dots compute, the latter of which move with `lane`, else None.
 
     Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
-    if (found := small_factors(reduction)) is not None:
-        return found
+    whole = scaled_sum(reduction) or reduction
+    if (found := small_factors(whole)) is not None:
+        one, other = found
+        return (other, one) if _moves(one, lane) and not _moves(other, lane) else found
     factors = chain_factors(reduction) if reduction.fn == "add" and reduction.dtype is DType.F32 else None
     if factors is None or any(x.buffer.dtype is not DType.BF16 for x in factors):
         return None
@@ -95,13 +136,17 @@ def packs_lanes(d: Definition, plan: Pack, lane: str) -> bool:
     return isinstance(at, Var) and at.name == lane
 
 
+def _narrow(e: Expr) -> Expr | None:
+    return e.args[0] if isinstance(e, Prim) and e.fn == "cast" else None
+
+
 def _small(e: Expr) -> Load | None:
-    inner = e.args[0] if isinstance(e, Prim) and e.fn == "cast" else None
+    inner = _narrow(e)
     return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8, DType.I16) else None
 
 
-def dot(x: Load, w: Load, n: int, row: Expr | None = None) -> Expr:
-    """Return the sum of `n` products of consecutive elements from `x` and `w` on.
+def dot(x: Expr, w: Expr, n: int, row: Expr | None = None) -> Expr:
+    """Return the sum of `n` products of consecutive elements from `x` and `w` on: two loads, or two sums of loads.
 
     `row`: second terms of `w` where these are no neighbours in memory: a load, or zero.
     """

@@ -217,7 +217,7 @@ Operand = Arith | float | int
 #   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
-#   dot(a, b, n)                                n products of a word, summed: of u8 and i8, of i16, or of bf16 as f32
+#   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
 #   even(a) odd(a)                              f32 of the bf16 element that is loaded, of the one after it in memory
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 PRIMS = frozenset(
@@ -293,7 +293,7 @@ class TileOp(Node):
     index: tuple[Expr, ...] = ()
     stride: Size = 0
     shape: tuple[tuple[int, int], ...] = ()
-    kind: str = ""  # of `dot`: types of the factors, `bf16` or `u8i8`
+    kind: str = ""  # of `dot`: types of the factors, `bf16`, `u8i8` or `i8u8`
 
 
 @dataclass(frozen=True, slots=True, eq=False)

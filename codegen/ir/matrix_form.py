@@ -15,7 +15,7 @@ from codegen.ir.loops import Load, Reduce, Var
 from runtime.abi import DType
 
 ROWS = 16  # rows of a tile register, and its columns of 32 bits
-BYTES = (DType.U8, DType.I8)
+BYTES = {(DType.U8, DType.I8): "u8i8", (DType.I8, DType.U8): "i8u8"}  # factors of rows and of columns
 COLUMN_BYTES = 64  # bytes of a row of the columns and of results
 
 
@@ -47,7 +47,8 @@ def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixF
     if is_chains(r):
         return MatrixForm(x, w, axis, block_terms(axis.extent), 2, "bf16")
     terms = byte_terms(axis.extent)
-    return MatrixForm(x, w, axis, terms, 4, "u8i8") if terms and (x.dtype, w.dtype) == BYTES else None
+    kind = BYTES.get((x.dtype, w.dtype))
+    return MatrixForm(x, w, axis, terms, 4, kind) if terms and kind is not None else None
 
 
 def byte_terms(n: int) -> int:

@@ -68,6 +68,7 @@ class Schedule:
     # Least units of a call for prefetches further ahead in the same block; None: prefetches bring the next block.
     prefetch_within: int | None = None
     # Reduction axis, outermost: its steps are summed apart, then multiplied by the factors that are equal in a step.
+    # With dots, steps add up integers.
     apart: str | None = None
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
     matrix: str | None = None  # output axis whose points are rows of tile registers; None: vectors sum the products

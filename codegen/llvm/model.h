@@ -31,6 +31,25 @@ struct aot_request {
     uint64_t *profile;      /* null, or begin and end in nanoseconds for each of call_count calls */
 };
 
+/* A sequence of tokens of a language model, and how it goes on. Zero it, and set top_p to 1, before the first call. */
+struct aot_generation {
+    const int64_t *ids;   /* tokens to append, one or more */
+    int64_t count;
+    int64_t most;         /* tokens to generate at most */
+    const int64_t *stop;  /* tokens that end it, which are generated, too */
+    int64_t stop_count;
+    double temperature;   /* 0: the greatest logit */
+    int64_t top_k;        /* draw among so many; 0: among all */
+    double top_p;         /* and among the fewest whose probabilities sum up to it */
+    uint64_t seed;
+    int32_t (*on_token)(void *user, int64_t token); /* null, or called for each token at once; not 0: end */
+    void *user;
+    void *pool;           /* as of a request */
+    int64_t threads;
+    int64_t made;         /* out: how many tokens were generated */
+    void *sequence;       /* null: begin a new one, which is stored here until `forget` */
+};
+
 struct aot_descriptor {
     const char *name;
     const char *dtype;
@@ -61,6 +80,8 @@ struct aot_model {
     int64_t weights_bytes; /* from AOT_WEIGHTS_OFFSET of the file on */
     void (*output_sizes)(const int64_t *symbols, int64_t *bytes); /* of each output, at most */
     void (*output_dims)(const int64_t *symbols, int64_t *dims);   /* of all outputs, after `infer` */
+    int32_t (*generate)(struct aot_generation *); /* 0 or a code for error_text; null: no language model */
+    void (*forget)(struct aot_generation *);      /* gives the memory of a sequence back; null as well */
 };
 #elif AOT_ABI != $abi
 #error "models of two ABI versions in one program"

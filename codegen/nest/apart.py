@@ -7,6 +7,8 @@ for g in 9:
     part[i, j] += x[i, g, k] * (n[g, k, j] - zero[j])
   acc[i, j] += part[i, j] * t[g, j]
 
+Steps of bytes, x and n, add up integers, which become floats before they are scaled.
+
 Values that are equal in a whole sum without such steps are computed once before it, too.
 """
 
@@ -18,8 +20,25 @@ from functools import reduce
 from math import prod
 from operator import mul
 
+from codegen.ir.dot_widths import scaled_sum
 from codegen.ir.expressions import children, loads, rewrite, variables
-from codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, LoopKind, Prim, Reduce, Space, Store, Var, dense
+from codegen.ir.loops import (
+    Alloc,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Load,
+    LoopKind,
+    Prim,
+    Reduce,
+    Space,
+    Store,
+    Var,
+    as_expr,
+    cast,
+    dense,
+)
 from codegen.ir.schedule import Schedule
 from codegen.nest.points import Points, Span, Spans, Stmts, depending
 
@@ -84,16 +103,18 @@ class Apart:
     def __init__(self, reduction: Reduce, axis: Var, schedule: Schedule, points: Points, name: str) -> None:
         """`name`: prefix of the names of buffers."""
         self.axis, self.points, self.fn = axis, points, reduction.fn
-        self.total = points.accumulator(f"{name}part", reduction.dtype)
         self.shared, own = shared_factors(reduction, axis)
+        whole = scaled_sum(reduction) if schedule.dots is not None else None
+        own = own if whole is None else whole.body
+        self.total = points.accumulator(f"{name}part", own.dtype)
         sums = tuple(a for a in reduction.axes if a != axis)
         unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
         self.kept, self.body = kept_values(own, sums, unrolled, schedule, points, name)
 
     def around(self, stmts: Stmts, spans: Spans, acc: Buffer, cell: tuple[Expr, ...]) -> Stmts:
         """Return the statements of a step: `stmts` add its terms."""
-        zero = self.points.each((Store(self.total, cell, Const(0.0, acc.dtype)),))
-        scaled = reduce(mul, self.shared, Load(self.total, cell))
+        zero = self.points.each((Store(self.total, cell, as_expr(0, self.total.dtype)),))
+        scaled = reduce(mul, self.shared, cast(Load(self.total, cell), acc.dtype))
         add = self.points.each((Store(acc, cell, scaled, self.fn),), spans)
         return with_kept(self.kept, spans, (Alloc(self.total, (*zero, *stmts, *add)),))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.ir.access import all_axes
 from codegen.ir.chains import block_terms, is_chains
 from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import DOT_LANES, dot_factors, packs_lanes, takes_rows, takes_words, word
+from codegen.ir.dot_widths import DOT_LANES, dot_factors, packs_lanes, scaled_sum, takes_rows, takes_words, word
 from codegen.ir.expressions import loads, walk
 from codegen.ir.loops import Buffer, Reduce, Var
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
@@ -156,6 +156,8 @@ def _dots(d: Definition, s: Schedule) -> bool:
     factors = dot_factors(d.reduction, s.lanes[0]) if d.reduction is not None and s.lanes is not None else None
     if s.lanes is None or s.lanes[1] > DOT_LANES or factors is None or not parts:
         return False
+    if d.reduction is not None and scaled_sum(d.reduction) is not None and s.apart is None:
+        return False
     size = word(factors[1].buffer.dtype)
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
     whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0
@@ -168,7 +170,9 @@ def _dots(d: Definition, s: Schedule) -> bool:
 
 
 def _apart(r: Reduce | None, s: Schedule) -> bool:
-    if r is None or r.fn != "add" or not r.dtype.is_float or s.matrix is not None or s.dots is not None:
+    if r is None or r.fn != "add" or not r.dtype.is_float or s.matrix is not None:
+        return False
+    if s.dots is not None and scaled_sum(r) is None:
         return False
     sums = {a.name for a in r.axes}
     along = s.lanes is not None and s.lanes[0] in sums

@@ -17,7 +17,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, is_guarded, takes_rows, takes_words
+from codegen.ir.dot_widths import dot_factors, is_guarded, scaled_sum, takes_rows, takes_words
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
@@ -42,8 +42,8 @@ from codegen.schedules.scaled import column_bytes, kept_vectors, panel_bytes, st
 from codegen.target import Target
 from runtime.abi import DType
 
-# Unrolled terms of a sum, by the type of its factors. Of i16 one word: more would reorder sums.
-UNROLLED_DOT_TERMS = {DType.I8: 16, DType.I16: 2, DType.BF16: 16}
+# Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
+UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.BF16: 16}
 
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
@@ -86,7 +86,10 @@ def _matrix(
     depth = 0 if row_loops else column_bytes(d, form, apart)
     cores = 1 if shared or form.outer else target.cores
     kept = kept_vectors(d, form, apart)
-    height, vectors = tile_of(_count(form, rows, fuse), extent(form.lane), width, target, depth, cores, kept)
+    scaled = apart is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
+    height, vectors = tile_of(
+        _count(form, rows, fuse), extent(form.lane), width, target, depth, cores, kept, 1 + scaled
+    )
     loops = loops_of(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
     panels = _tiles(extent(form.lane), width * vectors)
@@ -110,6 +113,7 @@ def _matrix(
     inner = tuple(a for n in dict(fuse).get(sums[-1], (sums[-1],)) for a in form.sums if a.name == n)
     terms, plans = _dots(d, form, inner, plans, target)
     dots = terms > 0
+    whole = dots and scaled  # steps add up integers
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
     epilogue = _prefetches_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
     if dots:
@@ -122,7 +126,7 @@ def _matrix(
     blocks = _blocks(d, form, width * vectors, target) if blocked else ()
     if blocked and not blocks and down and not varies(form.rows):
         blocks = _halves(down[0], _count(form, down[0], fuse), prod(map(extent, form.rows)), target)
-    if row_loops and not (outside or loops or shared):
+    if row_loops and not (outside or loops or shared or whole):
         blocks = _slices(d, form, sums[:-1], width * vectors, target)
     alone = outside and not (loops or blocks or row_loops or dots or shared)
     within = _prefetch_within(d, form, width * vectors, target) if alone and len(plans) == 1 else None
@@ -136,7 +140,7 @@ def _matrix(
         pack=plans,
         prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not dots) else None,
         prefetch_within=within,
-        apart=None if dots or blocks or apart is None else apart.name,
+        apart=apart.name if apart is not None and (whole or not (dots or blocks)) else None,
         dots=sums[-1] if dots else None,
         prefetch_epilogue=epilogue,
         prefetch_level=_prefetch_level(form, target),
@@ -185,6 +189,8 @@ def _dots(
     if d.reduction is None or kind is None or not target.dot_terms(kind):
         return 0, plans
     if kind.is_float and is_guarded(d.reduction):
+        return 0, plans
+    if scaled_sum(d.reduction) is not None and (step_axis(d, form) is None or len(form.sums) != 2):
         return 0, plans
     if len(plans) == 1 and takes_words(d, inner, plans[0], form.lane.name):
         return UNROLLED_DOT_TERMS[kind], (replace(plans[0], words=len(inner)),)
@@ -264,12 +270,19 @@ def _count(form: MatmulShape, rows: str, fuse: list[tuple[str, tuple[str, ...]]]
 
 
 def tile_of(
-    rows: int, columns: int, width: int, target: Target, depth: int = 0, cores: int = 1, kept: int = 0
+    rows: int,
+    columns: int,
+    width: int,
+    target: Target,
+    depth: int = 0,
+    cores: int = 1,
+    kept: int = 0,
+    sums: int = 1,
 ) -> tuple[int, int]:
     """Rows and vectors of the register tile that cost least for these extents.
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
-    that a step of the sum keeps for each vector of columns.
+    that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point.
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
@@ -281,7 +294,7 @@ def tile_of(
     free = target.registers - 1
     for vectors in range(1, 9):
         for height in range(1, COSTS.max_tile_rows + 1):
-            if (height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
+            if (sums * height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
                 continue
             again = vectors > 2 and height < rows and not target.near_l3
             if again and 2 * depth * vectors * width > target.l2 * 3 // 4:

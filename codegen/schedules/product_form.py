@@ -78,7 +78,8 @@ def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tu
     Of products that dots compute only those of the data count, a word of which is read at a time.
     """
     assert d.reduction is not None
-    factors = dot_factors(d.reduction, lane.name) if pairs else small_factors(d.reduction)
+    dots = pairs or small_factors(d.reduction) is not None
+    factors = dot_factors(d.reduction, lane.name) if dots else None
     if factors is not None:
         body = tuple(x for x in body if x.load == factors[0])
     steps = {a: max((x.reach(a) for x in body), default=0) for a in d.reduction.axes}

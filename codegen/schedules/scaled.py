@@ -7,6 +7,7 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import reads, varies
 from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import halved_factors
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.nest.apart import shared_factors, values_kept
@@ -33,7 +34,9 @@ def step_axis(d: Definition, form: MatmulShape) -> Var | None:
 
 
 def kept_vectors(d: Definition, form: MatmulShape, apart: Var | None) -> int:
-    """Return the vectors that a step of the sum keeps for each vector of columns."""
+    """Return the vectors that a step of the sum keeps for each vector of columns, and room for what it adds up."""
+    if halved_factors(d.reduction) is not None:
+        return 2
     unrolled = form.sums[-1:] if takes_pairs(d, form) else ()
     return 0 if apart is None or d.reduction is None else values_kept(d.reduction, apart, unrolled)
 
@@ -47,5 +50,6 @@ def column_bytes(d: Definition, form: MatmulShape, apart: Var | None) -> int:
 
 
 def panel_bytes(d: Definition, form: MatmulShape) -> int:
-    """Return the bytes of an element of the lanes' operand."""
-    return max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
+    """Return the bytes of the lanes' operand for a step of the sum: of an element, or of two."""
+    each = max((x.buffer.dtype.stored_bytes for x in reads(d, body=True) if x.moves(form.lane)), default=0)
+    return each if halved_factors(d.reduction) is None else 2 * each

@@ -6,7 +6,7 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from zipfile import BadZipFile
 
@@ -14,11 +14,11 @@ import numpy as np
 
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
+from runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
 from runtime.generation.sampling import Sampler, Sampling
+from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
 
-IDS, MASK, PLACES, ROWS = "input_ids", "attention_mask", "position_ids", "beam_idx"
-LOGITS = "logits"
 GREEDY = Sampling()
 
 
@@ -32,14 +32,14 @@ class Generator:
     def __init__(self, model: CompiledModel) -> None:
         """UsageError for a model with other inputs or without variables."""
         self._model, self._names = model, {t.name for t in model.inputs}
-        unknown = sorted(self._names - {IDS, MASK, PLACES, ROWS})
+        unknown = sorted(self._names - NAMES)
         if IDS not in self._names or unknown:
-            rule = f"a language model has {IDS}, {MASK}, {PLACES} and {ROWS}"
+            rule = f"a language model has {INPUTS}"
             raise UsageError(f"generate: inputs: {rule}, got {', '.join(sorted(self._names))}")
         self._request = model.create_infer_request()
         if not self._request.query_state():
             raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")
-        self._output = next((i for i, t in enumerate(model.outputs) if t.name == LOGITS), 0)
+        self._output = logits_of(model.manifest)
         words = model.outputs[self._output].shape[-1:]
         self._words = next((n for n in words if isinstance(n, int)), None)
         self._tokens: list[int] = []
@@ -48,6 +48,21 @@ class Generator:
     def tokens(self) -> tuple[int, ...]:
         """Tokens whose keys and values are kept."""
         return tuple(self._tokens)
+
+    @property
+    def words(self) -> int | None:
+        """Number of words, of which tokens are numbers; None if it varies."""
+        return self._words
+
+    @property
+    def gives_all_logits(self) -> bool:
+        """True if a call gives the logits of all its tokens, not of the last one only."""
+        return self._model.outputs[self._output].shape[-2:-1] != (1,)
+
+    @property
+    def request(self) -> InferRequest:
+        """The request that keeps the keys and values."""
+        return self._request
 
     def reset(self) -> None:
         """Forget all tokens."""
@@ -92,21 +107,37 @@ class Generator:
             raise UsageError("restore: needs what save() of the same model returned, got sizes that disagree")
         self._take(tokens.tolist(), states)
 
-    def feed(self, ids: Sequence[int], chunk: int = 0) -> Array:
-        """Append tokens and return the logits [words] after the last one. `chunk`: so many at a time (0: all)."""
-        if not ids:
-            raise UsageError("feed: one token or more, got none")
+    def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
+        """Append tokens and return the logits [words] after the last one; after an error none of them is kept.
+
+        `chunk`: so many at a time (0: all).
+        """
         if chunk < 0:
             raise UsageError(f"feed: chunk: must be 0 or more tokens, got {chunk}")
+        self._check(ids)
+        logits, past = np.empty((0, 0), np.float32), len(self._tokens)
+        size = chunk or len(ids)
+        try:
+            for start in range(0, len(ids), size):
+                logits = self._step(list(ids[start : start + size]))
+        except BaseException:
+            self.truncate(past)
+            raise
+        return logits[-1]
+
+    def feed_all(self, ids: Sequence[int]) -> Array:
+        """Append tokens and return the logits [tokens, words] after each one, or the last (`gives_all_logits`)."""
+        self._check(ids)
+        return self._step(list(ids))
+
+    def _check(self, ids: Sequence[int]) -> None:
+        """Raise UsageError unless these are tokens."""
+        if not ids:
+            raise UsageError("feed: one token or more, got none")
         wrong = next((n for n in ids if n < 0 or (self._words is not None and n >= self._words)), None)
         if wrong is not None:
             most = "the number of words" if self._words is None else self._words - 1
             raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
-        logits = np.empty(0, np.float32)
-        size = chunk or len(ids)
-        for start in range(0, len(ids), size):
-            logits = self._step(list(ids[start : start + size]))
-        return logits
 
     def generate(
         self,
@@ -147,15 +178,4 @@ class Generator:
     def _step(self, ids: list[int]) -> Array:
         found = self._request.infer(step_inputs(ids, len(self._tokens), self._names))
         self._tokens += ids
-        return found[self._output].reshape(-1, found[self._output].shape[-1])[-1]
-
-
-def step_inputs(ids: Sequence[int], past: int, names: Collection[str]) -> dict[str, Array]:
-    """Return the inputs, those of `names`, for tokens behind `past` others."""
-    every = {
-        IDS: np.array([ids], np.int64),
-        MASK: np.ones((1, past + len(ids)), np.int64),
-        PLACES: np.arange(past, past + len(ids), dtype=np.int64)[None],
-        ROWS: np.zeros(1, np.int32),
-    }
-    return {name: a for name, a in every.items() if name in names}
+        return found[self._output].reshape(-1, found[self._output].shape[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import factorial, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 from runtime.errors import UsageError
 
 Logits = NDArray[np.floating]
+LEAST_EXPONENT = -700.0  # exp of it, 1e-304, is a normal number
+LOG2_E = 1.4426950408889634
+LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first bits of ln 2: products with small integers are exact
+LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+EXP_TERMS = tuple(1 / factorial(n) for n in range(13, -1, -1))  # of the series; 4e-18 is what the rest adds up to
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,10 @@ class Sampling:
 
 
 class Sampler:
-    """Draws one token after another; equal logits and an equal seed give equal tokens on all machines."""
+    """Draws one token after another; equal logits and an equal seed give equal tokens on all machines.
+
+    A library's own loop (`codegen/llvm/pool/sampling.ll`) does the same arithmetic, in the same order.
+    """
 
     def __init__(self, sampling: Sampling) -> None:
         self._sampling = sampling
@@ -51,21 +59,42 @@ class Sampler:
         """Return the next token for logits [words]; UsageError if none of them is a number."""
         if np.isnan(logits).any():
             raise UsageError("sampling: logits must be numbers, got NaN")
-        how = self._sampling
-        if how.temperature == 0:
-            return int(logits.argmax())
-        order, shares = candidates(logits, how)
-        return int(order[np.searchsorted(np.cumsum(shares), self._random.random() * shares.sum(), "right")])
+        how, greatest = self._sampling, int(logits.argmax())
+        if how.temperature == 0 or np.isinf(logits[greatest]):
+            return greatest
+        order, sums, total = candidates(logits, how)
+        drawn = int(np.searchsorted(sums, self._random.random() * total, "right"))
+        return int(order[min(drawn, len(order) - 1)])
 
 
-def candidates(logits: Logits, how: Sampling) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the tokens that may be drawn, the most probable first, and their probabilities before they are cut off."""
+def candidates(logits: Logits, how: Sampling) -> tuple[NDArray[np.intp], NDArray[np.float64], float]:
+    """Return the tokens that may be drawn, the most probable first, running sums of their weights, and their whole sum.
+
+    A weight is exp((logit - greatest logit) / temperature). Sums are added up one by one: of all tokens in the order
+    of their numbers, else of the most probable first.
+    """
+    weights = exponentials((logits.astype(np.float64) - np.float64(logits.max())) / how.temperature)
     order = _greatest(logits, how.top_k)
-    scaled = logits[order].astype(np.float64) / how.temperature
-    shares = np.exp(scaled - scaled[0])
-    shares /= shares.sum()
-    count = int(np.searchsorted(np.cumsum(shares), how.top_p, "left")) + 1
-    return order[:count], shares[:count]
+    sums = np.cumsum(weights[order])
+    total = float(sums[-1] if len(order) < len(logits) else np.cumsum(weights)[-1])
+    if how.top_p == 1:
+        return order, sums, total
+    count = min(int(np.searchsorted(sums, how.top_p * total, "left")) + 1, len(order))
+    return order[:count], sums[:count], float(sums[count - 1])
+
+
+def exponentials(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return exp(x) for x of 0 or less, 0 below LEAST_EXPONENT, by additions and products alone.
+
+    So all processors give equal bits, as libraries of mathematics do not; within 2 units of the last place.
+    """
+    held = np.where(x >= LEAST_EXPONENT, x, LEAST_EXPONENT)
+    twos = np.rint(held * LOG2_E)
+    rest = (held - twos * LN2_HIGH) - twos * LN2_LOW
+    found = np.full_like(rest, EXP_TERMS[0])
+    for term in EXP_TERMS[1:]:
+        found = found * rest + term
+    return np.where(x >= LEAST_EXPONENT, np.ldexp(found, twos.astype(np.int32)), 0.0)
 
 
 def _greatest(logits: Logits, count: int) -> NDArray[np.intp]:

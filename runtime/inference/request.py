@@ -287,6 +287,16 @@ class InferRequest:
         """Return the variables of the model in the state of this request."""
         return [VariableState(self._variables, info, self._refuse_if_busy) for info in self._variables.infos]
 
+    def take_row(self, other: InferRequest) -> None:
+        """Append to variables that grow in place a row: the first one of another request of the same model."""
+        self._refuse_if_busy()
+        self._variables.take_row(other._variables)
+
+    def drop_row(self, row: int) -> None:
+        """Remove a row of variables that grow in place; the last one takes its place."""
+        self._refuse_if_busy()
+        self._variables.drop_row(row)
+
     def release_memory(self) -> None:
         """Free working memory, copies of inputs and old results, unless it runs; the next inference allocates anew."""
         claims, token = self._claims, [_RUN]

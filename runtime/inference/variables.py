@@ -9,12 +9,14 @@ for state in request.query_state():
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
 from math import prod
 
 import numpy as np
 
 from runtime.abi import Request
+from runtime.arrays import sparse_memory
 from runtime.arrays.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
 from runtime.errors import UsageError
 from runtime.loading.library import Library
@@ -35,10 +37,14 @@ class Variables:
         self._size = library.state_size
         self._fixed = max(map(_end, self.infos), default=0)
         self.memory = aligned_bytes(0)
+        self._sparse: mmap.mmap | None = None  # owner of the memory while it has small pages
 
     def fit(self, symbols: ctypes.Array[ctypes.c_int64]) -> None:
         """Allocate memory for the state that these symbols require."""
         self._grow(self._size(ctypes.addressof(symbols)))
+        if self._sparse is not None and self._is_half_full():
+            sparse_memory.join_pages(self._sparse)
+            self._sparse = None
 
     def reset(self) -> None:
         """Forget all variables; the rows of those that grow in place stay behind, without a reader."""
@@ -91,6 +97,58 @@ class Variables:
         elif count < length:
             self.set(info, self.get(info)[(slice(None),) * axis + (slice(count),)])
 
+    def take_row(self, other: Variables) -> None:
+        """Append a row: the first one of `other`, variables of the same model that grow in place.
+
+        All rows then count as long as the longest; what lies behind the end of a shorter one are finite numbers.
+        """
+        caches = [(info, info.cache) for info in self.infos if info.cache is not None]
+        tokens, rows = other._length(caches[0][0]), self._rows()
+        length = max(tokens, self._length(caches[0][0]) if rows else 0)
+        room = self._make_room(caches[0][1], rows + 1, length)
+        self._row(caches[0][1], rows, room)[:] = 0
+        for info, cache in caches:
+            kept = other._cached(info, cache, other._room(cache))[:1]
+            self._view(info, cache, room, (rows + 1, *kept.shape[1:]))[rows:] = kept
+        self._set_sizes(rows + 1, length)
+
+    def drop_row(self, row: int) -> None:
+        """Remove a row; the last one takes its place."""
+        cache, last = self.infos[0].cache, self._rows() - 1
+        assert cache is not None and 0 <= row <= last
+        room = self._room(cache)
+        if row < last:
+            self._row(cache, row, room)[:] = self._row(cache, last, room)
+        if last:
+            self._set_sizes(last, self._length(self.infos[0]))
+        else:
+            self.reset()
+
+    def _rows(self) -> int:
+        return int(self._entries(self.infos[0])[2]) if self._is_set(self.infos[0]) else 0
+
+    def _set_sizes(self, rows: int, tokens: int) -> None:
+        for info in self.infos:
+            self._entries(info)[:] = (1, 0, rows, tokens)
+
+    def _row(self, cache: CacheInfo, row: int, room: int) -> Array:
+        """Return the bytes of a row."""
+        size = cache.row * room * numpy_dtype(self.infos[0].tensor).itemsize
+        return self.memory[cache.data + row * size : cache.data + (row + 1) * size]
+
+    def _make_room(self, cache: CacheInfo, rows: int, tokens: int) -> int:
+        """Make room for so many rows and tokens, and return for how many tokens each row has room now."""
+        room = self._room(cache) if self.memory.nbytes > cache.room else 0
+        wanted = max(room, _rounded(tokens))
+        item = numpy_dtype(self.infos[0].tensor).itemsize
+        moved = [(info, self.get(info)) for info in self.infos if self._is_set(info)] if wanted != room else []
+        self._grow(cache.data + rows * cache.row * wanted * item + 2 * _LINE_BYTES)
+        for info, value in moved:
+            assert info.cache is not None
+            self._view(info, info.cache, wanted, value.shape)[...] = value
+        self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0] = wanted
+        return wanted
+
     def _length(self, info: VariableInfo) -> int:
         """Return the tokens that a variable which grows in place keeps."""
         return int(self._entries(info)[-1]) if self._is_set(info) else 0
@@ -139,7 +197,7 @@ class Variables:
         others = [one for one in self.infos if one is not info and self._is_set(one)]
         most = max([rows, *(self._sizes(one)[0] for one in others)])
         room = self._room(cache) if info.flag < self.memory.nbytes else 0
-        wanted = room if tokens <= room else -(-tokens // _ROOM_STEP) * _ROOM_STEP + _ROOM_STEP // 2
+        wanted = room if tokens <= room else _rounded(tokens)
         self._grow(cache.data + most * cache.row * wanted * array.itemsize + 2 * _LINE_BYTES)
         moved = [(one, self.get(one)) for one in others] if wanted != room else []
         for one, value in [*moved, (info, array)]:
@@ -153,12 +211,21 @@ class Variables:
 
     def _grow(self, size: int) -> None:
         if size > self.memory.nbytes:
-            before, after = self.memory, aligned_bytes(size, zero=True)
+            before, sparse = self.memory, None
+            if size >= max(sparse_memory.LARGE_BYTES, 2 * before.nbytes):  # most of it is room for later
+                sparse = sparse_memory.small_pages(size)
+            after = aligned_bytes(size, zero=True) if sparse is None else np.frombuffer(sparse, np.uint8)
             after[: before.nbytes] = before
             where = address(after)
             # no call between these two, so that a signal handler cannot raise there
             self._request.state = where
             self.memory = after
+            self._sparse = sparse
+
+    def _is_half_full(self) -> bool:
+        """True if variables that grow in place fill half of their room."""
+        info = self.infos[0]
+        return info.cache is not None and 2 * self._length(info) > self._room(info.cache)
 
     def _entries(self, info: VariableInfo) -> Array:
         """Return the flag and, if dimensions are dynamic, the offset and those dimensions."""
@@ -223,6 +290,11 @@ def _end(info: VariableInfo) -> int:
 def _dense(shape: Shape, item: int) -> Shape:
     """Return the strides in bytes of a dense array."""
     return tuple(item * prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def _rounded(tokens: int) -> int:
+    """Return the room for so many tokens."""
+    return -(-tokens // _ROOM_STEP) * _ROOM_STEP + _ROOM_STEP // 2
 
 
 def _lines(count: int) -> int:

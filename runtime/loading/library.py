@@ -20,6 +20,7 @@ from runtime.abi import (
     MACHINES,
     MANIFEST_SECTION,
     MAX_THREADS,
+    OLDEST_TABLE_BYTES,
     QUERY_PREFIX,
     WEIGHTS_SECTION,
     Table,
@@ -60,8 +61,7 @@ class Library:
             reason = "none of its levels runs here" if "levels" in manifest.json else "another ABI version"
             raise PlatformError(f"load: {manifest.name}: the code must have ABI version {ABI_VERSION}, got {reason}")
         table = Table.from_address(address)
-        if table.bytes < ctypes.sizeof(Table):
-            least = ctypes.sizeof(Table)
+        if table.bytes < (least := OLDEST_TABLE_BYTES):
             raise CorruptError(f"load: {manifest.name}: the table must have {least} bytes or more, got {table.bytes}")
         self.manifest = _of_level(manifest, table) if "levels" in manifest.json else manifest
         self.weights, self.weights_bytes = table.weights, table.weights_bytes

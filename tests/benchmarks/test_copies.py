@@ -37,7 +37,7 @@ def heads(tmp_path: Path) -> Folder:
 def copied(module: str, folder: Folder, *options: str) -> Folder:
     out = folder.path.parent / module
     command = [sys.executable, "-m", f"benchmarks.{module}", str(folder.path), str(out), *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return Folder(out)
 

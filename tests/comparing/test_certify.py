@@ -18,7 +18,8 @@ from aot.comparing import certify as certifying
 from aot.comparing.certify import certify
 from aot.comparing.edges import moved, samples
 from aot.comparing.sides import Reference, results
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.ir.types import Array
 from aot.opset.elementwise.activation import Relu
 from aot.options import CompileOptions

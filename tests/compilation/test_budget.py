@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper
 
-from aot.compilation.budget import MEMORY, SECONDS, Budget
-from aot.compilation.clock import Clock
 from aot.compilation.driver import compile_model, stages
+from aot.compilation.limits.budget import MEMORY, SECONDS, Budget
+from aot.compilation.limits.clock import Clock
 from aot.ir.graph import Graph
 from aot.ir.operand import Operand
 from aot.ir.types import TensorType
@@ -142,7 +142,7 @@ def test_time_without_a_processor_counts_little() -> None:
     assert own.seconds < 0.25 and wall.seconds >= 0.5
     before = own.seconds
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 300
         while own.seconds < before + 0.4 and time.monotonic() < until:
             time.sleep(0.05)
         running = own.seconds
@@ -225,7 +225,7 @@ def test_a_command_that_ends_suddenly_has_an_exit_code_and_a_sentence(does: str,
 def test_the_command_line_ends_what_holds_the_interpreter(tmp_path: Path) -> None:
     """The alarm of the process ends even one call that never returns to Python."""
     code = (
-        "import sys, time, aot.compilation.budget as b; from aot.command import supervised; b.GRACE = 0.2\n"
+        "import sys, time, aot.compilation.limits.budget as b; from aot.command import supervised; b.GRACE = 0.2\n"
         "held = lambda: b.ctypes.PyDLL(None).sleep(60)\n"
         "sys.exit(supervised(lambda **_: b.Budget(None, 0.3, hard=True).run(held)))"
     )
@@ -361,8 +361,8 @@ def _f32(*shape: int) -> TensorType:
 TRACED = """
 import sys, threading, time
 from contextlib import suppress
-from aot.compilation import budget
-from aot.compilation.clock import Clock
+from aot.compilation.limits import budget
+from aot.compilation.limits.clock import Clock
 
 class Exceeded:
     def excess(self, elapsed):
@@ -390,4 +390,4 @@ sys.settrace(None)
 
 def test_functions_can_be_traced_after_an_excess() -> None:
     """CPython 3.11 repeats the first instruction of a traced function while it asks for a dropped exception."""
-    subprocess.run([sys.executable, "-c", TRACED], check=True, cwd=ROOT, timeout=60)
+    subprocess.run([sys.executable, "-c", TRACED], check=True, cwd=ROOT, timeout=600)

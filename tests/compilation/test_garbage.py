@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from aot.compilation.budget import Budget, budgeted
-from aot.compilation.garbage import NEW_OBJECTS
+from aot.compilation.limits.budget import Budget, budgeted
+from aot.compilation.limits.garbage import NEW_OBJECTS
 
 
 class Stage:

@@ -46,7 +46,9 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"level": None, "verify": True}, {"level": None, "verify": True}),
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
     ({"disable_layout_change": True}, {"disable_layout_change": True}),
-    ({"last_logits": True, "max_context": 512}, {"last_logits": True, "max_context": 512}),
+    ({"last_logits": True, "row_lengths": True}, {"last_logits": True, "row_lengths": True}),
+    ({"max_context": 512}, {"max_context": 512}),
+    ({"activations": "int8"}, {"activations": "int8"}),
     ({"precision": "bf16,head.*=f32", "fast_math": True}, {"precision": "bf16,head.*=f32", "fast_math": True}),
 ]
 

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import aot
-from aot.compilation.driver import in_memory, stages
-from aot.compilation.layer_search import error_of
-from aot.compilation.precision_search import ROUNDED, pattern_of, round_by_flags
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.search.layers import error_of
+from aot.compilation.search.precision import ROUNDED, pattern_of, round_by_flags
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot.compilation.driver import Compilation, in_memory, stages
-from aot.compilation.tuning import Run, Tuning, kernel_key
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.search.tuning import Run, Tuning, kernel_key
+from aot.compilation.stages import Compilation
 from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.options import CompileOptions
 from codegen.ir.definition import Definition, Group

@@ -15,6 +15,7 @@ from aot.passes.middle.control.limit_context import MAX_CONTEXT, LimitContext
 from codegen.ir.loops import Var
 from runtime import CompiledModel, Generator, load
 from runtime.abi import DType
+from runtime.arrays import sparse_memory
 from runtime.errors import UsageError
 from tests.dynamic.networks import parameter, result
 from tests.dynamic.test_append import WIDTH, attention, beams, new
@@ -31,6 +32,20 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledModel, Com
     compile_model(path).export_model(folder / "plain.so")
     compile_model(path, max_context=CONTEXT, last_logits=True).export_model(folder / "m.so")
     return load(folder / "plain.so", threads=1), load(folder / "m.so", threads=2)
+
+
+def test_small_pages_become_large_ones_at_half_of_the_context(
+    models: tuple[CompiledModel, CompiledModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined: list[int] = []
+    original = sparse_memory.join_pages
+    monkeypatch.setattr(sparse_memory, "LARGE_BYTES", 1)
+    monkeypatch.setattr(sparse_memory, "join_pages", lambda m: (joined.append(len(m)), original(m)))  # pyright: ignore
+    plain, limited = map(Generator, models)
+    for count in (100, 60, 1, 1):
+        ids = np.random.default_rng(count).integers(0, WORDS, count).tolist()
+        assert plain.feed(ids).tobytes() == limited.feed(ids).tobytes()
+        assert len(joined) == (2 if len(limited.tokens) - count > 160 else 0)  # both have room for 320 tokens
 
 
 def feeds(rows: int, count: int, seed: int) -> dict[str, Array]:

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence

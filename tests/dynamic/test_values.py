@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from aot.compilation.driver import compile_model, in_memory, stages
+from aot.compilation.driver import compile_model, stages
+from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret

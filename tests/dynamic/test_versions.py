@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.compilation.driver import Compilation, in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array

@@ -14,13 +14,13 @@ from aot.ir.graph import Graph
 from aot.ir.types import Array
 from runtime.errors import AotError, InternalError
 from runtime.model import CompiledModel
-from tests.fuzz.bounds import Expected, expectations
 from tests.fuzz.case import Case
-from tests.fuzz.comparing import FED, compiled, read, unpacked
-from tests.fuzz.graphs import ir_of, random_graph
-from tests.fuzz.growing import Growing, Refused
+from tests.fuzz.graphs.growing import Growing, Refused
+from tests.fuzz.graphs.ir import ir_of, random_graph
+from tests.fuzz.judging.bounds import Expected, expectations
+from tests.fuzz.judging.comparing import FED, compiled, read, unpacked
 from tests.fuzz.memory import fenced
-from tests.fuzz.mutants import EXTREME, REALS
+from tests.fuzz.mutants.changes import EXTREME, REALS
 from tests.fuzz.seeds import MAKERS
 from tests.fuzz.server import REFERENCE, STAGE, Outcome, refusal
 from tests.properties.drawing import Draw, random_draw

@@ -13,8 +13,8 @@ from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Parameter
 from runtime.errors import AotError
 from tests.fuzz.case import Case
-from tests.fuzz.comparing import FED, packed, unpacked
 from tests.fuzz.ir_writer import written
+from tests.fuzz.judging.comparing import FED, packed, unpacked
 from tests.fuzz.reduce import fewest
 
 

@@ -2,14 +2,14 @@
 
 from tests.fuzz.calls import Calls
 from tests.fuzz.case import Fuzzer
-from tests.fuzz.graphs import Graphs
-from tests.fuzz.ir_mutants import IrMutants
-from tests.fuzz.onnx_graphs import OnnxGraphs
-from tests.fuzz.onnx_mutants import OnnxMutants
-from tests.fuzz.pairs import Pairs
-from tests.fuzz.pt2_mutants import Pt2Mutants
-from tests.fuzz.tf_mutants import TfMutants
-from tests.fuzz.tflite_mutants import TfliteMutants
+from tests.fuzz.graphs.ir import Graphs
+from tests.fuzz.graphs.onnx import OnnxGraphs
+from tests.fuzz.graphs.pairs import Pairs
+from tests.fuzz.mutants.ir import IrMutants
+from tests.fuzz.mutants.onnx import OnnxMutants
+from tests.fuzz.mutants.pt2 import Pt2Mutants
+from tests.fuzz.mutants.tf import TfMutants
+from tests.fuzz.mutants.tflite import TfliteMutants
 
 FUZZERS: dict[str, Fuzzer] = {
     f.name: f

@@ -62,6 +62,12 @@ def quantised(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(data, b.const(whole(64, 16) * np.float32(0.5), DType.F32))
 
 
+def quantised_rows(b: Builder, x: OutPort) -> OutPort:
+    level = b.Clamp(b.Round(b.Divide(x, 0.02)), min=0.0, max=255.0)
+    data = b.Multiply(b.Convert(b.Convert(level, destination_type=DType.U8), destination_type=DType.F32), 0.02)
+    return b.MatMul(data, b.const(whole(64, 32) * np.float32(0.5), DType.F32))
+
+
 def quantised_groups(b: Builder, x: OutPort) -> OutPort:
     data = b.Multiply(b.Convert(x, destination_type=DType.F32), 0.02)
     w, ones, zeros = b.const(whole(2, 8, 16, 1, 1) * np.float32(0.5), DType.F32), (1, 1), (0, 0)
@@ -123,6 +129,7 @@ CASES = {
         lambda b, x: b(MaxPool((1, 1), (2, 2), (2, 2), (5, 5)), conv(b, x, 32, 1, begin=(0, 0))), ((1, 3, 12, 12),)
     ),
     "fuse_row_strips": Case(inverted, ((1, 6, 100, 26),)),
+    "halve_products": Case(quantised_rows, ((8, 64),)),
     "unroll_recurrence": Case(recurrent, ((1, 4, 8), (1, 1, 192), (1, 1, 192))),
     "write_in_place": Case(in_place, ((8, 8),)),
     "compress_constants": Case(

@@ -390,6 +390,7 @@ AXIS1 = {"axis": 1}
         ("eltwise_n", "EltwiseNMax", {"in_ports_count": 2}, [X[:, ::-1]], np.maximum(X, X[:, ::-1])),
         ("gather", "AttributedGather", AXIS1, [int64_array([3, 0])], X[:, [3, 0]]),
         ("split", "AttributedSplit", {**AXIS1, "num_splits": 2}, [], X[:, :2]),
+        ("split", "AttributedVariadicSplit", {**AXIS1, "size_splits": int64_array([1, 3])}, [], X[:, :1]),
         (
             "split",
             "AttributedVariadicSplit",
@@ -421,6 +422,35 @@ AXIS1 = {"axis": 1}
         ("squeeze", "Squeeze", {"squeeze_dims": int64_array([0])}, [], X[0]),
         ("unsqueeze", "Unsqueeze", {"unsqueeze_dims": int64_array([2])}, [], X[..., None]),
         ("transpose", "Transpose", {"order": int64_array([1, 0])}, [], X.T),
+        ("activation_ops", "LeakyReLU", {"negative_slope": 0.5}, [], np.where(X > 0, X, X / 2)),
+        ("ClipByValueTF", "ClibByValueTF", {}, [np.float32(2), np.float32(5)], np.clip(X, 2, 5)),
+        ("stop_gradient", "StopGradientOp", {}, [], X),
+        ("elementwise", "BiasAdd", {}, [np.array([1, 2, 3, 4], np.float32)], X + np.arange(1, 5)),
+        ("permute", "Permute", {"order": int64_array([1, 0])}, [], X.T),
+        (
+            "pad",
+            "ONNXPad",
+            {},
+            [int64_array([0, 1, 0, 2]), np.float32(7)],
+            np.pad(X, [(0, 0), (1, 2)], constant_values=7),
+        ),
+        (
+            "pad",
+            "TFPad",
+            {"mode": "reflect"},
+            [int64_array([[0, 0], [1, 2]])],
+            np.pad(X, [(0, 0), (1, 2)], mode="reflect"),
+        ),
+        (
+            "pad",
+            "TFPad",
+            {},
+            [int64_array([[0, 0], [1, 2]]), np.float32(7)],
+            np.pad(X, [(0, 0), (1, 2)], constant_values=7),
+        ),
+        ("slice", "TFSlice", {}, [int64_array([0, 1]), int64_array([1, 2])], X[:, 1:3]),
+        ("pack", "PackOp", {"axis": 1, "in_ports_count": 2}, [X + 1], np.stack([X, X + 1], 1)),
+        ("Reverse", "Reverse", {"axis": int64_array([1])}, [], X[:, ::-1]),
     ],
 )
 def test_internal_operations_have_the_meaning_of_model_optimizer(

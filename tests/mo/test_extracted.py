@@ -1,4 +1,4 @@
-"""Attributes of Model Optimizer's names on nodes of ONNX files: a changed one changes the attribute of the file."""
+"""Attributes of Model Optimizer's names on nodes of files: a changed one changes the attribute of the file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aot.frontends.tf.files.tensors import TypeName
 from aot.ir.op import Foreign
-from aot.mo.bridge.extracted import written
+from aot.mo.extracted.nodes import written
 
 PADS = np.array([[0, 0], [0, 0], [1, 2], [3, 4]])
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
@@ -22,9 +23,27 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+TENSORFLOW: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    ("Conv2D", {}, {"stride": np.array([1, 2, 2, 1])}, {"strides": (1, 2, 2, 1)}),
+    ("Conv2D", {"padding": "SAME"}, {"auto_pad": "valid"}, {"padding": "VALID"}),
+    ("Cast", {"DstT": TypeName("f32")}, {"dst_type": np.int64}, {"DstT": TypeName("i64")}),
+    ("StridedSlice", {"begin_mask": 0}, {"begin_mask": np.array([0, 1, 0])}, {"begin_mask": 5}),
+    ("LRN", {}, {"local_size": 7}, {"depth_radius": 3}),
+    ("MirrorPad", {"mode": "REFLECT"}, {"mode": "symmetric"}, {"mode": "SYMMETRIC"}),
+]
+
+
 @pytest.mark.parametrize(("kind", "attrs", "changed", "wanted"), CASES)
 def test_a_changed_attribute_is_written(
     kind: str, attrs: dict[str, Any], changed: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     op = Foreign("onnx", kind, (("domain", ""), ("opset", 13), *attrs.items()))
     assert written(op, changed) == wanted
+
+
+@pytest.mark.parametrize(("kind", "attrs", "changed", "wanted"), TENSORFLOW)
+def test_a_changed_attribute_of_tensorflow_is_written(
+    kind: str, attrs: dict[str, Any], changed: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    found = written(Foreign("tf", kind, tuple(attrs.items())), changed)
+    assert found == wanted and {n: type(v) for n, v in found.items()} == {n: type(v) for n, v in wanted.items()}

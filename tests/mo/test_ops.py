@@ -68,7 +68,8 @@ def test_library_classes_have_names_versions_and_ports(module: str, name: str, e
 
 
 def test_every_library_class_makes_a_node() -> None:
-    given = {"value": np.array(1), "num_splits": 2, "out_ports_count": 2, "output_type": np.int64, "operation": "sum"}
+    given: dict[str, Any] = {"value": np.array(1), "output_type": np.int64, "operation": "sum"}
+    given |= {"num_splits": 2, "out_ports_count": 2, "axis": 0, "size_splits": [1, 1]}
     for module in library.modules():
         for name in library.classes_of(module):
             node = made(module, name)(front()[0], dict(given)).create_node()

@@ -15,9 +15,10 @@ from aot.compilation.driver import compile_model
 from aot.convert import convert_model
 from aot.options import CompileOptions
 from tests.archives import arrays_of
-from tests.frontends.onnx.models import save
-from tests.mo.style_models import MODELS
+from tests.frontends.onnx.models import Array
+from tests.mo import style_models, tf_style_models
 
+MODELS = {**style_models.MODELS, **tf_style_models.MODELS}
 STYLES = Path(__file__).parent / "styles"
 EXPECTED = arrays_of(STYLES / "expected.npz")
 LEFT: dict[str, tuple[str, ...]] = {  # types that the extension takes out of the network
@@ -26,13 +27,24 @@ LEFT: dict[str, tuple[str, ...]] = {  # types that the extension takes out of th
     "hswish": ("Divide",),
     "mean_to_pool": ("ReduceMean",),
     "scope_edges": ("Sigmoid",),
+    "tf_general": ("Exp", "Tanh"),
+    "tf_middle_mean": ("ReduceMean",),
+    "tf_points": ("Subtract", "Abs"),
+    "tf_scope_norm": ("ReduceMean", "SquaredDifference"),
 }
+
+
+def saved(folder: Path, name: str) -> tuple[Path, Array]:
+    """Write the model of a folder of extensions; return its file and its input."""
+    made, x = MODELS[name]
+    path = folder / ("model.pb" if name.startswith("tf_") else "model.onnx")
+    path.write_bytes(made.SerializeToString())
+    return path, x
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_compiled_and_converted_models_compute_what_model_optimizers_do(tmp_path: Path, name: str) -> None:
-    made, x = MODELS[name]
-    path, folder = save(tmp_path, made), STYLES / name
+    (path, x), folder = saved(tmp_path, name), STYLES / name
     options = CompileOptions(level=None, extensions=folder, transformations_config=tuple(folder.glob("*.json")))
     convert_model(path, tmp_path / "ir.xml", options)
     wanted = [EXPECTED[key] for key in sorted(EXPECTED) if key.partition(":")[0] == name]

@@ -94,7 +94,7 @@ def run_shell(text: str) -> str:
             assert done.exit_code == 0, f"{line}\n{done.output}"
             output += done.stdout
         elif words:
-            shell = subprocess.run(["sh", "-ec", line], capture_output=True, text=True, timeout=60, check=False)
+            shell = subprocess.run(["sh", "-ec", line], capture_output=True, text=True, timeout=600, check=False)
             assert shell.returncode == 0, f"{line}\n{shell.stdout}{shell.stderr}"
             output += shell.stdout
     return output

@@ -23,7 +23,7 @@ MAKERS: list[Callable[[Draw], Trial]] = [
 FAST = CompileOptions(level=None)
 
 each_maker = pytest.mark.parametrize("maker", MAKERS, ids=lambda m: m.__name__)
-few = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+few = settings(max_examples=4, suppress_health_check=list(HealthCheck))
 
 
 @each_maker

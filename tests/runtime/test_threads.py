@@ -27,9 +27,9 @@ def thread_ids() -> set[str]:
 
 
 def all_end(started: set[str]) -> bool:
-    """True if these threads end within ten seconds: the system lists them a little longer than their pool lives."""
+    """True if these threads end within two minutes: the system lists them a little longer than their pool lives."""
     gc.collect()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 120
     while started & thread_ids() and time.monotonic() < until:
         time.sleep(0.01)
     return not started & thread_ids()
@@ -82,7 +82,7 @@ def processor(thread: int) -> int:
 
 def free_again(worker: int, allowed: set[int]) -> bool:
     """A worker is bound to its place for the moment in which it moves there, after the caller has returned."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while os.sched_getaffinity(worker) != allowed and time.monotonic() < until:
         time.sleep(0.001)
     return os.sched_getaffinity(worker) == allowed

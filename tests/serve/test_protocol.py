@@ -20,7 +20,7 @@ import runtime
 from tests.serve.conftest import listening
 
 # Making a client takes longer than most tests.
-CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
+CLIENT = httpx.Client(timeout=120, limits=httpx.Limits(max_keepalive_connections=0))
 
 WAYS = ("http", "grpc")
 NUMBERS = {

@@ -31,7 +31,7 @@ from runtime.errors import UsageError
 from tests.serve.conftest import listening
 
 # Making a client takes longer than most tests.
-CLIENT = httpx.Client(timeout=30, limits=httpx.Limits(max_keepalive_connections=0))
+CLIENT = httpx.Client(timeout=120, limits=httpx.Limits(max_keepalive_connections=0))
 
 ROOT = Path(__file__).parents[2]
 BODY = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}]}
@@ -61,7 +61,7 @@ def value(server: Any, path: str = "m") -> float:
 
 
 def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from aot import compile_model
 from tests.frontends.gguf.networks import WORDS, Network
@@ -27,8 +28,10 @@ class Talking(Network):
         return found | ({} if self.template is None else {"tokenizer.chat_template": self.template})
 
 
-def library(folder: Path, name: str = "talk") -> Path:
+def library(folder: Path, name: str = "talk", **options: Any) -> Path:
     """Compile the network into a library in `folder`."""
-    compile_model(Talking("qwen2", "Q8_0").write(folder / f"{name}.gguf")).export_model(folder / f"{name}.so")
+    compile_model(Talking("qwen2", "Q8_0").write(folder / f"{name}.gguf"), **options).export_model(
+        folder / f"{name}.so"
+    )
     (folder / f"{name}.gguf").unlink()
     return folder / f"{name}.so"

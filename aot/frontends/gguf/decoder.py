@@ -179,11 +179,20 @@ class Decoder:
         found: dict[bool, OutPort] = {}
         for local in (False, True) if c.family.local else (False,):
             hidden = b.Greater(columns, rows)
+            hidden = b.Unsqueeze(hidden, self._integers(0, 1))
             if local:
-                hidden = b.LogicalOr(hidden, b.LessEqual(columns, b.Subtract(rows, self._integer(c.window))))
-            hidden = b.LogicalOr(b.Unsqueeze(hidden, self._integers(0, 1)), padding)
+                places = self._places_of(b.Unsqueeze(rows, self._integers(0, 1)), columns)
+                hidden = b.LogicalOr(hidden, b.LessEqual(columns, b.Subtract(places, self._integer(c.window))))
+            hidden = b.LogicalOr(hidden, padding)
             found[local] = b.Select(hidden, b.const(LOWEST, DType.F32), b.const(0.0, DType.F32))
         return found
+
+    def _places_of(self, rows: OutPort, columns: OutPort) -> OutPort:
+        """Place of each new token [batch, 1, length, 1]: of a single one, the last that the mask of its row shows."""
+        b = self.b
+        shown = b.Select(b.NotEqual(self.mask, self._integer(0)), columns, self._integer(0))
+        last = b.Unsqueeze(b.ReduceMax(shown, self._integers(1), keep_dims=True), self._integers(1, 2))
+        return b.Select(b.Equal(self.length, self._integers(1)), last, rows)
 
     # ---- parts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Foreign
@@ -29,6 +29,23 @@ def node_message(node: Node) -> NodeProto:
         _attribute(k, v) for k, v in attrs.items() if k not in _READER_ATTRIBUTES and v is not None
     )
     return message
+
+
+def node_attributes(message: NodeProto) -> dict[str, Any]:
+    """Return the attributes of a message, without its graphs."""
+    found = {attribute.name: _held(helper.get_attribute_value(attribute)) for attribute in message.attribute}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _held(value: Any) -> Any:
+    """Return a value of an attribute as the reader gives it; None for a graph."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    if isinstance(value, (int, float)):
+        return value
+    return None if isinstance(value, GraphProto) else tuple(_held(part) for part in value)
 
 
 def _name(port: OutPort) -> str:

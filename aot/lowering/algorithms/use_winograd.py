@@ -26,7 +26,8 @@ def use_winograd(steps: Steps, target: Target) -> None:
     """
     constants = steps.constants()
     held = {name for name, v in steps.values.items() if v.holds_bytes}
-    weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants)
+    read = {name for block in steps.blocks() for name in block.touched()}  # weights that bytes replaced are no longer
+    weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)
     far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.same_sums
     each = COSTS.winograd_far_weight if far else COSTS.winograd_weight
     parts: dict[int, list[Step]] = {}

@@ -191,7 +191,7 @@ class Caches:
     def append(
         self, node: Node, out: Buffer, inputs: Sequence[Input | None], moves: bool
     ) -> tuple[tuple[Stmt, ...] | Definition, ...]:
-        """Move rows if they do and may; write the new tokens behind those that are kept."""
+        """Move rows if they do and may; write the new tokens behind those that are kept, then where rows want them."""
         op, (x, _, sizes) = node.op, inputs[:3]
         rows = inputs[4] if len(inputs) > 4 else None
         assert isinstance(op, Append) and x is not None and sizes is not None
@@ -199,7 +199,20 @@ class Caches:
         axes, at = indices(x.shape)
         target = (*at[: op.axis], past + at[op.axis], *at[op.axis + 1 :])
         new = Definition(out, axes, x(*at), target)
-        return (new,) if rows is None or not moves else (self._moves(op, out, past, sizes, rows), new)
+        before = () if rows is None or not moves else (self._moves(op, out, past, sizes, rows),)
+        starts = inputs[5] if len(inputs) > 5 else None
+        return (*before, new) if starts is None else (*before, new, self._shifts(op, out, past, x.shape, starts))
+
+    def _shifts(self, op: Append, out: Buffer, past: Expr, shape: Shape, starts: Input) -> tuple[Stmt, ...]:
+        """Copy the new tokens of a row, a small part of it, from behind all that are kept to where the row ends."""
+        axes, at = indices(shape)
+        start = prim("max", prim("min", cast(starts(at[0]), DType.I64), past), 0)
+
+        def token(first: Expr) -> tuple[Expr, ...]:
+            return (*at[: op.axis], first + at[op.axis], *at[op.axis + 1 :])
+
+        copy = _over(axes[1:], Store(out, token(start), Load(out, token(past))))
+        return (For(axes[0], (If(prim("ne", start, past), (copy,)),)),)
 
     def _moves(self, op: Append, out: Buffer, past: Size, sizes: Input, rows: Input) -> tuple[Stmt, ...]:
         shape = (*out.shape[: op.axis], past, *out.shape[op.axis + 1 :])

@@ -13,6 +13,7 @@ from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
 from aot.opset.movement.movement import Transpose
 from aot.opset.movement.shape import Reshape
+from runtime.abi import DType
 
 LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
 GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
@@ -37,12 +38,26 @@ class Scaled:
     def transposed(self, order: tuple[int, ...]) -> Scaled:
         return Scaled(self.numbers.transpose(order), self.zeros.transpose(order), self.scales.transpose(order))
 
+    def with_ones(self, shape: tuple[int, ...]) -> Scaled:
+        """Return the same in `shape`, which has other dimensions of 1."""
+        kept = [k for k, n in enumerate(self.numbers.shape) if n != 1]
+
+        def seen(a: Array) -> Array:
+            sizes = iter([a.shape[k] for k in kept])
+            return a.reshape([1 if n == 1 else next(sizes) for n in shape])
+
+        return Scaled(self.numbers.reshape(shape), seen(self.zeros), seen(self.scales))
+
 
 def scaled(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
     """Split a constant, whose elements are seen in `shape`; None if it is made in another way."""
+    constant = _converted(constant)
     first = constant.inputs[0]
     match constant.op:
         case Reshape() if isinstance(first, Deferred):
+            if shape == constant.shape != first.shape and _without_ones(first.shape) == _without_ones(shape):
+                found = scaled(first, first.shape)
+                return None if found is None else found.with_ones(shape)
             return scaled(first, shape)
         case Transpose() if isinstance(first, Deferred) and shape == constant.shape:
             found = scaled(first, first.shape)
@@ -53,8 +68,22 @@ def scaled(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
             return None
 
 
+def _converted(constant: Deferred) -> Deferred:
+    """Return what conversions from f32 to f32, which `decompress_weights` leaves behind, take."""
+    while isinstance(constant.op, Convert) and isinstance(inner := constant.inputs[0], Deferred):
+        if inner.type.dtype is not DType.F32:
+            break
+        constant = inner
+    return constant
+
+
+def _without_ones(shape: tuple[int, ...]) -> list[int]:
+    return [n for n in shape if n != 1]
+
+
 def with_any_zeros(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
     """Split a constant as `scaled` does, with zero points that need not be whole numbers; None if they are."""
+    constant = _converted(constant)
     first = constant.inputs[0]
     match constant.op:
         case Reshape() if isinstance(first, Deferred):
@@ -68,9 +97,9 @@ def with_any_zeros(constant: Deferred, shape: tuple[int, ...]) -> Scaled | None:
 
 def first_rows(constant: Deferred, shape: tuple[int, ...], count: int) -> Array | None:
     """Return the first `count` rows of a constant, whose elements are seen in `shape`; None where that needs all."""
-    source = constant
+    source = _converted(constant)
     while isinstance(source.op, Reshape) and isinstance(source.inputs[0], Deferred):
-        source = source.inputs[0]
+        source = _converted(source.inputs[0])
     parts = scaled(source, source.shape) if source.shape[:1] == shape[:1] else None
     if parts is None:
         return None

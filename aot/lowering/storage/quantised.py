@@ -11,16 +11,20 @@ from math import inf
 
 from codegen.ir.clamps import clamp_of
 from codegen.ir.expressions import variables
-from codegen.ir.loops import Const, Expr, Load, Prim, cast, prim
+from codegen.ir.loops import Const, Expr, Load, Prim, Var, cast, prim
 from runtime.abi import DType
 
 BYTES = (DType.U8, DType.I8)
 NONE = Const(0, DType.I32)
+NO_AXES = frozenset[Var]()
 
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """(byte - zero) * scale, as a number of `dtype`; `zero` is an i32, and neither moves with an axis."""
+    """(byte - zero) * scale, as a number of `dtype`; `zero` is an i32.
+
+    Neither moves with an axis, but for axes along which the match allows scales to differ.
+    """
 
     byte: Expr
     zero: Expr
@@ -50,8 +54,11 @@ class Quantised:
         return as_byte(self.zero, self.byte.dtype)
 
 
-def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
-    """Match `(byte - zero) scale`. `kept`: i16 values whose elements are known to fit u8."""
+def quantised(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES) -> Quantised | None:
+    """Match `(byte - zero) scale`.
+
+    `kept`: i16 values whose elements are known to fit a byte; `rows`: axes along which scales may differ.
+    """
     if e.dtype in BYTES or (e.dtype is DType.I16 and _reads(e, kept)):
         return Quantised(e, NONE, None, e.dtype)
     match e:
@@ -68,7 +75,7 @@ def quantised(e: Expr, kept: Container[str] = ()) -> Quantised | None:
             return _moved(quantised(inner, kept), _whole_number(other))
         case Prim("within", (index, bound, inner, *other)) if all(is_zero(x) for x in other):
             return _padded(quantised(inner, kept), index, bound)
-        case Prim("mul", (inner, factor), DType.F32) if not variables(factor):
+        case Prim("mul", (inner, factor), DType.F32) if variables(factor) <= rows:
             found = quantised(inner, kept)
             if found is None or found.dtype is not DType.F32:
                 return None

@@ -7,6 +7,10 @@ Weights in -120..135, as u8 with a zero point have them, are i8 and a constant c
 
     add[k](i32(q[i, k]) (i32(v[k, j]) + c[j]))     =     add[k](i32(q[i, k]) i32(v[k, j])) + c[j] add[k](i32(q[i, k]))
 
+Data of groups g with scales of their own are summed in each of them:
+
+    add[g, e](f32(i32(q[i, g, e]) i32(v[j, g, e])) s[i, g])
+
 A value computed from bytes is stored as bytes, or as i16 if the instructions multiply i16, and its consumers convert
 it. Integer sums are exact.
 """
@@ -19,6 +23,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.ir.types import numpy_dtype
 from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
@@ -62,19 +67,21 @@ class _Product:
     data: Expr
     x: Load
     w: Load
+    apart: frozenset[Var]  # axes along which data may have scales of their own
 
 
 class _Dots:
     def __init__(self, steps: Steps, together: int) -> None:
         self.steps, self.together = steps, together
         self.dtype = DType.U8 if together == 4 else DType.I16
+        self.dtypes = BYTES if together == 4 else (DType.I16,)
         self.kept = {n for n, v in steps.values.items() if v.holds_bytes}
         self.constants = steps.constants()
         self.makers: dict[str, list[Step]] = {}
         for step in steps.steps:
             for b in step.writes():
                 self.makers.setdefault(b.name, []).append(step)
-        self.weights: dict[tuple[str, tuple[int, ...]], _Weights | None] = {}
+        self.weights: dict[tuple[str, tuple[int, ...], tuple[int, ...], DType], _Weights | None] = {}
         self.totals: dict[Expr, Load] = {}
 
     def run(self) -> None:
@@ -89,31 +96,35 @@ class _Dots:
         product = self._product(step.definition)
         if product is None or step.definition is None:
             return
-        if quantised(product.data, self.kept) is None and self._bytes_of(product.x.buffer.name) is None:
+        if self._matched(product) is None and self._bytes_of(product.x.buffer.name) is None:
             return  # before its weights are looked at: those of a language model in f32 take seconds and hundreds of MB
-        weights = self._weights(product.w, step.definition)
-        if weights is not None and product.x.dtype not in (BYTES if self.together == 4 else (DType.I16,)):
+        small = DType.U8 if product.x.dtype is DType.I8 else DType.I8  # dots multiply unsigned bytes by signed ones
+        weights = self._weights(product.w, step.definition, small if self.together == 4 else DType.I16)
+        if weights is not None and product.x.dtype not in self.dtypes:
             self._make_bytes(product.x.buffer.name)
             product = self._product(step.definition)
-        found = quantised(product.data, self.kept) if product is not None else None
-        if product is None or weights is None or found is None or found.byte.dtype is not self.dtype:
+        found = self._matched(product) if product is not None else None
+        if product is None or weights is None or found is None or found.byte.dtype not in self.dtypes:
             return
         plain = not step.definition.where and not any(a.low for a in step.definition.axes)
         if not _fits(found, weights, step.definition) or not (weights.shift is None or plain):
             return
-        if found.zero == NONE or _sums_all(product.w, step.definition):
-            total = self._total(found.byte, step, before) if weights.shift is not None else None
+        assert step.definition.reduction is not None
+        if found.zero == NONE or (
+            not _is_apart(found, step.definition.reduction) and _sums_all(product.w, step.definition)
+        ):
+            total = self._total(found, step, before) if weights.shift is not None else None
             step.works = (_summed(step.definition, found, product.w, weights, total),)
 
-    def _total(self, byte: Expr, step: Step, before: list[Step]) -> Load:
+    def _total(self, x: Quantised, step: Step, before: list[Step]) -> Load:
         """Return the sum of the data of each point of a product; a step that makes it is added to `before`."""
         d = step.definition
         assert d is not None and d.reduction is not None
-        total = Reduce("add", d.reduction.axes, cast(byte, DType.I32))
+        total = Reduce("add", d.reduction.axes, _scaled(cast(x.byte, DType.I32), x, d.reduction))
         if total not in self.totals:
-            axes = tuple(a for a in d.axes if a in variables(byte))
+            axes = tuple(a for a in d.axes if a in variables(x.byte))
             extents = (a.extent if a.extent is not None else 1 for a in axes)
-            made = dense(self.steps.unused(f"{d.out.name}.total"), *extents, dtype=DType.I32)
+            made = dense(self.steps.unused(f"{d.out.name}.total"), *extents, dtype=total.dtype)
             self.steps.values[made.name] = Value(made, Region.ARENA)
             before.append(Step((Definition(made, axes, total, axes),), step.layers, "ReduceSum"))
             self.totals[total] = Load(made, axes)
@@ -125,17 +136,21 @@ class _Dots:
             return None
         if not COSTS.min_dot_terms <= _terms(r) <= MAX_DOT_TERMS:
             return None
-        factors = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else ()
+        factors, summed = r.body.args if isinstance(r.body, Prim) and r.body.fn == "mul" else (), set(r.axes)
         for data, w in (factors, factors[::-1]) if factors else ():
-            read = [x for x in loads(data) if x.buffer.name not in self.constants and variables(*x.index)]
+            read = [x for x in loads(data) if x.buffer.name not in self.constants and variables(*x.index) & summed]
+            read = [x for x in read if r.axes[-1] in variables(*x.index)] if len(read) > 1 else read
             if not isinstance(w, Load) or w.buffer.name not in self.constants or len(read) != 1:
                 continue
             (x,) = read
             lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
             ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
-            if ours and max(lanes, default=0) >= COSTS.min_dot_outputs and set(r.axes) <= variables(*w.index):
-                return _Product(data, x, w)
+            if ours and max(lanes, default=0) >= COSTS.min_dot_outputs and summed <= variables(*w.index):
+                return _Product(data, x, w, frozenset((*d.axes, *_groups(r))))
         return None
+
+    def _matched(self, product: _Product) -> Quantised | None:
+        return quantised(product.data, self.kept, product.apart)
 
     def _bytes_of(self, name: str) -> tuple[Step, Definition, Quantised] | None:
         """Return the single step that computes a value from bytes, its definition, and the bytes; None without one."""
@@ -176,15 +191,17 @@ class _Dots:
             if any(x.buffer.name == name for x in step.reads()):
                 step.works = tuple(rewrite_work(w, change) for w in step.works)
 
-    def _weights(self, w: Load, d: Definition) -> _Weights | None:
+    def _weights(self, w: Load, d: Definition, dtype: DType) -> _Weights | None:
         assert d.reduction is not None
         summed = set(d.reduction.axes)
-        key = w.buffer.name, tuple(k for k, i in enumerate(w.index) if variables(i) & summed)
+        sums = tuple(k for k, i in enumerate(w.index) if variables(i) & summed)
+        shape = tuple(n for n, _ in _divided(w, d.reduction))
+        key = w.buffer.name, sums, shape, dtype
         if key not in self.weights:
-            self.weights[key] = self._made(w.buffer, key[1])
+            self.weights[key] = self._made(w.buffer, sums, shape, dtype)
         return self.weights[key]
 
-    def _made(self, w: Buffer, sums: tuple[int, ...]) -> _Weights | None:
+    def _made(self, w: Buffer, sums: tuple[int, ...], shape: tuple[int, ...], dtype: DType) -> _Weights | None:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
@@ -192,12 +209,12 @@ class _Dots:
         if found is None:
             return None
         whole, factors = found
-        middle = _middle(whole, sums)
+        middle = _middle(whole, sums, dtype)
         if middle is None:
             return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
         total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        small = (whole - middle).astype(np.int8 if self.together == 4 else np.int16)
+        small = (whole - middle).astype(numpy_dtype(dtype)).reshape(shape)
         shift = self.steps.constant(f"{w.name}.shift", middle) if middle.any() else None
         return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total, shift)
 
@@ -220,12 +237,17 @@ def _guarded(guards: Guards, e: Expr, *other: Expr) -> Expr:
     return e
 
 
-def _middle(whole: NDArray[np.int16], sums: tuple[int, ...]) -> NDArray[np.int32] | None:
-    """Return the number to subtract along `sums` so that weights fit i8: 0 where they do; None where none exists."""
+def _middle(whole: NDArray[np.int16], sums: tuple[int, ...], dtype: DType) -> NDArray[np.int32] | None:
+    """Return the number to subtract along `sums` so that weights fit a byte: 0 where they do; None where none exists.
+
+    `dtype`: u8, or i8, or i16, in which those of i8 lie.
+    """
     low, high = (f(whole, axis=sums, keepdims=True).astype(np.int32) for f in (np.min, np.max))
     if whole.size == 0 or (high - low > 255).any():
         return None
-    return np.where((low < -128) | (high > 127), high - 127, 0)
+    least = 0 if dtype is DType.U8 else -128
+    lowest = low if dtype is DType.U8 else high - 127
+    return np.where((low < least) | (high > least + 255), lowest, 0)
 
 
 def _terms(r: Reduce) -> int:
@@ -254,15 +276,43 @@ def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights, data: Load 
     r = d.reduction
     assert r is not None
     outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)
-    body = cast(x.byte, DType.I32) * cast(Load(weights.whole, w.index), DType.I32)
-    total: Expr = Reduce("add", r.axes, body)
+    index = tuple(i for _, i in _divided(w, r))
+    body = cast(x.byte, DType.I32) * cast(Load(weights.whole, index), DType.I32)
+    total: Expr = Reduce("add", r.axes, _scaled(body, x, r))
     if weights.shift is not None and data is not None:
-        total = total + Load(weights.shift, outer) * data
+        total = total + cast(Load(weights.shift, outer), total.dtype) * data
     if x.zero != NONE:
         total = total - x.zero * Load(weights.sums, outer)
     if weights.scale is not None:
         factor: Expr = Load(weights.scale, outer)
-        total = cast(total, DType.F32) * (factor if x.scale is None else factor * x.scale)
+        total = cast(total, DType.F32) * (factor if x.scale is None or _is_apart(x, r) else factor * x.scale)
     if r.init is not None:
         total = total + r.init
     return replace(d, value=simplified(rewrite(d.value, {r: total})))
+
+
+def _scaled(whole: Expr, x: Quantised, r: Reduce) -> Expr:
+    """Return a term of a sum; with the data's scale, if groups of the sum have scales of their own."""
+    return cast(whole, DType.F32) * x.scale if x.scale is not None and _is_apart(x, r) else whole
+
+
+def _is_apart(x: Quantised, r: Reduce) -> bool:
+    """True if groups of a sum have data with scales of their own."""
+    return x.scale is not None and bool(variables(x.scale) & set(r.axes))
+
+
+def _groups(r: Reduce) -> tuple[Var, ...]:
+    """Return the outer one of two axes of a sum, if the inner one is worth sums of its own."""
+    return r.axes[:1] if len(r.axes) == 2 and known(r.axes[1].extent or 1) >= COSTS.min_scaled_terms else ()
+
+
+def _divided(w: Load, r: Reduce) -> tuple[tuple[int, Expr], ...]:
+    """Return dimensions and index of weights, with two dimensions where one runs over groups and their elements."""
+    found: list[tuple[int, Expr]] = []
+    for n, i in zip(w.buffer.shape, w.index, strict=True):
+        assert isinstance(n, int)
+        inside = [a for a in r.axes if a in variables(i)]
+        sizes = [a.extent for a in inside if isinstance(a.extent, int)]
+        parts = len(sizes) == len(inside) == 2 and prod(sizes) == n and not isinstance(i, Var)
+        found += zip(sizes, inside, strict=True) if parts else [(n, i)]
+    return tuple(found)

@@ -1,6 +1,6 @@
-"""Operations that no set has and that Model Optimizer's own transformations replaced: as operations of ONNX.
+"""Operations that no set has and that Model Optimizer's own transformations replaced: as operations of frameworks.
 
-The conversions of ONNX's operations run behind the front phase, so a node of such an operation needs no more there.
+Their conversions run behind the front phase, so a node of such an operation needs no more there.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ def _step(kind: str, *constants: Any, opset: int = 13, **attrs: Any) -> Step:
     held = {name: value for name, value in attrs.items() if value is not None}
     op = Foreign("onnx", kind, (("domain", ""), ("opset", opset), *held.items()))
     return Step(op, tuple(np.asarray(c) for c in constants))
+
+
+def _tf_step(kind: str, *constants: Any, **attrs: Any) -> Step:
+    return Step(Foreign("tf", kind, tuple(attrs.items())), tuple(np.asarray(c) for c in constants))
 
 
 def _ints(value: Any) -> tuple[int, ...]:
@@ -68,6 +72,24 @@ def _pad(node: Any) -> list[Step]:
     return [_step("Pad", opset=2, pads=_ints(pads.T), mode=text, value=_float(node, "fill_value"))]
 
 
+def _tf_pad(node: Any) -> list[Step]:
+    """The padding is an input with a row for each dimension; its modes are those of two operations of TensorFlow."""
+    mode = str(node.soft_get("mode", "constant"))
+    if mode != "constant":
+        return [_tf_step("MirrorPad", mode=mode.upper())]
+    return [_tf_step("PadV2" if len(node.in_nodes()) > 2 else "Pad")]
+
+
+def _reverse(node: Any) -> list[Step]:
+    axes = () if len(node.in_nodes()) > 1 else (np.array(_ints(node.axis), np.int32),)
+    return [_tf_step("ReverseV2", *axes)]
+
+
+def _lrn(node: Any) -> list[Step]:
+    numbers = {name: _float(node, name) for name in ("alpha", "beta", "bias")}
+    return [_step("LRN", size=_int(node, "local_size"), **numbers)]
+
+
 def _slice(node: Any) -> list[Step]:
     axes = _ints(node.axes) if node.has_valid("axes") else None
     return [_step("Slice", opset=9, starts=_ints(node.starts), ends=_ints(node.ends), axes=axes)]
@@ -86,7 +108,12 @@ RULES: dict[str, Rule] = {
     "AttributedGather": lambda n: [_step("Gather", axis=_int(n, "axis"))],
     "AttributedSplit": lambda n: [_step("Split", axis=_int(n, "axis"))],
     "AttributedVariadicSplit": lambda n: [
-        _step("Split", opset=OLD, axis=_int(n, "axis"), split=_ints(n.split_lengths))
+        _step(
+            "Split",
+            opset=OLD,
+            axis=_int(n, "axis"),
+            split=_ints(n.soft_get("size_splits", n.soft_get("split_lengths"))),
+        )
     ],
     "AttributedPad": _pad,
     "AttributedSlice": _slice,
@@ -107,6 +134,19 @@ RULES: dict[str, Rule] = {
     "ThresholdedRelu": lambda n: [_step("ThresholdedRelu", alpha=_float(n, "alpha"))],
     "QuantizeLinear": lambda n: [_step("QuantizeLinear", axis=_int(n, "axis"))],
     "DequantizeLinear": lambda n: [_step("DequantizeLinear", axis=_int(n, "axis"))],
+    "LeakyReLU": lambda n: [_step("LeakyRelu", alpha=_float(n, "negative_slope"))],
+    "ClipByValueTF": lambda n: [_step("Clip")],
+    "StopGradient": lambda n: [_step("Identity")],
+    "Add": lambda n: [_step("Add")] if n.soft_get("type") == "BiasAdd" else [],
+    "Permute": lambda n: [_step("Transpose", perm=_ints(n.order))],
+    "AttributedLRN": _lrn,
+    "ONNXPad": lambda n: [_step("Pad", mode=n.soft_get("mode", "constant"))],
+    "Fill": lambda n: [_tf_step("Fill")],
+    "Pack": lambda n: [_tf_step("Pack", axis=_int(n, "axis") or 0, N=len(n.in_nodes()))],
+    "Reverse": _reverse,
+    "TFPad": _tf_pad,
+    "TFSlice": lambda n: [_tf_step("Slice")],
+    "TFScatterND": lambda n: [_tf_step("ScatterNd")],
 }
 
 

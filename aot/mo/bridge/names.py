@@ -6,7 +6,7 @@ from functools import cache
 
 from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
-from aot.mo.bridge.extracted import name_by_attributes
+from aot.mo.extracted.nodes import name_by_attributes
 from aot.mo.ops.library import rows
 
 ONNX = {  # where the name differs; source: the extractors of Model Optimizer 2024.6
@@ -57,23 +57,17 @@ TENSORFLOW = {  # the same for the operations of TensorFlow
     "AddV2": "Add",
     "All": "ReduceAnd",
     "Any": "ReduceLogicalOr",
-    "AvgPool": "Pooling",
-    "AvgPool3D": "Pooling",
     "AvgPoolV2": "PoolingV2",
     "BatchMatMul": "MatMul",
     "BatchMatMulV2": "MatMul",
     "BatchToSpaceND": "BatchToSpace",
     "BiasAdd": "Add",
     "BroadcastTo": "Broadcast",
+    "ClipByValue": "ClipByValueTF",
     "CTCGreedyDecoder": "CTCGreedyDecoderSeqLen",
     "Ceil": "Ceiling",
     "ConcatV2": "Concat",
-    "Conv2D": "Convolution",
-    "Conv2DBackpropInput": "Deconvolution",
-    "Conv3D": "Convolution",
-    "Conv3DBackpropInputV2": "Deconvolution",
     "Cumsum": "CumSum",
-    "DepthwiseConv2dNative": "Convolution",
     "EuclideanNorm": "ReduceL2",
     "ExpandDims": "Unsqueeze",
     "Eye": "TFEye",
@@ -91,10 +85,9 @@ TENSORFLOW = {  # the same for the operations of TensorFlow
     "IRFFT2D": "TFFFT",
     "IRFFT3D": "TFFFT",
     "LRN": "AttributedLRN",
+    "LookupTableInsertV2": "LookupTableInsert",
     "LeakyRelu": "LeakyReLU",
     "Max": "ReduceMax",
-    "MaxPool": "Pooling",
-    "MaxPool3D": "Pooling",
     "MaxPoolV2": "PoolingV2",
     "Mean": "ReduceMean",
     "Min": "ReduceMin",
@@ -132,9 +125,10 @@ TENSORFLOW = {  # the same for the operations of TensorFlow
     "SplitV": "VariadicSplit",
     "Sqrt": "AttributedPower",
     "Square": "AttributedPower",
-    "StopGradient": "Identity",
     "Sum": "ReduceSum",
     "TopKV2": "TopK",
+    "Variable": "FakeConst",
+    "VariableV2": "FakeConst",
     "Unpack": "AttributedSplit",
     "ZerosLike": "AttributedPower",
     "swish_f32": "Swish",

@@ -7,9 +7,9 @@ from typing import Any
 from aot.frontends.openvino.attributes import Symbols, build, partial_shape
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.op import Op as Definition
-from aot.mo.bridge.extracted import names_of, written
 from aot.mo.bridge.kept import kept_of
 from aot.mo.bridge.values import dims_of, dtype_from, plain, with_attributes
+from aot.mo.extracted.nodes import names_of, written
 from aot.mo.ops.texts import definition, layer_texts
 from aot.mo.utils.error import Error
 from aot.opset.control.infrastructure import Constant, Parameter, Result

@@ -16,10 +16,10 @@ from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
 from aot.mo.bridge.bodies import records_of, without_maps
 from aot.mo.bridge.extension import Extension
-from aot.mo.bridge.extracted import extracted
 from aot.mo.bridge.kept import KEPT, Kept
 from aot.mo.bridge.names import op_name
 from aot.mo.bridge.values import attributes_of, shape_of, value_of
+from aot.mo.extracted.nodes import extracted
 from aot.mo.graph.data import add_data_node, with_properties
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.graph.tensor_names import INFO
@@ -154,7 +154,7 @@ def _attributes(node: IrNode) -> dict[str, Any]:
         row = None if library is None else getattr(library, "row", None)
         known = {} if row is None else {"type": row.type, "version": row.version}
         own = {k: value_of(v) for k, v in op.attrs}
-        return {**own, "op": name, **known, **extracted(node)}
+        return {**own, "op": name, **known, **extracted(op, len(node.out_ports()))}
     own = without_maps(attributes_of(op)) if isinstance(op, RegionOp) else attributes_of(op)
     found = {"op": name, "type": _spelled(op.xml_type), "version": op.opset or "internal", **own}
     if isinstance(op, Constant):

@@ -37,7 +37,7 @@ class Op:
 
     def __init__(self, graph: Graph, attrs1: Attrs | None = None, attrs2: Attrs | None = None) -> None:
         self.graph = graph
-        self.ir_version = graph.graph.get("ir_version")
+        self.ir_version = getattr(graph, "graph", {}).get("ir_version")  # an operation without a graph has none
         self.attrs: Attrs = {"kind": "op", "rt_info": RTInfo(), **(attrs1 or {}), **(attrs2 or {})}
         self.default_backend_attrs: list[Any] = []
 

@@ -49,7 +49,7 @@ class LibraryOp(Op):
         own = "row" in vars(cls) or cls.op == row.op  # else an extension has derived another operation
         version = getattr(cls, "version", row.version)
         type_ = getattr(cls, "op_type", None) or (row.type if own else cls.op)
-        defaults: dict[str, Any] = {"op": cls.op, "type": type_, "version": version}
+        defaults: dict[str, Any] = {"op": cls.op, "type": type_, **({} if version is None else {"version": version})}
         counts = zip(("in_ports_count", "out_ports_count"), row.counts, strict=True)
         defaults |= {key: count for key, count in counts if count is not None}
         methods = {name: getattr(self, name, None) for name in ("infer", "type_infer", "reverse_infer", "cf_infer")}
@@ -183,6 +183,17 @@ class VariadicSplitBase(DefinedOp):
     needs = ("out_ports_count",)
 
 
+class AttributedVariadicSplit(VariadicSplitBase):
+    """Parts of `size_splits` along `axis`; `split_lengths` are the same."""
+
+    needs = ("axis",)
+
+    def complete(self) -> None:
+        sizes = self.attrs.get("size_splits", self.attrs.get("split_lengths"))
+        assert sizes is not None, f"{type(self).__name__}: attribute size_splits must be given, got none"
+        self.attrs.setdefault("out_ports_count", len(sizes))
+
+
 class Pooling(DefinedOp):
     """Type and version follow `pool_method`, max or avg."""
 
@@ -232,6 +243,7 @@ SHARED: dict[tuple[str, str], Any] = {
     ("stop_gradient", "StopGradientOp"): Copy,
     ("fake_output", "FakeOutput"): Copy,
     ("split", "SplitBase"): SplitBase,
+    ("split", "AttributedVariadicSplit"): AttributedVariadicSplit,
     ("split", "VariadicSplitBase"): VariadicSplitBase,
     ("pooling", "Pooling"): Pooling,
     ("non_zero", "NonZero"): OutputTyped,

@@ -2,7 +2,7 @@
 
     before = ReadValue("v", nothing)                  sizes = CacheSizes(new sizes, rows)
     v = Concat(Gather(before, rows), new)     ->      room = CacheRoom(sizes)
-    Assign("v", v)                                    v = Append("v")(new, sizes, room, rows)
+    Assign("v", v)                                    v = Append("v")(new, sizes, room, rows, starts)
                                                       Assign("v")(v), which writes its sizes only
 
 All of them have room for as many tokens; the pass `append_variables` writes them.
@@ -84,15 +84,24 @@ class CacheRoom(Stateful):
 
 @op()
 class Append(Stateful):
-    """Value of a variable, rows chosen by the last input, with `x` behind it along `axis`, where it lies in the state.
+    """Value of a variable, rows chosen by `rows`, with `x` behind it along `axis`, where it lies in the state.
 
-    `last`: tokens are neighbours in memory.
+    `last`: tokens are neighbours in memory. `starts` [batch]: where the new tokens of each row lie along `axis`,
+    instead of behind all that are kept; what lies behind them is undefined.
     """
 
     axis: int = 0
     last: bool = False
 
-    def infer(self, x: Operand, new: Operand, sizes: Operand, room: Operand, rows: Operand | None = None) -> TensorType:
+    def infer(
+        self,
+        x: Operand,
+        new: Operand,
+        sizes: Operand,
+        room: Operand,
+        rows: Operand | None = None,
+        starts: Operand | None = None,
+    ) -> TensorType:
         batch, count = new.dims("Append: new sizes")
         past, _ = sizes.dims("Append: sizes")[PAST], room.dims("Append: room")
         shape = [batch, *x.shape[1:]]
@@ -100,7 +109,13 @@ class Append(Stateful):
         return TensorType(x.dtype, tuple(shape))
 
     def conditions(
-        self, x: Operand, new: Operand, sizes: Operand, room: Operand, rows: Operand | None = None
+        self,
+        x: Operand,
+        new: Operand,
+        sizes: Operand,
+        room: Operand,
+        rows: Operand | None = None,
+        starts: Operand | None = None,
     ) -> Sequence[Condition]:
         batch, count = new.dims("Append: new sizes")
         rule = "as many rows and tokens are appended to each variable"
@@ -112,4 +127,10 @@ class Append(Stateful):
         if self.variable_id not in now:
             return x
         kept, rows = now[self.variable_id], arrays[4] if len(arrays) > 4 else None
-        return np.concatenate([kept if rows is None else kept[rows], x], self.axis)
+        found = np.concatenate([kept if rows is None else kept[rows], x], self.axis)
+        starts = arrays[5] if len(arrays) > 5 else None
+        for row, start in enumerate(() if starts is None else np.clip(starts, 0, kept.shape[self.axis])):
+            np.moveaxis(found[row], self.axis - 1, 0)[start : start + x.shape[self.axis]] = np.moveaxis(
+                x[row], self.axis - 1, 0
+            )
+        return found

@@ -1,7 +1,8 @@
 """One answer of a language model: steps on the threads of the server, texts in its event loop.
 
 Sequences take turns: a step, some hundred tokens of a prompt or one of the answer, is a task of its own, and the next
-one waits behind those of other sequences and models.
+one waits behind those of other sequences and models. Where the model's rows may have lengths of their own, answers go
+on together once their prompts are computed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
+from aot.serve.openai.together import Together
 from aot.text.stream import Stream
 from aot.text.tokenizer import Tokenizer
+from runtime.arrays.tensors import Array
 from runtime.generation.generator import Generator
 from runtime.generation.sampling import Sampler, Sampling
 from runtime.inference.executor import Executor
@@ -41,8 +44,10 @@ class Answer:
         tokens: int,
         sampling: Sampling,
         stop: Sequence[str],
+        together: Together | None = None,
     ) -> None:
-        self._generator, self._executor, self._tokens = generator, executor, tokens
+        self.generator, self._executor, self._tokens = generator, executor, tokens
+        self._together = together
         self._left, self._ends = list(ids), frozenset(tokenizer.stop)
         self._sampler = Sampler(sampling)
         self._count = 0
@@ -73,23 +78,46 @@ class Answer:
             await self._idle.wait()  # the generator is another's then
 
     def _step(self) -> None:
-        """Compute one step; called by the executor."""
+        """Compute one step alone; called by the executor."""
         try:
-            part = None if self._cancelled else self._next()
+            goes_on = not self.leaves() and self._fed()
         except BaseException as error:  # the request gets it
-            self._tell(error, last=True)
+            self.fail(error)
             return
-        last = self._cancelled or (part is not None and part.reason is not None)
-        self._tell(part, last=last)
-        if not last:
+        if goes_on and self._together is not None and self._count:
+            self._together.join(self)
+        elif goes_on:
             self._executor.submit(self._step)
 
-    def _next(self) -> Part | None:
-        """Feed tokens, and return what is certain of the text after the next one; None within a prompt."""
+    def _fed(self) -> bool:
+        """Feed tokens; True if the answer goes on."""
         fed, self._left = self._left[:CHUNK], self._left[CHUNK:]
-        logits = self._generator.feed(fed)
-        if self._left:
-            return None
+        logits = self.generator.feed(fed)
+        return bool(self._left) or self.take(logits)
+
+    @property
+    def token(self) -> int:
+        """The token to append, once the prompt is computed."""
+        return self._left[0]
+
+    def leaves(self) -> bool:
+        """Tell the end; True if nobody waits for the answer any more."""
+        if self._cancelled:
+            self._tell(None, last=True)
+        return self._cancelled
+
+    def take(self, logits: Array) -> bool:
+        """Choose the next token from its logits and tell the text; False if it was the last one."""
+        part = self._next(logits)
+        self._tell(part, last=part.reason is not None)
+        return part.reason is None
+
+    def fail(self, error: BaseException) -> None:
+        """Tell an error, which ends the answer."""
+        self._tell(error, last=True)
+
+    def _next(self, logits: Array) -> Part:
+        """Return what is certain of the text after the next token."""
         token = self._sampler.choose(logits)
         self._count += 1
         if token in self._ends:

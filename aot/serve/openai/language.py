@@ -9,13 +9,15 @@ from contextlib import asynccontextmanager
 from aot.serve.faults import QueueFullError
 from aot.serve.openai.answer import Answer
 from aot.serve.openai.asked import Asked, FieldError
+from aot.serve.openai.together import Together
 from aot.serve.served import Served
 from aot.serve.settings import Settings
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import Tokenizer, read_tokenizer
 from runtime.errors import UsageError
-from runtime.generation.generator import IDS, Generator
+from runtime.generation.generator import Generator
+from runtime.generation.interface import IDS, has_row_lengths
 from runtime.inference.executor import Executor
 
 
@@ -32,6 +34,8 @@ class Language:
         self._idle: list[Generator] = []
         self._places = asyncio.Semaphore(settings.sequences)
         self._waiting = 0
+        rows_differ = has_row_lengths(served.model.manifest)
+        self._together = Together(served.model, executor) if rows_differ else None
 
     @property
     def context(self) -> int:
@@ -70,7 +74,8 @@ class Language:
         generator = self._idle.pop() if self._idle else Generator(self.served.model)
         try:
             count = self.context - len(ids) if asked.tokens is None else asked.tokens
-            made = Answer(generator, self.tokenizer, self._executor, ids, count, asked.sampling, asked.stop)
+            together = self._together
+            made = Answer(generator, self.tokenizer, self._executor, ids, count, asked.sampling, asked.stop, together)
             try:
                 yield made
             finally:

@@ -19,6 +19,7 @@ from codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
 from codegen.ir.program import Call, Program, Tensor
 from codegen.ir.traverse import uses_tiles
 from codegen.llvm.driver.control import control_functions
+from codegen.llvm.driver.generation import generation_functions
 from codegen.llvm.driver.places import address
 from codegen.llvm.driver.plan import plan_bytes, plan_function, traversals
 from codegen.llvm.driver.shape_functions import depends, function_text, made_of, size_functions, static, symbol_code
@@ -60,10 +61,11 @@ def module_text(
     Equal kernels may share a function. Weights and manifest are external symbols of the data object.
     """
     names = {kernel: _function_name(function) for kernel, function in functions.items()}
+    loop = generation_functions(program)
     kernels = {name: functions[kernel] for kernel, name in names.items()}
     parts = [
         _pool(target),  # before all else: types are defined before they are used
-        _drivers(program, tag),
+        _drivers(program, tag, generates=bool(loop)),
         *(line for f in kernels.values() for line in f.globals),
         *(f.text() for f in kernels.values()),
         *(_thunk(i, call, names[call.kernel], program, tag) for i, call in enumerate(program.calls)),
@@ -71,7 +73,8 @@ def module_text(
         plan_function(program),
         *control_functions(program, tag),
         *size_functions(program, scratch_of(program, functions)),
-        _table(program, tag, manifest_bytes),
+        *loop,
+        _table(program, tag, manifest_bytes, generates=bool(loop)),
     ]
     declared = {line for f in kernels.values() for line in f.declarations}
     if any(call.flushes for call in program.calls):
@@ -175,7 +178,7 @@ def _call_table(program: Program) -> str:
 # --- table, templates -------------------------------------------------------------------------------------------------
 
 
-def _table(program: Program, tag: str, manifest_bytes: int) -> str:
+def _table(program: Program, tag: str, manifest_bytes: int, *, generates: bool) -> str:
     manifest, weights = f"@{abi.MANIFEST_PREFIX}{tag}", f"@{abi.WEIGHTS_PREFIX}{tag}"
     fields = {
         "abi": f"i64 {abi.ABI_VERSION}",
@@ -190,10 +193,15 @@ def _table(program: Program, tag: str, manifest_bytes: int) -> str:
         "weights": f"ptr {weights}",
         "weights_bytes": f"i64 {program.constant_bytes}",
     }
+    if not generates:
+        fields |= {"generate": "ptr null", "forget": "ptr null"}
     entries: list[str] = []
     for name, *_ in abi.Table._fields_:
         entries.append("i64 {bytes}" if name == "bytes" else fields.get(name, f"ptr @{name}"))
-    texts = [f"@error_text.{i} = internal constant {_string(t)}" for i, t in enumerate(_error_texts(program))]
+    texts = [
+        f"@error_text.{i} = internal constant {_string(t)}"
+        for i, t in enumerate(_error_texts(program, generates=generates))
+    ]
     pointers = ", ".join(f"ptr @error_text.{i}" for i in range(len(texts)))
     body = ", ".join(entries).format(bytes=8 * len(entries))
     types = ", ".join(entry.split()[0] for entry in entries)
@@ -247,9 +255,10 @@ def _pool(target: Target) -> str:
     return futex_wait + pool + affinity
 
 
-def _drivers(program: Program, tag: str) -> str:
+def _drivers(program: Program, tag: str, *, generates: bool) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
+    texts = _error_texts(program, generates=generates)
     cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.is_cancellable else ""
     return (
         cancel
@@ -267,7 +276,7 @@ def _drivers(program: Program, tag: str) -> str:
             error_arena=abi.ERROR_ARENA,
             error_symbol=abi.ERROR_SYMBOL,
             error_unknown=abi.ERROR_UNKNOWN,
-            error_count=len(abi.ERROR_TEXTS) if program.is_cancellable else abi.ERROR_UNKNOWN,
+            error_count=len(texts) if len(texts) > abi.ERROR_UNKNOWN + 1 else abi.ERROR_UNKNOWN,
         )
         + template_text(
             "query_tiles.ll" if any(uses_tiles(k.body) for k in program.kernels) else "query.ll",
@@ -277,9 +286,10 @@ def _drivers(program: Program, tag: str) -> str:
     )
 
 
-def _error_texts(program: Program) -> tuple[str, ...]:
-    """Return the texts of the errors that `infer` and `shapes` can return."""
-    return abi.ERROR_TEXTS if program.is_cancellable else abi.ERROR_TEXTS[: abi.ERROR_UNKNOWN + 1]
+def _error_texts(program: Program, *, generates: bool) -> tuple[str, ...]:
+    """Return the texts of the errors that the functions of the table can return."""
+    most = abi.ERROR_LOGITS if generates else abi.ERROR_CANCELLED if program.is_cancellable else abi.ERROR_UNKNOWN
+    return abi.ERROR_TEXTS[: most + 1]
 
 
 def _longest_segment(program: Program) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.ir.dot_widths import word
-from codegen.ir.loops import Expr, Load
+from codegen.ir.loops import Expr, Load, Prim
 from codegen.llvm.emit.address import Access
 from codegen.llvm.emit.convert import MEMORY
 from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
@@ -21,28 +21,47 @@ class DotEmitter:
     def __init__(self, values: Values) -> None:
         self.values = values
 
-    def dot(self, x: Load, w: Load, n: int, total: Value, row: Expr | None = None) -> Value:
+    def dot(self, x: Expr, w: Expr, n: int, total: Value, row: Expr | None = None) -> Value:
         """Return `total` + `n` products in every lane: `x` has one word for all lanes, `w` a word for each.
 
-        `row`: the second elements of the words, where those of a lane are no neighbours in memory: a load, or zero.
+        `x` and `w` may be sums of both, of i16. `row`: the second elements of the words, where those of a lane are no
+        neighbours in memory: a load, or zero.
         """
-        values = self.values
-        one, each = values.at.access(x.buffer, x.index), values.at.access(w.buffer, w.index)
-        size = word(w.buffer.dtype)
-        if values.width > 1 and (one.step != 0 or each.step != (size if row is None else 1) or values.mixed):
-            steps = f"{x.buffer.name} by {one.step}, {w.buffer.name} by {each.step}"
-            raise InternalError(f"dot: factors move by 0 and by {size} from lane to lane, got {steps}")
+        f, dtype = self.values.f, w.dtype
+        match x, w:
+            case Load(), Load():
+                dtype, factors = w.buffer.dtype, (self._data(x, n), self._weights(w, row))
+                return _added(f, dtype, total, *(factors[::-1] if dtype is DType.U8 else factors))
+            case Prim("add", (Load() as x1, Load() as w2)), Prim("add", (Load() as x2, Load() as w1)):
+                one = _pairs_added(f, self._data(x1, n), self._weights(w2))
+                return _added(f, dtype, total, one, _pairs_added(f, self._data(x2, n), self._weights(w1)))
+            case _:
+                raise InternalError(f"dot: factors are loads, or sums of two loads, got {x} and {w}")
+
+    def _data(self, x: Load, n: int) -> Value:
+        """Return the word at `x` in every lane."""
+        values, one = self.values, self.values.at.access(x.buffer, x.index)
+        if values.width > 1 and (one.step != 0 or values.mixed):
+            raise InternalError(f"dot: all lanes have one word of data, got {x.buffer.name} by {one.step}")
         key = ("dot", one.offset.key, n, values.width)
         data = values.known(x.buffer, key)
         if data is None:
             data = values.wide(self._word(one, n), values.width)
             values.loaded.setdefault(x.buffer.name, {})[key, values.at.guard] = data
+        return data
+
+    def _weights(self, w: Load, row: Expr | None = None) -> Value:
+        """Return a word for each lane."""
+        values, each = self.values, self.values.at.access(w.buffer, w.index)
+        size = word(w.buffer.dtype)
+        if values.width > 1 and (each.step != (size if row is None else 1) or values.mixed):
+            raise InternalError(f"dot: words of weights lie side by side, got {w.buffer.name} by {each.step}")
         key = ("dot", each.offset.key, size, values.width)
         weights = values.known(w.buffer, key)
         if weights is None:
             weights = self._words(each, row)
             values.loaded.setdefault(w.buffer.name, {})[key, values.at.guard] = weights
-        return _added(values.f, w.buffer.dtype, total, data, weights)
+        return weights
 
     def _word(self, a: Access, n: int) -> Value:
         """Load `n` elements as one number, padded with zeros: nothing behind them is read."""
@@ -80,14 +99,22 @@ class DotEmitter:
         return f.op(whole, f"bitcast {both} to {whole}")
 
 
-def _added(f: Function, dtype: DType, total: Value, data: Value, weights: Value) -> Value:
+def _pairs_added(f: Function, a: Value, b: Value) -> Value:
+    """Add two words of i16 in every lane, which do not overflow."""
+    pairs = vector("i16", 2 * lanes_of(a.type))
+    one, other = (f.op(pairs, f"bitcast {v} to {pairs}") for v in (a, b))
+    return f.op(a.type, f"bitcast {f.binary('add', one, other)} to {a.type}")
+
+
+def _added(f: Function, dtype: DType, total: Value, one: Value, other: Value) -> Value:
+    """Return `total` + products of words; of bytes, `one` are the unsigned ones."""
     lanes, size = lanes_of(total.type), word(dtype)
     if lanes < SHORTEST:
-        total, data, weights = (_widened(f, v) for v in (total, data, weights))
-        return f.part(_added(f, dtype, total, data, weights), 0, lanes)
+        total, one, other = (_widened(f, v) for v in (total, one, other))
+        return f.part(_added(f, dtype, total, one, other), 0, lanes)
     scalar = "bfloat" if dtype is DType.BF16 else f"i{32 // size}"
     type_ = vector(scalar, size * lanes)
-    factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights)]
+    factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (one, other)]
     if dtype is DType.BF16:
         return f.call(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", total.type, total, *factors)
     if size == 2:

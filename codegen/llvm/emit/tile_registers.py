@@ -7,7 +7,7 @@ from codegen.llvm.emit.function_text import Value, integer
 from codegen.llvm.emit.values import Values
 from runtime.errors import InternalError
 
-DOTS = {"bf16": "tdpbf16ps", "u8i8": "tdpbusd"}  # by the types of the factors
+DOTS = {"bf16": "tdpbf16ps", "u8i8": "tdpbusd", "i8u8": "tdpbsud"}  # by the types of the factors
 CONFIGURATION_BYTES = 64
 
 

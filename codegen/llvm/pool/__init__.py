@@ -1,4 +1,4 @@
-"""Templates of LLVM IR written by hand: the thread pool, the entry points, what waits and cancels.
+"""Templates of LLVM IR written by hand: the thread pool, the entry points, what waits and cancels, what generates text.
 
 They are LLVM IR, not C: a build of this project needs no C compiler. Fields of structures and bits of words have names.
 """
@@ -28,6 +28,22 @@ _FIELDS = {  # in the order of the types that the templates declare; a field wit
         "scratch_bytes",
     ),
     "request": tuple(field[0] for field in abi.Request._fields_),
+    "generation": tuple(field[0] for field in abi.Generation._fields_),
+    "sequence": (
+        "request",
+        "tokens",
+        "input_blocks",
+        "output_blocks",
+        "arena",
+        "state",
+        "choice",
+        "symbols",
+        "input_dims",
+        "output_dims",
+        "output_bytes",
+        "inputs",
+        "outputs",
+    ),
 }
 _NAMES: dict[str, int] = {
     **{f"{kind}_{name}": at for kind, names in _FIELDS.items() for at, name in enumerate(names) if name},

@@ -34,7 +34,7 @@ def test_c_program(tmp_path: Path, loaded: bool, external: bool) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     command = ["./digits", str(SEVEN), "./digits.so", *(["./digits.weights"] if external else [])]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
     assert (ran.returncode, ran.stdout) == (0, "7\n"), ran.stderr
     assert subprocess.run(["./digits", "digits.c"], cwd=tmp_path, capture_output=True, check=False).returncode != 0
     if external:

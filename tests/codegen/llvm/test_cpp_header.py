@@ -92,7 +92,7 @@ def test_example(tmp_path: Path, loaded: bool, external: bool) -> None:
     shutil.copy(EXAMPLES / "cpp" / "digits.cpp", tmp_path)
     program = built(tmp_path, "digits.cpp", "-DUSE_DLOPEN" if loaded else "digits.o")
     command = [program, SEVEN, "./digits.so", *(["./digits.weights"] if external else [])]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
     assert (ran.returncode, ran.stdout) == (0, "7\n"), ran.stderr
     wrong = subprocess.run([program, "digits.cpp", *command[2:]], cwd=tmp_path, capture_output=True, check=False)
     assert wrong.returncode == 1 and b"must be an image" in wrong.stderr
@@ -104,7 +104,7 @@ def test_sizes_pools_and_errors(tmp_path: Path) -> None:
     compiled(MODEL, tmp_path / "digits.o")
     (tmp_path / "program.cpp").write_text(PROGRAM)
     program = built(tmp_path, "program.cpp", "digits.o")
-    ran = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    ran = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
     assert ran.returncode == 0, ran.stderr
     rows, columns = " 0 0 1 1 2 2 3 3 4 4", " 0 1 0 1 0 1 0 1 0 1"
     shown = ran.stdout.splitlines()

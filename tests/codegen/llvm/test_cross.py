@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
 from codegen.llvm.build import Built, build

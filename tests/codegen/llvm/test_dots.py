@@ -296,6 +296,33 @@ def test_a_tile_stays_in_registers(kind: Kind, instruction: str, rows: int, lane
     assert [line for line in loop if re.search(r"\(%rsp", line)] == []
 
 
+def test_halved_products_stay_in_registers() -> None:
+    """Four rows of two vectors: of weights of both halves, sums of data and weights are multiplied."""
+    i, j, k = Var("i", 32), Var("j", 128), Var("k", 128)
+    x, w, y = (
+        dense("x", 32, 256, dtype=DType.I16),
+        dense("w", 256, 128, dtype=DType.I16),
+        dense("y", 32, 128, dtype=DType.I32),
+    )
+    one, other = x[i, k] + w[k + 128, j], x[i, k + 128] + w[k, j]
+    work = Definition(y, (i, j), Reduce("add", (k,), cast(one, DType.I32) * cast(other, DType.I32)))
+    plan = choose(work, V3, frozenset({"w"}))
+    assert schedule_text(plan).startswith(
+        "order[j i k] tile[i:4 j:16/cut k:2/cut] lanes[j:8] pack[w.1:16(1,0) words of 1] dots=k"
+    )
+    kernel = apply("product", work, plan, (x, w, y))
+    assert "dot(x[i, k] + w[j // 16, (k + 128) // 2, j % 16, (k + 128) % 2], x[i, k + 128] + w[j //" in kernel_text(
+        kernel
+    )
+    function = emit(kernel, target=V3)
+    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
+    found = [
+        [sum(op in line for line in loop) for op in ("pmaddwd", "paddw", "paddd", "(%rsp")]
+        for loop in loops(assembly(text, V3, None))
+    ]
+    assert max(found) == [8, 16, 8, 0]
+
+
 # ---- what does not fit
 
 

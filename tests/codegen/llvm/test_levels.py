@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.compilation.driver import compile_model, in_memory, stages
+from aot.compilation.driver import compile_model, stages
+from aot.compilation.jit import in_memory
 from aot.options import CompileOptions
 from codegen.ir.program import ConstantBlock
 from codegen.llvm import levels as module

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Expr, Reduce, Var, cast, dense, prim
 from codegen.ir.printer import kernel_text
-from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.apart import shared_factors, values_kept
 from codegen.nest.nest import apply
+from codegen.schedules.choose import choose
+from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
@@ -113,3 +117,22 @@ def test_factors_and_values_of_a_step(product: str, factors: int, kept: int) -> 
 def test_values_along_an_unrolled_axis_are_kept_for_each_of_its_points() -> None:
     value: Expr = PRODUCTS["a zero point that moves"]
     assert values_kept(Reduce("add", (g, r, h), value), g, (h,)) == H
+
+
+@pytest.mark.parametrize("data", [DType.I8, DType.U8])
+@pytest.mark.parametrize("outputs", [40, 1536])
+@pytest.mark.parametrize("rows", [(1,), (3,), (128,), (9, 100), (2, 512)], ids=str)
+def test_steps_of_bytes_add_up_integers(rows: tuple[int, ...], outputs: int, data: DType) -> None:
+    """However the rows are blocked, which belong to the cores of the target."""
+    axes, e, column = tuple(Var(f"m{k}", n) for k, n in enumerate(rows)), Var("e", 32), Var("j", outputs)
+    q, scale, out = dense("q", *rows, G, 32, dtype=data), dense("s", *rows, G), dense("y", *rows, outputs)
+    v = dense("v", outputs, G, 32, dtype=DType.U8 if data is DType.I8 else DType.I8)
+    term = cast(cast(q[(*axes, g, e)], DType.I32) * cast(v[column, g, e], DType.I32), DType.F32) * scale[(*axes, g)]
+    work = Definition(out, (*axes, column), Reduce("add", (g, e), term) * 0.5)
+    plan = choose(work, replace(Target.parse("x86-64-v4-bf16"), cores=2), frozenset({"v"}))
+    assert (plan.dots, plan.apart) == ("e", "g")
+    text = kernel_text(apply("k", work, plan, (q, v, scale, out)))
+    assert "alloc part: i32" in text
+    assert "+= f32(part[" in text
+    with pytest.raises(ScheduleError, match="dots are sums of"):
+        apply("k", work, replace(plan, apart=None), (q, v, scale, out))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.compilation.driver import Compilation, in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array

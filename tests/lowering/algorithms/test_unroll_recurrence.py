@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.compilation.driver import compile_model, in_memory, stages
+from aot.compilation.driver import compile_model, stages
+from aot.compilation.jit import in_memory
 from aot.ir.graph import Graph
 from aot.ir.types import dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result

@@ -49,7 +49,7 @@ def held(graph: Graph) -> list[Deferred]:
     return [n.held for n in graph.order() if isinstance(n.held, Deferred)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dtype=st.sampled_from(list(RANGES)),

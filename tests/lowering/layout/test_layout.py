@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aot.compilation.driver import Compilation
+from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import Rounding

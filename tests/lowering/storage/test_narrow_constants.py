@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.compilation import driver
-from aot.compilation.driver import in_memory, stages
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
+from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
@@ -27,7 +28,7 @@ EXACT = (0.0, -0.0, 1.5, -65504.0, np.inf, -np.inf, 2.0**-14, 2.0**-24, -3 * 2.0
 
 def product(
     w: Array, rows: int, target: str = "x86-64-v3", *, small: bool = False, passes: int | None = None
-) -> driver.Compilation:
+) -> Compilation:
     def make(b: Builder, x: OutPort) -> OutPort:
         return b.MatMul(x, b.const(w, DType.F32), transpose_a=False, transpose_b=False)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runtime.errors import UsageError
-from runtime.generation.sampling import Sampler, Sampling, candidates
+from runtime.generation.sampling import Sampler, Sampling, candidates, exponentials
 
 LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.4, 0.05], np.float32))
 
@@ -25,9 +25,10 @@ LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.4, 0.05], np.float32))
     ],
 )
 def test_which_tokens_may_be_drawn(how: Sampling, tokens: list[int]) -> None:
-    order, shares = candidates(LOGITS, how)
+    order, sums, total = candidates(LOGITS, how)
     assert order.tolist() == tokens
-    assert (np.diff(shares) <= 0).all()
+    assert (np.diff(np.diff(sums, prepend=0)) <= 1e-9).all()
+    assert total == pytest.approx(sums[-1])
     sampler = Sampler(how)
     assert {sampler.choose(LOGITS) for _ in range(400)} == set(tokens)
 
@@ -40,6 +41,18 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say() -> None:
 
 def test_greedy_takes_the_first_of_the_greatest() -> None:
     assert Sampler(Sampling()).choose(LOGITS) == 1
+
+
+def test_exponentials_are_exact_to_two_units_of_the_last_place() -> None:
+    x = np.concatenate([np.linspace(-700, 0, 50_001), [-1e-300, -0.0]])
+    wanted = np.exp(x.astype(np.longdouble))
+    assert (abs(exponentials(x) - wanted) <= 2 * np.spacing(exponentials(x))).all()
+    assert exponentials(np.array([0.0, -701.0, -np.inf])).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_an_infinite_logit_is_taken() -> None:
+    logits = np.array([0, np.inf, 1, np.inf], np.float32)
+    assert {Sampler(Sampling(1.0, seed=n)).choose(logits) for n in range(9)} == {1}
 
 
 def test_equal_seeds_draw_equal_tokens() -> None:

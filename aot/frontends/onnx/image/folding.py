@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.windowing import Windowing
 from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.arrays.generators import indices
-from aot.frontends.onnx.neural.convolution import Windowing, windowing
+from aot.frontends.onnx.neural.convolution import windowing
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination

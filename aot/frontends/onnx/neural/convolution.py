@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
+from aot.frontends.conversion.windowing import Windowing
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, simplify
@@ -17,27 +15,6 @@ AUTO_PAD = {
     "SAME_UPPER": AutoPad.SAME_UPPER,
     "SAME_LOWER": AutoPad.SAME_LOWER,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Windowing:
-    """Attributes of convolution and pooling, one entry for each spatial axis."""
-
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
-    auto_pad: AutoPad
-
-    def fields(self, *without: str) -> dict[str, Any]:
-        attributes = {
-            "strides": self.strides,
-            "dilations": self.dilations,
-            "pads_begin": self.begins,
-            "pads_end": self.ends,
-            "auto_pad": self.auto_pad,
-        }
-        return {k: v for k, v in attributes.items() if k not in without}
 
 
 def windowing(node: Call, rank: int) -> Windowing:

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.frontends.tf.files.element_types import code_of
 from aot.frontends.tf.files.messages import AttrValue, NodeDef, TensorProto
-from aot.frontends.tf.files.tensors import FunctionName, Sizes, TypeName
+from aot.frontends.tf.files.tensors import FunctionName, Sizes, TypeName, attributes
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import dtype_of
@@ -32,6 +32,11 @@ def node_message(node: Node) -> Any:
         if name not in _READER_ATTRIBUTES:
             message.attr[name].CopyFrom(_attribute(value))
     return message
+
+
+def node_attributes(message: Any) -> dict[str, Any]:
+    """Return the attributes of a NodeDef."""
+    return attributes(message.attr, message.name)
 
 
 def _name(port: OutPort) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
+from aot.frontends.conversion.windowing import Windowing
 from aot.frontends.tf.neural.layout import first_channels, has_last_channels, image, last_channels, spatial
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
@@ -14,27 +12,6 @@ from runtime.abi import DType
 from runtime.errors import ModelError
 
 PADDING = {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID, "EXPLICIT": AutoPad.EXPLICIT}
-
-
-@dataclass(frozen=True, slots=True)
-class Windowing:
-    """Attributes of windows, one entry for each spatial axis."""
-
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
-    auto_pad: AutoPad
-
-    def fields(self, *without: str) -> dict[str, Any]:
-        found = {
-            "strides": self.strides,
-            "dilations": self.dilations,
-            "pads_begin": self.begins,
-            "pads_end": self.ends,
-            "auto_pad": self.auto_pad,
-        }
-        return {k: v for k, v in found.items() if k not in without}
 
 
 def windowing(node: Call, rank: int) -> Windowing:

@@ -1,0 +1,41 @@
+"""Timed runs of a model whose schedules are given, for the measured search (`aot.compilation.search.tuning`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aot.compilation.jit import in_memory
+from aot.compilation.search.tuning import Run, kernel_key
+from aot.ir.graph import Graph
+from aot.lowering.ir.steps import Steps
+from aot.lowering.program.build_program import Pick, ProgramBuilder
+from codegen.ir.definition import Definition, Group
+from codegen.ir.schedule import Schedule
+from codegen.llvm.build import build
+from codegen.target import Target
+from runtime.measuring.examples import example_inputs
+
+
+def timed(graph: Graph, steps: Steps, target: Target, level: int | None, pick: Pick) -> Run:
+    """Build the model with the schedules of `pick`; each call of the result is an inference of noise by one thread."""
+    keys: dict[int, str] = {}
+
+    def noted(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
+        keys[len(builder.calls)] = kernel_key(work, constants)
+        return pick(work, target, constants)
+
+    builder = ProgramBuilder(graph, steps, target, noted)
+    model = in_memory(build(builder.build(), target, level=level), 1)
+    request = model.create_infer_request()
+    request.enable_profiling()
+    request.infer(example_inputs(model.inputs, model.manifest.rules))
+
+    def run() -> Mapping[str, float]:
+        request.infer()
+        spent: dict[str, float] = {}
+        for call, done in enumerate(request.get_profiling_info()):
+            if call in keys:
+                spent[keys[call]] = spent.get(keys[call], 0.0) + done.seconds
+        return spent
+
+    return run

@@ -1,0 +1,95 @@
+"""Products of i16 by half of the multiplications: Winograd's "A new algorithm for inner product" (1968).
+
+    add[k in 2 n](x[i, k] w[k, j])    =    add[k in n]((x[i, k] + w[k + n, j]) (x[i, k + n] + w[k, j])) + s[i] + t[j]
+
+    s[i] = -add[k in n](x[i, k] x[i, k + n])      once for all columns
+    t[j] = -add[k in n](w[k, j] w[k + n, j])      at compile time
+
+Additions, which more units compute, take the place of multiplications. The result is exact: sums of two operands fit
+i16, and sums of products that overflow i32 do so modulo 2^32.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from aot.ir.values.deferred import value_of
+from aot.lowering.algorithms.halved_form import HalvedForm, extent, form_of, joined, outer_axis, pays, side_by_side
+from aot.lowering.ir.steps import Step, Steps, Value
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
+from codegen.ir.program import Region
+from codegen.ir.traverse import members, rewrite_work
+from codegen.target import Target
+from runtime.abi import DType
+
+LARGEST_WEIGHT = (1 << 15) - 1 - 255  # magnitude to which a byte can be added in i16
+
+
+def halve_products(steps: Steps, target: Target) -> None:
+    """Halve the multiplications of products of bytes by constants; values have their strides by now."""
+    if target.adds_pairs:
+        _Halver(steps).run()
+
+
+class _Halver:
+    def __init__(self, steps: Steps) -> None:
+        self.steps, self.constants = steps, steps.constants()
+        self.sums: dict[Expr, Buffer] = {}  # of data: equal ones are computed once
+
+    def run(self) -> None:
+        found: list[Step] = []
+        for step in self.steps.steps:
+            change: dict[Expr, Expr] = {}
+            free = step.schedule is None and step.repeat is None
+            for d in (d for work in step.works for d in members(work)) if free else ():
+                form = self._form(d, step)
+                if form is not None and d.reduction is not None:
+                    change[d.reduction] = form.product(self._data_sums(form, step, found), self._weight_sums(form))
+            if change:
+                step.works = tuple(rewrite_work(work, change.get) for work in step.works)
+            found.append(step)
+        self.steps.steps = found
+
+    def _form(self, d: Definition, step: Step) -> HalvedForm | None:
+        """Return the form of a product that should be halved; None for others."""
+        form = form_of(d, self.constants)
+        if form is None or form.x.buffer in step.writes():
+            return None
+        x, w = (self.steps.values.get(e.buffer.name) for e in (form.x, form.w))
+        if x is None or w is None or not x.holds_bytes or w.data is None or w.arrange is not None:
+            return None
+        outer = outer_axis(form)
+        form = form if outer is None else joined(form, outer)
+        if not pays(form) or np.abs(value_of(w.data)).max(initial=0) > LARGEST_WEIGHT:
+            return None
+        if form.w.buffer.name not in self.steps.values:
+            arrange = partial(side_by_side, dims=form.dims)
+            self.steps.values[form.w.buffer.name] = Value(form.w.buffer, Region.CONSTANT, data=w.data, arrange=arrange)
+        return form
+
+    def _data_sums(self, form: HalvedForm, step: Step, before: list[Step]) -> Load:
+        """Return the sums of data; the step that makes them, if none does yet, is added to `before`."""
+        axes = tuple(Var(f"d{n}", a.extent) for n, a in enumerate(form.rows))
+        value = rewrite(form.data_sum(), dict(zip(form.rows, axes, strict=True)))
+        if value not in self.sums:
+            made = dense(self.steps.unused(f"{form.x.buffer.name}.halves"), *map(extent, axes), dtype=DType.I32)
+            self.steps.values[made.name] = Value(made, Region.ARENA, elements=prod(map(extent, axes)))
+            before.append(Step((Definition(made, axes, value, axes),), step.layers, "Halves"))
+            self.sums[value] = made
+        return Load(self.sums[value], form.rows)
+
+    def _weight_sums(self, form: HalvedForm) -> Load:
+        """Return the sums of weights, which are computed when they are written."""
+        w, summed = form.w.buffer, form.summed
+        shape = (1 if k in summed else n for k, n in enumerate(w.shape))
+        made = dense(f"{w.name}.halves", *shape, dtype=DType.I32)
+        if made.name not in self.steps.values:
+            source = self.steps.values[w.name]
+            arrange = partial(form.weight_sums, arrange=source.arrange)
+            self.steps.values[made.name] = Value(made, Region.CONSTANT, data=source.data, arrange=arrange)
+        return Load(made, tuple(Const(0) if k in summed else i for k, i in enumerate(form.w.index)))

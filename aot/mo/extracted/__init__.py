@@ -1,0 +1,1 @@
+"""Attributes and classes of Model Optimizer's extractors."""

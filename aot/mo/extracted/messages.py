@@ -1,0 +1,26 @@
+"""Messages of frameworks: what a node was read from, and the operation that a message describes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from aot.ir.op import Foreign
+
+_DESCRIBE = {"onnx": "aot.frontends.onnx.describe", "tf": "aot.frontends.tf.files.describe"}
+
+
+def messages_of(framework: str) -> Any:
+    """Return the module that makes and reads the messages of a framework; None for one without."""
+    return import_module(_DESCRIBE[framework]) if framework in _DESCRIBE else None
+
+
+def described(node: Any, framework: str) -> Foreign:
+    """Return the operation of a node's message."""
+    message = node.pb
+    attrs: dict[str, Any] = messages_of(framework).node_attributes(message)
+    if framework == "tf":
+        return Foreign(framework, message.op, tuple(attrs.items()))
+    facts = getattr(node.graph, "graph", {})
+    known = {"domain": message.domain, "opset": facts.get("fw_opset_version", 0)}
+    return Foreign(framework, message.op_type, tuple({**known, **attrs}.items()))

@@ -1,0 +1,47 @@
+"""Times speculative decoding: `python -m benchmarks.language.drafting m.so draft.so [--ahead 1,3] [--tokens 100]`.
+
+The model alone, then with the draft: tokens per second behind a short prompt, the share of the draft's tokens that the
+model accepts, and whether the tokens are equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from aot.text.stream import text_source
+from aot.text.tokenizer import read_tokenizer
+from runtime import Drafting, Generator, load
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.language.drafting", description=__doc__)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("draft", type=Path)
+    parser.add_argument("--ahead", default="1,3", help="tokens that are proposed at once")
+    parser.add_argument("--tokens", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--text", default="The three most important rivers of Europe are")
+    args = parser.parse_args()
+    model, draft = (load(path, threads=args.threads) for path in (args.model, args.draft))
+    ids = read_tokenizer(text_source(args.model, None)).encode(args.text)
+    alone, wanted = timed(Generator(model), ids, args.tokens)
+    print(f"alone: {alone:.1f} tokens/s", flush=True)
+    for ahead in map(int, args.ahead.split(",")):
+        drafting = Drafting(Generator(model), Generator(draft), ahead)
+        speed, found = timed(drafting, ids, args.tokens)
+        share = drafting.accepted / max(drafting.proposed, 1)
+        equal = "equal" if found == wanted else "OTHER"
+        print(f"{ahead} ahead: {speed:.1f} tokens/s, {share:.0%} accepted, {equal} tokens", flush=True)
+
+
+def timed(generator: Generator | Drafting, ids: list[int], tokens: int) -> tuple[float, list[int]]:
+    """Return tokens per second, the prompt included, and the tokens."""
+    begin = time.perf_counter()
+    found = generator.generate(ids, tokens)
+    return len(found) / (time.perf_counter() - begin), found
+
+
+if __name__ == "__main__":
+    main()

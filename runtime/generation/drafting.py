@@ -1,0 +1,81 @@
+"""Speculative decoding: a small model proposes tokens, and the large one checks all of them in one call.
+
+drafting = Drafting(Generator(large), Generator(small))
+drafting.generate([1, 2, 3], tokens=64)      the tokens of the large model alone, to the bit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+
+from runtime.errors import UsageError
+from runtime.generation.generator import GREEDY, Generator
+from runtime.generation.sampling import Sampler, Sampling
+
+AHEAD = 3  # proposals a call: with four tokens at once a decoder takes about twice the time of one
+
+
+class Drafting:
+    """Two sequences of equal tokens; each token is chosen from logits of the large model, by the rules of sampling.
+
+    So it does not depend on what the small model proposes, which only says how many tokens a call gives. Logits of the
+    large model are the same bits for one token and for several.
+    """
+
+    def __init__(self, large: Generator, small: Generator, ahead: int = AHEAD) -> None:
+        """`ahead`: tokens that are proposed for a call, 1 or more. UsageError for models that do not go together."""
+        if large.words != small.words:
+            raise UsageError(f"draft: must have {large.words} words, as the large model has, got {small.words}")
+        if not large.gives_all_logits:
+            raise UsageError("draft: the large model must give the logits of all tokens, got one of --last-logits")
+        if ahead < 1:
+            raise UsageError(f"draft: must propose 1 token or more, got {ahead}")
+        self.large, self.small, self.ahead = large, small, ahead
+        self.proposed = self.accepted = 0  # tokens, of all calls of `generate`
+
+    def generate(
+        self,
+        ids: Sequence[int],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Iterable[int] = (),
+        on_token: Callable[[int], object] | None = None,
+    ) -> list[int]:
+        """Append `ids`, then up to `tokens` tokens; return these, as `Generator.generate` of the large model does."""
+        ends, sampler, made = frozenset(stop), Sampler(sampling), list[int]()
+
+        def take(token: int) -> bool:
+            """Take a token; True if another one follows."""
+            made.append(token)
+            goes_on = on_token is None or on_token(token) is not False
+            return goes_on and token not in ends and len(made) < tokens
+
+        logits = self.large.feed(ids)
+        goes_on = tokens > 0 and take(sampler.choose(logits))
+        while goes_on:
+            kept = len(self.large.tokens)
+            drafts = self._proposals(made[-1], min(self.ahead, tokens - len(made) - 1))
+            rows = self.large.feed_all([made[-1], *drafts])
+            agreed = 0
+            for row, draft in zip(rows, [*drafts, None], strict=True):
+                goes_on = take(sampler.choose(row))
+                if not goes_on or made[-1] != draft:
+                    break
+                agreed += 1
+            self.proposed, self.accepted = self.proposed + len(drafts), self.accepted + agreed
+            self.large.truncate(kept + 1 + agreed)
+        return made
+
+    def _proposals(self, token: int, count: int) -> list[int]:
+        """Return greedy tokens of the small model behind the tokens of the large one and `token`."""
+        if count <= 0:
+            return []
+        whole, found = [*self.large.tokens, token], list[int]()
+        pairs = zip(self.small.tokens, whole, strict=False)
+        self.small.truncate(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        fed = whole[len(self.small.tokens) :]
+        while len(found) < count:
+            found.append(int(self.small.feed(fed).argmax()))
+            fed = found[-1:]
+        return found

@@ -1,0 +1,1 @@
+"""Mutants of model files, and what they are judged by."""

@@ -1,0 +1,160 @@
+"""Data of products with weights of 8 bits are rounded to 8 bits in groups; other products stay what they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from aot.compilation.driver import Compilation, in_memory, stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+from aot.options import CompileOptions
+from runtime.abi import DType
+from runtime.errors import UsageError
+from tests.lowering.check import ints
+from tests.lowering.quantised import CLOSE, HAS, TARGETS
+from tests.passes.check import Make, graph_of
+
+IN, OUT = 96, 200
+LENGTHS = {96: 32, 128: 64, 200: 200}  # of a row: numbers that share a scale
+ROUNDED = CompileOptions(level=None, activations="int8")
+
+
+def numbers(dtype: DType, seed: int = 0, length: int = IN) -> NDArray[np.int8] | NDArray[np.uint8]:
+    r, shape = np.random.default_rng(seed), (OUT, length)
+    return r.integers(0, 256, shape, np.uint8) if dtype is DType.U8 else r.integers(-128, 128, shape, np.int8)
+
+
+def scales(seed: int = 0) -> Array:
+    return np.float32(1e-3) + np.random.default_rng([seed, 1]).random((OUT, 1), np.float32) * np.float32(1e-3)
+
+
+def zeros(dtype: DType) -> Array:
+    return np.random.default_rng(2).integers(0, 256, (OUT, 1)).astype(np.float32) * (dtype is DType.U8)
+
+
+def weights(b: Builder, dtype: DType, seed: int = 0, length: int = IN) -> OutPort:
+    """Numbers of 8 bits less a zero point, times a scale, of each output: as a file compresses them."""
+    w = b.Convert(b.const(numbers(dtype, seed, length), dtype), destination_type=DType.F32)
+    if dtype is DType.U8:
+        w = b.Subtract(w, b.const(zeros(dtype), DType.F32))
+    return b.Multiply(w, b.const(scales(seed), DType.F32))
+
+
+def product(dtype: DType) -> Make:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, dtype, length=x.type.static_shape[-1] if x.type.is_static else IN)
+        y = b.MatMul(b.Abs(x), w, transpose_a=False, transpose_b=True)
+        return b.Add(y, b.const(np.ones(OUT, np.float32), DType.F32))
+
+    return make
+
+
+def rounded(x: Array) -> Array:
+    """Return what is left of data of which each group has 127 steps from 0 to its largest number."""
+    groups = x.reshape(-1, LENGTHS[x.shape[-1]])
+    step = np.maximum(np.abs(groups).max(-1, keepdims=True), np.float32(2.0**-100)) * np.float32(1 / 127)
+    return (np.rint(groups * (1 / step), dtype=np.float32) * np.float64(1) * step).reshape(x.shape)
+
+
+def expected(x: Array, dtype: DType) -> Array:
+    w = (numbers(dtype, length=x.shape[-1]).astype(np.float64) - zeros(dtype)) * scales()
+    return rounded(np.abs(x)) @ w.T + 1
+
+
+def data(*shape: int) -> Array:
+    return np.random.default_rng(shape).normal(size=shape).astype(np.float32)
+
+
+def made_of(make: Make, *shape: int | str, options: CompileOptions = ROUNDED) -> Compilation:
+    return stages(graph_of(make, shape), options)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [DType.U8, DType.I8])
+def test_groups_have_steps_of_their_own(dtype: DType, target: str) -> None:
+    made = stages(graph_of(product(dtype), ("n=7", IN)), CompileOptions(target, level=None, activations="int8"))
+    assert made.groups.count("dots=") == HAS
+    model = in_memory(made.built, threads=1)
+    for x in (data(1, IN), data(33, IN) * np.geomspace(1e-3, 1e3, 33, dtype=np.float32)[:, None]):
+        y, wanted = model(x)[0], expected(x, dtype)
+        assert (np.abs(y - wanted).max(1) <= CLOSE * np.abs(wanted).max(1)).all()
+
+
+@pytest.mark.parametrize("rows", [1, 5, 128])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_rows_of_any_length(length: int, rows: int) -> None:
+    made, x = made_of(product(DType.U8), rows, length), data(rows, length)
+    assert made.groups.count("dots=") == HAS
+    assert made.groups.count("apart=") == (HAS and LENGTHS[length] < length)
+    wanted = expected(x, DType.U8)
+    assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
+
+
+def test_a_row_has_the_same_bits_alone_and_among_others() -> None:
+    model, x = in_memory(made_of(product(DType.U8), "n=7", IN).built, threads=2), data(40, IN)
+    together = model(x)[0]
+    assert all(np.array_equal(model(x[i : i + n])[0], together[i : i + n]) for i, n in ((0, 1), (7, 5), (12, 28)))
+
+
+def test_rows_of_zeros_and_of_numbers_that_are_none() -> None:
+    x = np.zeros((3, IN), np.float32)
+    x[1, 4], x[2, 5] = np.inf, np.nan
+    y = in_memory(made_of(product(DType.U8), 3, IN).built, threads=1)(x)[0]
+    assert np.array_equal(y[0], np.ones(OUT))
+    assert not np.isfinite(y[1:]).any()
+
+
+@pytest.mark.skipif(not HAS, reason="the processor sums no products of bytes")
+def test_products_that_share_data_round_them_once() -> None:
+    def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+        y = b.Abs(x)
+        return tuple(b.MatMul(y, weights(b, DType.U8, n), transpose_a=False, transpose_b=True) for n in (3, 4))
+
+    made = stages(graph_of(make, (5, IN)), ROUNDED)
+    assert made.groups.count("dots=") == 2
+    assert made.groups.count("round_even") == 1
+
+
+@pytest.mark.skipif(not HAS, reason="the processor sums no products of bytes")
+def test_heads_side_by_side_are_one_row() -> None:
+    """Results of attention lie in heads; a row of the product behind it runs over all of them."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        y = b.Reshape(b.Transpose(b.Abs(x), ints(b, 0, 2, 1, 3)), ints(b, 1, 5, IN))
+        return b.MatMul(y, weights(b, DType.I8), transpose_a=False, transpose_b=True)
+
+    made, x = made_of(make, 1, 4, 5, IN // 4), data(1, 4, 5, IN // 4)
+    assert made.groups.count("dots=") == 1
+    wanted = expected(x.transpose(0, 2, 1, 3).reshape(1, 5, IN), DType.I8) - 1
+    assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
+
+
+def test_other_products_stay_in_floats() -> None:
+    def floats(b: Builder, x: OutPort) -> OutPort:
+        w = np.random.default_rng(0).normal(size=(IN, OUT)).astype(np.float32)
+        return b.MatMul(b.Abs(x), b.const(w, DType.F32))
+
+    def windows(b: Builder, x: OutPort) -> OutPort:
+        w = b.Convert(b.const(numbers(DType.I8).reshape(OUT, IN // 3, 3, 1), DType.I8), destination_type=DType.F32)
+        w = b.Multiply(w, b.const(scales().reshape(OUT, 1, 1, 1), DType.F32))
+        return b.Convolution(b.Abs(x), w, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
+
+    for make, shape in ((floats, (5, IN)), (windows, (1, IN // 3, 9, 9))):
+        assert "round_even" not in made_of(make, *shape).groups
+    assert "round_even" not in made_of(product(DType.U8), 5, IN, options=CompileOptions(level=None)).groups
+
+
+def test_other_types_are_refused() -> None:
+    with pytest.raises(UsageError, match="activations are f32 or int8, got 'int4'"):
+        CompileOptions(activations="int4")
+
+
+def test_the_library_tells_it(tmp_path: Path) -> None:
+    options = in_memory(made_of(product(DType.U8), 2, IN).built, threads=1).get_property("COMPILE_OPTIONS")
+    assert isinstance(options, dict)
+    assert options["activations"] == "int8"

@@ -1,0 +1,82 @@
+"""Speculative decoding: the tokens of the large model alone, whatever the small one proposes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from aot import compile_model
+from cli import app
+from runtime import CompiledModel, Drafting, Generator, Sampling, load
+from runtime.errors import UsageError
+from tests.frontends.gguf.networks import Network
+
+IDS = [5, 1, 40, 7, 7, 63, 2]
+WAYS = [Sampling(), Sampling(0.7, top_k=8, seed=3)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of two layers, another with its first one, and one of other weights, all with the same words."""
+    folder = tmp_path_factory.mktemp("drafting")
+    large = Network("llama", "Q4_0", layers=2)
+    part = Network("llama", "Q4_0", layers=1)
+    part.tensors = {name: large.tensors[name] for name in part.tensors}
+    for name, network in (("large", large), ("part", part), ("other", Network("qwen3", "Q8_0"))):
+        compile_model(network.write(folder / f"{name}.gguf")).export_model(folder / f"{name}.so")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def large(folder: Path) -> CompiledModel:
+    return load(folder / "large.so", threads=2)
+
+
+@pytest.mark.parametrize("how", WAYS, ids=str)
+@pytest.mark.parametrize("name", ["large", "part", "other"])
+@pytest.mark.parametrize("ahead", [1, 4])
+def test_its_tokens_are_those_of_the_large_model(
+    folder: Path, large: CompiledModel, name: str, how: Sampling, ahead: int
+) -> None:
+    alone = Generator(large)
+    drafting = Drafting(Generator(large), Generator(load(folder / f"{name}.so", threads=1)), ahead)
+    for ids, tokens in ((IDS, 25), (IDS[:1], 2), (IDS, 1), (IDS[:3], 9)):
+        assert drafting.generate(ids, tokens, how) == alone.generate(ids, tokens, how)
+        assert drafting.large.tokens == alone.tokens
+    assert 0 <= drafting.accepted <= drafting.proposed
+    if name == "large" and how.temperature == 0:
+        assert drafting.accepted == drafting.proposed > 0
+
+
+def test_it_ends_where_the_large_model_would(large: CompiledModel) -> None:
+    whole = Generator(large).generate(IDS, 12)
+    drafting = Drafting(Generator(large), Generator(large))
+    assert drafting.generate(IDS, 12, stop=[whole[4]]) == whole[: whole.index(whole[4]) + 1]
+    assert drafting.large.tokens == (*IDS, *whole[: whole.index(whole[4])])
+    seen: list[int] = []
+    drafting = Drafting(Generator(large), Generator(large))
+    assert drafting.generate(IDS, 12, on_token=lambda token: seen.append(token) or len(seen) < 3) == whole[:3] == seen
+    assert drafting.generate(whole[2:3], 0) == []
+
+
+def test_what_is_refused(large: CompiledModel, tmp_path: Path) -> None:
+    network = Network("llama", "Q4_0")
+    last = compile_model(network.write(tmp_path / "last.gguf"), last_logits=True)
+    with pytest.raises(UsageError, match="must give the logits of all tokens, got one of --last-logits"):
+        Drafting(Generator(last), Generator(large))
+    with pytest.raises(UsageError, match="must propose 1 token or more, got 0"):
+        Drafting(Generator(large), Generator(last), 0)
+    kind, shape, raw = network.tensors["token_embd.weight"]
+    network.tensors["token_embd.weight"] = (kind, (shape[0] // 2, shape[1]), raw[: len(raw) // 2])
+    half = compile_model(network.write(tmp_path / "half.gguf"))
+    with pytest.raises(UsageError, match="must have 64 words, as the large model has, got 32"):
+        Drafting(Generator(large), Generator(half))
+
+
+def test_the_command(folder: Path) -> None:
+    given = ["generate", str(folder / "large.so"), "5,1,40", "--ids", "--tokens", "12"]
+    drafted = [*given, "--draft", str(folder / "part.so"), "--ahead", "2"]
+    alone, found = (CliRunner().invoke(app, args) for args in (given, drafted))
+    assert (found.exit_code, found.output) == (0, alone.output)

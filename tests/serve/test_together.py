@@ -1,0 +1,110 @@
+"""Answers that go on together have the tokens that each would have alone; some end, fail or are given up earlier."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from aot.serve.openai.together import Together
+from runtime import Executor, Generator, Sampling, load
+from runtime.arrays.tensors import Array
+from runtime.generation.sampling import Sampler
+from tests.serve.conftest import listening
+from tests.serve.test_openai import post, wanted
+from tests.text import talking
+
+DEADLINE = 60.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return talking.library(tmp_path_factory.mktemp("together"), row_lengths=True)
+
+
+@pytest.fixture(scope="module")
+def url(library: Path) -> Iterator[str]:
+    with listening(library, sequences=4, queue=16, max_context=100, grpc_port=None) as server:
+        yield f"http://127.0.0.1:{server.port}/v1"
+
+
+def test_requests_at_once_get_the_answers_that_they_get_alone(url: str, library: Path) -> None:
+    asked = [("1" * n, 4 + n, Sampling(1.5, 0, 0.9, n) if n % 2 else Sampling()) for n in range(1, 9)]
+    expected = [wanted(library, *one) for one in asked]
+    found: dict[str, str] = {}
+
+    def ask(prompt: str, count: int, how: Sampling) -> None:
+        more = {"temperature": how.temperature, "top_p": how.top_p, "seed": how.seed}
+        found[prompt] = post(url, "completions", prompt=prompt, max_tokens=count, **more).json()["choices"][0]["text"]
+
+    threads = [threading.Thread(target=ask, args=one) for one in asked]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[prompt] for prompt, _, _ in asked] == expected
+
+
+def test_a_client_that_goes_leaves_the_others_alone(url: str, library: Path) -> None:
+    body = {"model": "talk", "prompt": "12345", "max_tokens": 90, "stream": True, "temperature": 0}
+    with httpx.stream("POST", f"{url}/completions", json=body, timeout=DEADLINE) as response:
+        next(response.iter_bytes())
+    assert post(url, "completions", prompt="9", max_tokens=9).json()["choices"][0]["text"] == wanted(library, "9", 9)
+
+
+class Counted:
+    """Member that wants `count` tokens; the logits of token `bad` are an error."""
+
+    def __init__(self, generator: Generator, first: int, count: int, bad: int = -1) -> None:
+        self.generator, self.token, self.tokens = generator, first, [first]
+        self._count, self._bad, self._sampler = count, bad, Sampler(Sampling())
+        self.gone, self.done, self.error = False, threading.Event(), None
+
+    def leaves(self) -> bool:
+        if self.gone:
+            self.done.set()
+        return self.gone
+
+    def take(self, logits: Array) -> bool:
+        if len(self.tokens) == self._bad:
+            raise ValueError("bad")
+        self.token = self._sampler.choose(logits)
+        self.tokens.append(self.token)
+        if len(self.tokens) == self._count:
+            self.done.set()
+        return len(self.tokens) < self._count
+
+    def fail(self, error: BaseException) -> None:
+        self.error: BaseException | None = error
+        self.done.set()
+
+
+def test_an_error_of_one_answer_ends_that_one_only(library: Path) -> None:
+    model = load(library, threads=1)
+    together, members = Together(model, Executor(2)), list[Counted]()
+    for n, (count, bad) in enumerate(((20, -1), (20, 5), (3, -1), (12, -1))):
+        generator = Generator(model)
+        first = int(np.argmax(generator.feed([1 + n] * (n + 1))))
+        members.append(Counted(generator, first, count, bad))
+        together.join(members[-1])
+    for member in members:
+        assert member.done.wait(DEADLINE)
+    for n, (member, count) in enumerate(zip(members, (20, 5, 3, 12), strict=True)):
+        assert member.tokens == Generator(model).generate([1 + n] * (n + 1), count)
+    assert [type(m.error) for m in members] == [type(None), ValueError, type(None), type(None)]
+
+
+def test_an_error_of_a_step_ends_all_and_new_ones_begin_anew(library: Path) -> None:
+    model = load(library, threads=1)
+    together = Together(model, Executor(1))
+    bad = Counted(Generator(model), 1, 9)  # a sequence without tokens
+    together.join(bad)
+    assert bad.done.wait(DEADLINE) and "one token or more" in str(bad.error)
+    generator = Generator(model)
+    good = Counted(generator, int(np.argmax(generator.feed([7]))), 6)
+    together.join(good)
+    assert good.done.wait(DEADLINE) and good.tokens == Generator(model).generate([7], 6)
