@@ -106,7 +106,7 @@ FRONT: list[tuple[str, dict[str, Any], str]] = [
     ("SoftmaxONNXFrontReplacer", {"y": operation("SoftMaxONNX", "x", axis=1)},
      "Reshape(SoftMax(FlattenONNX(x)), ShapeOf(x))"),
     ("OneHotNormalize", {"n": 3, "v": [0, 1], "y": operation("OneHot", "x", "n", "v", split_values=True)},
-     "OneHot(x, 3, Split([0, 1], 0), Split([0, 1], 0))"),
+     "OneHot(x, 3, Squeeze(Split([0, 1], 0), [0]), Squeeze(Split([0, 1], 0), [0]))"),
     ("ImageScaler", {"y": operation("ImageScaler", "x", scale=np.array([2.0]), bias=np.array([0.0]))}, "Mul(x, [2.0])"),
     ("LayerNorm", {"a": 1, "two": 2.0, "eps": 1e-6, "half": 0.5, "m": operation("ReduceMean", "x", "a"),
      "c": operation("Sub", "x", "m"), "s": operation("Pow", "c", "two"), "v": operation("ReduceMean", "s", "a"),

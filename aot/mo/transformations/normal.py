@@ -209,9 +209,12 @@ class OneHotNormalize:
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for node in nodes_of(graph, op="OneHot", split_values=True):
-            attrs = {"num_splits": 2, "squeeze_axis": True, "name": f"{name_of(node)}/values"}
-            made = add(graph, "split.Split", node.in_port(2).get_source(), np.int64(0), **attrs)
+            name, values = name_of(node), node.in_port(2).get_source()
+            parts = add(graph, "split.Split", values, np.int64(0), num_splits=2, name=f"{name}/values")
+            off, on = (add(graph, "squeeze.Squeeze", parts.out_port(i), int64_array([0])) for i in (0, 1))
+            made = add(graph, "one_hot.OneHot", None, None, on, off, axis=node.soft_get("axis", -1))
+            for idx in (0, 1):
+                move(node, idx, made, idx)
             node.in_port(2).disconnect()
-            node.add_input_port(3, skip_if_exist=True)
-            for idx, out in ((2, 1), (3, 0)):
-                made.out_port(out).connect(node.in_port(idx))
+            take_place(node, made)
+            graph.remove_node(node.id)
