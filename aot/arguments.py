@@ -68,7 +68,12 @@ Reverse = Annotated[
     ),
 ]
 ReverseOf = Annotated[str | None, typer.Option(metavar="INPUT,...", help="Inputs whose channels come reversed")]
-Shapes = Annotated[list[str] | None, typer.Option(metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?")]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", "--input_shape", "--input-shape", metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?"
+    ),
+]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]

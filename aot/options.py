@@ -144,16 +144,28 @@ def _is_named(entry: object) -> bool:
 
 
 def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
-    """`x=1x3x640x640` or `x=batch,3,?,?`: numbers, names and `?`. UsageError for other texts."""
+    """`x=1x3x640x640` or `x=batch,3,?,?`: numbers, names and `?`; or `x[1,3,8,8],y[1]`, `[1,3,8,8]` for the only input.
+
+    UsageError for other texts.
+    """
     found: list[tuple[str, tuple[int | str, ...]]] = []
-    for text in given or ():
+    for text in (part for whole in given or () for part in _bracketed(whole)):
         name, _, shape = text.rpartition("=")
         parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
         wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
-        if not name or wrong:
+        if "=" not in text or wrong:
             raise UsageError(f"shape: INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
         found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
     return tuple(found)
+
+
+def _bracketed(text: str) -> list[str]:
+    """Return the parts of `x[1,3],y[1]` as `x=1,3` and `y=1`; a text without brackets is its own part."""
+    if not re.fullmatch(r"[^\[\]=]*\[[^\[\]]*\](,[^\[\]=]*\[[^\[\]]*\])*", text):
+        return [text]
+    return [
+        f"{name.strip()}={sizes.replace(' ', '')}" for name, sizes in re.findall(r",?([^\[\]]*)\[([^\[\]]*)\]", text)
+    ]
 
 
 def cut_of(given: str | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -236,11 +248,13 @@ def _nested(value: object) -> Nested:
 
 
 def layouts_of(given: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
-    """`["x=NHWC"]` as pairs; UsageError for other texts."""
-    pairs = [(text.rpartition("=")[0], text.rpartition("=")[2].upper()) for text in given or ()]
-    for name, layout in pairs:
-        if not name or not layout.isalpha():
-            raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {layout}")
+    """`x=NHWC`, or `x(nchw->nhwc)` and `nchw->nhwc` for the only input, as pairs; UsageError for other texts."""
+    pairs: list[tuple[str, str]] = []
+    for text in given or ():
+        match = re.fullmatch(r"(?:(.+)=([A-Za-z]+)|(?:(.+)\()?[A-Za-z]+->([A-Za-z]+)\)?)", text)
+        if match is None:
+            raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {text}")
+        pairs.append((match[1] or match[3] or "", (match[2] or match[4]).upper()))
     return tuple(pairs)
 
 

@@ -123,6 +123,9 @@ class Costs:
     min_strip_columns: int = 8  # columns that give a product rows enough in one picture row; estimated
 
     # ---- layout and fusion: aot.lowering
+    min_plane_columns: int = 16  # columns of a picture that fill a vector; derived: lanes of f32 in AVX-512
+    max_plane_channels: int = 24  # channels whose planes cost less to write than the lanes gain; measured 2026-11-26
+    min_plane_reads: int = 8  # reads of each element from which on lanes along columns pay; estimated
     copy_reads: int = 16  # reads of each element from which on a copy in a better layout pays; estimated
     scattered_store: float = 4.0  # cost of a strided store, relative to a strided load; estimated
     skipped_halo_share: float = 0.1  # halo rows over picture rows, from which on none are stored; estimated

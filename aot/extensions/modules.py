@@ -86,7 +86,7 @@ class Modules:
     def forget(self) -> None:
         """Remove the modules: they could not be loaded."""
         del _FINDER.packages[self.name]
-        for name in [name for name in sys.modules if name.partition(".")[0] == self.name]:
+        for name in [name for name in list(sys.modules) if name.partition(".")[0] == self.name]:
             del sys.modules[name]
 
     def _import(

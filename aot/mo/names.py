@@ -137,10 +137,10 @@ def _member(path: str, name: str) -> Any:
     found = library.library_class(rest, name) if owner == "ops" and rest else None
     if found is not None:  # rather than the base that the library derives it from, in a module of ours of the same name
         return found
-    if name in transforms.in_module(path):
-        return transforms.placeholder(name, path)
     if name in extractors.in_module(path):
         return extractors.extractor(path, name)
+    if name in transforms.in_module(path):
+        return transforms.placeholder(name, path)
     for home in _homes(path):
         found = getattr(import_module(home), name, None)
         if found is not None and not isinstance(found, ModuleType):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Unpack
 
@@ -37,6 +38,7 @@ from runtime.abi import DType
 from runtime.errors import UsageError
 from runtime.generation.interface import step_inputs
 
+DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # between integers and a matrix
 WIDE = 8  # bits of embeddings and of the last product, whose errors reach the results at once
 LEAST_ROWS = 2  # of a matrix; others are vectors
 
@@ -97,7 +99,8 @@ def quantize_weights(
 
     Each `group` elements of a row have a scale and a zero point (0: the whole row; also where rows are no multiple of
     `group`). Embeddings and the last product have 8 bits. `data`: samples, as for `quantize_model`; of a stateful
-    decoder `input_ids` are enough. UsageError for other bits, and for a network without matrices of constant weights.
+    decoder `input_ids` are enough. Matrices that lie in so few bits already stay as they are. UsageError for other
+    bits, and for a network without matrices of constant weights.
     """
     if bits not in (4, 8):
         raise UsageError(f"quantize: weights must be of 4 or 8 bits, got {bits}")
@@ -110,8 +113,11 @@ def quantize_weights(
     found = list(matrices(graph, bits))
     if not found:
         raise UsageError(f"{source.name}: quantize: a network with matrices of constant weights, got none")
-    squares = mean_squares(graph, found, without_interface(given), data) if data else {}
-    rows = [_replace(graph, m, group, squares) for m in _shared_last(found)]
+    wanted = _shared_last(found)
+    held = {m.source: small_integers(m.source, m.bits) for m in wanted}
+    rounded = [m for m in wanted if held[m.source] is None]
+    squares = mean_squares(graph, rounded, without_interface(given), data) if data and rounded else {}
+    rows = [_replace(graph, m, group, squares) if (c := held[m.source]) is None else _keep(c, m) for m in wanted]
     graph.rt_info |= {"quantised": {"input_model": source.name, "bits": str(bits), "group": str(group)}}
     convert_model(graph, path)
     return rows
@@ -178,6 +184,30 @@ def _shared_last(found: Sequence[Matrix]) -> list[Matrix]:
     """Return the matrices; those that several nodes read have 8 bits if one of them has."""
     wide = {m.source for m in found if m.bits == WIDE}
     return [replace(m, bits=WIDE) if m.source in wide else m for m in found]
+
+
+def small_integers(port: OutPort, bits: int) -> Node | None:
+    """Return the constant of integers of at most `bits` that a matrix is decompressed from; None for another matrix."""
+    node = port.node
+    while node.held is None:
+        if node.type not in DECOMPRESSION:
+            return None
+        node = max((s for s in node.sources() if s is not None), key=lambda s: prod(s.type.static_shape)).node
+    dtype, data = node.out_port().type.dtype, node.data
+    if not dtype.is_integer or data is None:
+        return None
+    return node if dtype.bits <= bits or (dtype is DType.U8 and int(data.max(initial=0)) < 2**bits) else None
+
+
+def _keep(held: Node, matrix: Matrix) -> SmallWeights:
+    """Leave a matrix as it is, but for the room that its integers take."""
+    port, data = held.out_port(), held.data
+    assert data is not None
+    if matrix.bits == 4 and port.type.dtype is DType.U8:
+        port.replace_by(Builder(held.graph, held.origin).const(data, DType.U4, held.name))
+    columns, rows = matrix.source.type.static_shape[:: 1 if matrix.turned else -1]
+    bits = matrix.bits if port.type.dtype is DType.U8 else port.type.dtype.bits
+    return SmallWeights(held.name, (rows, columns), bits, data.shape[-1], 0.0)
 
 
 def _replace(graph: Graph, matrix: Matrix, group: int, squares: Mapping[str, Array]) -> SmallWeights:

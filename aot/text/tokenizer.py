@@ -1,6 +1,6 @@
 """Tokenizers, by the package tokenizers: from `tokenizer.json`, or from the metadata of a GGUF file.
 
-Byte-level BPE: text -> pieces by a pattern -> bytes as letters -> merges by rank -> ids
+Byte-level BPE: text -> pieces by a pattern -> bytes as letters -> merges by rank -> ids; SentencePiece's: `scored`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any, cast
 from aot.frontends.gguf.container import Metadata, read_container
 from aot.frontends.kinds import is_gguf
 from aot.text.kept import ENTRY, metadata_in
+from aot.text.scored import CONTROL, OWN, scored
 from aot.text.template import ChatTemplate
 from runtime.arrays.files import is_compiled
 from runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
 from runtime.loading.library import read_manifest
 from runtime.regular import open_file, read_file
 
-CONTROL, OWN = 3, 4  # types of tokens that no merge makes: marks of the format, and added ones
+SCORED = "llama"  # `tokenizer.ggml.model` of SentencePiece's BPE
 WORDS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 MARKS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 # How text is cut into pieces before merges, by `tokenizer.ggml.pre`. Source: the tokenizers of these models.
@@ -129,13 +130,14 @@ def _mark(value: object) -> str:
 
 def _of_metadata(package: Any, metadata: Metadata, file: str) -> Tokenizer:
     """Build a tokenizer from the metadata of a GGUF file."""
-    inner = _byte_level(package, metadata, file)
     words = _texts(metadata, "tokenizer.ggml.tokens", file)
+    by_scores = metadata.get("tokenizer.ggml.model") == SCORED
+    inner = (scored if by_scores else _byte_level)(package, metadata, words, file)
     known = {name: _token(metadata, f"tokenizer.ggml.{name}_token_id", words) for name in ("bos", "eos", "eot")}
     marks = {f"{name}_token": words[n] for name, n in known.items() if n is not None}
     stop = tuple(dict.fromkeys(n for name in ("eos", "eot") if (n := known[name]) is not None))
     template = metadata.get("tokenizer.chat_template")
-    first = known["bos"] if metadata.get("tokenizer.ggml.add_bos_token") is True else None
+    first = known["bos"] if metadata.get("tokenizer.ggml.add_bos_token", by_scores) is True else None
     lengths = [v for k, v in metadata.items() if k.endswith(".context_length") and isinstance(v, int)]
     source = template if isinstance(template, str) else None
     return Tokenizer(inner, stop, source, marks, first, next(iter(lengths), None))
@@ -146,15 +148,15 @@ def _token(metadata: Metadata, key: str, words: Sequence[str]) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < len(words) else None
 
 
-def _byte_level(package: Any, metadata: Metadata, file: str) -> Any:
+def _byte_level(package: Any, metadata: Metadata, words: Sequence[str], file: str) -> Any:
     """Build a tokenizer of byte-level BPE from metadata."""
     kind, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "default")
     if kind != "gpt2" or pre not in PIECES:
-        rule = f"byte-level BPE (gpt2) with pieces {', '.join(PIECES)} can be read"
+        rule = f"scored BPE ({SCORED}) and byte-level BPE (gpt2) with pieces {', '.join(PIECES)} can be read"
         error = UnsupportedError(f"{file}: tokenizer: {rule}, got {str(kind)[:40]}, {str(pre)[:40]}")
         error.add_note("give the tokenizer.json of the model: --tokenizer tokenizer.json")
         raise error
-    words, merges = (_texts(metadata, f"tokenizer.ggml.{key}", file) for key in ("tokens", "merges"))
+    merges = _texts(metadata, "tokenizer.ggml.merges", file)
     pairs = [tuple(m.split(" ", 1)) for m in merges]
     vocabulary = {word: n for n, word in enumerate(words)}
     if any(len(p) != 2 or {*p, "".join(p)} - vocabulary.keys() for p in pairs):

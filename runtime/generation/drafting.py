@@ -58,13 +58,15 @@ class Drafting:
             drafts = self._proposals(made[-1], min(self.ahead, tokens - len(made) - 1))
             rows = self.large.feed_all([made[-1], *drafts])
             agreed = 0
-            for row, draft in zip(rows, [*drafts, None], strict=True):
-                goes_on = take(sampler.choose(row))
-                if not goes_on or made[-1] != draft:
-                    break
-                agreed += 1
+            try:
+                for row, draft in zip(rows, [*drafts, None], strict=True):
+                    goes_on = take(sampler.choose(row))
+                    if not goes_on or made[-1] != draft:
+                        break
+                    agreed += 1
+            finally:  # an error of the callback must not leave tokens that were only proposed
+                self.large.truncate(kept + 1 + agreed)
             self.proposed, self.accepted = self.proposed + len(drafts), self.accepted + agreed
-            self.large.truncate(kept + 1 + agreed)
         return made
 
     def _proposals(self, token: int, count: int) -> list[int]:

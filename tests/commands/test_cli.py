@@ -199,6 +199,16 @@ def test_pre_processing_is_in_the_library(tmp_path: Path) -> None:
     assert "--reverse-channels: an input of rank 4 with 3 channels, got image [1,1,8,8]" in wrong
 
 
+def test_shapes_and_layouts_as_model_optimizer_spells_them(tmp_path: Path) -> None:
+    for given in (("--input_shape", "[3,1,8,8]"), ("--shape", "image[3,1,8,8]"), ("--shape", "image=3x1x8x8")):
+        aot("compile", MODEL, "-o", tmp_path / "m.so", *given, "--layout", "image(nchw->nhwc)")
+        assert "image: f32[3,8,8,1]" in aot("info", tmp_path / "m.so").stdout
+    aot("compile", MODEL, "-o", tmp_path / "m.so", "--layout", "nchw->nhwc")
+    assert "image: f32[1,8,8,1]" in aot("info", tmp_path / "m.so").stdout
+    wrong = aot("compile", MODEL, "--layout", "x(nchw)", code=2).stderr
+    assert "INPUT=LAYOUT, for example x=NHWC, got x(nchw)" in wrong
+
+
 def test_usage_errors(tmp_path: Path) -> None:
     aot("compile", tmp_path / "absent.xml", code=2)
     aot("compile", MODEL, "--layout", "NHWC", code=2)

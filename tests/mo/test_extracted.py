@@ -9,7 +9,7 @@ import pytest
 
 from aot.frontends.tf.files.tensors import TypeName
 from aot.ir.op import Foreign
-from aot.mo.extracted.nodes import written
+from aot.mo.extracted.nodes import extracted, written
 
 PADS = np.array([[0, 0], [0, 0], [1, 2], [3, 4]])
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
@@ -47,3 +47,21 @@ def test_a_changed_attribute_of_tensorflow_is_written(
 ) -> None:
     found = written(Foreign("tf", kind, tuple(attrs.items())), changed)
     assert found == wanted and {n: type(v) for n, v in found.items()} == {n: type(v) for n, v in wanted.items()}
+
+
+HOSTILE: list[tuple[str, str, dict[str, Any], str]] = [
+    ("tf", "Conv2D", {"data_format": "XY", "strides": "wide"}, "stride"),
+    ("tf", "StridedSlice", {"begin_mask": "all"}, "begin_mask"),
+    ("tf", "FakeQuantWithMinMaxVars", {"num_bits": 1 << 60}, "levels"),
+    ("tf", "Conv2D", {"data_format": 3}, "channel_dims"),
+    ("onnx", "Conv", {"pads": (1, 2, 3), "strides": "x"}, "pad"),
+    ("onnx", "LSTM", {"activations": 3, "direction": 1}, "direction"),
+    ("onnx", "Slice", {"starts": 5}, "axes"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "kind", "attrs", "name"), HOSTILE)
+def test_attributes_of_a_wrong_file_are_left_out(dialect: str, kind: str, attrs: dict[str, Any], name: str) -> None:
+    known = {"domain": "", "opset": 9} if dialect == "onnx" else {}
+    found = extracted(Foreign(dialect, kind, tuple({**known, **attrs}.items())), 1)
+    assert name not in found

@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 import aot
 from cli import app
+from runtime import Generator
 from runtime.errors import UsageError
+from tests.frontends.gguf.networks import Network
 from tests.frontends.onnx import models
 
 WORDS, WIDTH = 96, 64
@@ -48,6 +50,26 @@ def test_as_openvino_decompresses_them(bits: int, bound: float, tmp_path: Path) 
     peer = np.array(ov.Core().compile_model(out, "CPU", hints)([IDS])[0])
     np.testing.assert_allclose(y, peer, atol=2e-5 * np.abs(peer).max())
     assert out.with_suffix(".bin").stat().st_size < (WORDS * WIDTH + 2 * 128 * WIDTH * bits / 8) * 1.3
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("Q4_0", 4), ("Q4_1", 4), ("Q4_K", 4), ("Q8_0", 8), ("Q4_1", 8)])
+def test_integers_of_so_few_bits_stay_as_they_are(kind: str, bits: int, tmp_path: Path) -> None:
+    path = Network("llama", kind, tied=False).write(tmp_path / "m.gguf")
+    samples = [{"input_ids": np.array([[3, 7, 60]])}]
+    found = aot.quantize_weights(path, tmp_path / "q.xml", bits=bits, group=64, data=samples)
+    assert {x.error for x in found} == {0.0} and len(found) == 9
+    one, other = (Generator(aot.compile_model(p, threads=1)) for p in (path, tmp_path / "q.xml"))
+    assert one.feed([5, 1, 40]).tobytes() == other.feed([5, 1, 40]).tobytes()
+    elements = sum(np.prod(shape) for _, shape, _ in (t for t in Network("llama", tied=False).tensors.values()))
+    if bits == 4:  # embedding and last product, of 64 words each, lie in bytes
+        assert (tmp_path / "q.bin").stat().st_size < 0.9 * elements
+
+
+def test_wider_integers_are_rounded(tmp_path: Path) -> None:
+    path = Network("llama", "Q8_0", tied=False).write(tmp_path / "m.gguf")
+    found = aot.quantize_weights(path, tmp_path / "q.xml", bits=4, group=64)
+    assert [x.error > 0 for x in found] == [x.bits == 4 for x in found]
+    assert sorted(x.bits for x in found) == [4] * 7 + [8] * 2
 
 
 def test_data_lessen_the_error_of_results(tmp_path: Path) -> None:

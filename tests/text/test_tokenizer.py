@@ -53,7 +53,7 @@ def test_pieces_are_cut_before_merges(pre: str, pieces: list[str], tmp_path: Pat
 @pytest.mark.parametrize(
     ("changed", "error", "text"),
     [
-        ({"model": "llama"}, UnsupportedError, "byte-level BPE .* got llama, gpt-2"),
+        ({"model": "bert"}, UnsupportedError, "byte-level BPE .* got bert, gpt-2"),
         ({"pre": "other"}, UnsupportedError, "got gpt2, other"),
         ({"tokens": None}, CorruptError, "tokenizer.ggml.tokens is a list of texts, got None"),
         ({"merges": [1, 2]}, CorruptError, "tokenizer.ggml.merges is a list of texts"),

@@ -11,13 +11,12 @@ i16, and sums of products that overflow i32 do so modulo 2^32.
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 
 import numpy as np
 
 from aot.ir.values.deferred import value_of
-from aot.lowering.algorithms.halved_form import HalvedForm, extent, form_of, joined, outer_axis, pays, side_by_side
+from aot.lowering.algorithms.halved_form import HalvedForm, extent, form_of, pays
 from aot.lowering.ir.steps import Step, Steps, Value
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite
@@ -63,14 +62,8 @@ class _Halver:
         x, w = (self.steps.values.get(e.buffer.name) for e in (form.x, form.w))
         if x is None or w is None or not x.holds_bytes or w.data is None or w.arrange is not None:
             return None
-        outer = outer_axis(form)
-        form = form if outer is None else joined(form, outer)
-        if not pays(form) or np.abs(value_of(w.data)).max(initial=0) > LARGEST_WEIGHT:
-            return None
-        if form.w.buffer.name not in self.steps.values:
-            arrange = partial(side_by_side, dims=form.dims)
-            self.steps.values[form.w.buffer.name] = Value(form.w.buffer, Region.CONSTANT, data=w.data, arrange=arrange)
-        return form
+        fits = pays(form) and np.abs(value_of(w.data)).max(initial=0) <= LARGEST_WEIGHT
+        return form if fits else None
 
     def _data_sums(self, form: HalvedForm, step: Step, before: list[Step]) -> Load:
         """Return the sums of data; the step that makes them, if none does yet, is added to `before`."""
@@ -85,11 +78,10 @@ class _Halver:
 
     def _weight_sums(self, form: HalvedForm) -> Load:
         """Return the sums of weights, which are computed when they are written."""
-        w, summed = form.w.buffer, form.summed
-        shape = (1 if k in summed else n for k, n in enumerate(w.shape))
-        made = dense(f"{w.name}.halves", *shape, dtype=DType.I32)
+        w = form.w.buffer
+        shape = (1 if i == form.k else n for i, n in zip(form.w.index, w.shape, strict=True))
+        made = dense(f"{w.name}.halves{form.w.index.index(form.k)}", *shape, dtype=DType.I32)
         if made.name not in self.steps.values:
-            source = self.steps.values[w.name]
-            arrange = partial(form.weight_sums, arrange=source.arrange)
-            self.steps.values[made.name] = Value(made, Region.CONSTANT, data=source.data, arrange=arrange)
-        return Load(made, tuple(Const(0) if k in summed else i for k, i in enumerate(form.w.index)))
+            data = self.steps.values[w.name].data
+            self.steps.values[made.name] = Value(made, Region.CONSTANT, data=data, arrange=form.weight_sums)
+        return Load(made, tuple(Const(0) if i == form.k else i for i in form.w.index))

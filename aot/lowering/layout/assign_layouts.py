@@ -19,6 +19,7 @@ from aot.lowering.fusion.group_rows import reads_once, streams
 from aot.lowering.ir.lane_axes import dim_of, lane_axes, lane_axis, memory_of
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.layout.halo import Halo, borders, halos, strip
+from aot.lowering.layout.planes import plane_columns
 from codegen.costs import COSTS
 from codegen.ir.access import all_axes, coefficient, known, offset, points
 from codegen.ir.definition import Definition, Group
@@ -182,9 +183,13 @@ def _votes(steps: Steps) -> Votes:
     plain = [d for d in found if d.reduction is None]
     reductions = [d for d in found if d.reduction is not None]
     constants = steps.constants()
+    columns = plane_columns(steps, reductions, constants)
     free = {id(d): axes for d in reductions if (axes := _free_lanes(d, constants))}
     for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
         for d in some:
+            if id(d) in columns:
+                _vote_for_planes(d, columns[id(d)], votes, constants)
+                continue
             lane = _wanted(d, free[id(d)], votes) if id(d) in free else lane_axis(d, constants)
             _vote(d, lane, steps, votes, constants)
         for _ in range(ROUNDS):
@@ -239,6 +244,14 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
             _add(votes, x.buffer, along, weight)
         elif summed:
             _add(votes, x.buffer, summed[-1], weight / 8)
+
+
+def _vote_for_planes(d: Definition, column: Var, votes: Votes, constants: frozenset[str]) -> None:
+    """Vote for columns as innermost in the result and in the picture."""
+    weight = float(known(points(d)))
+    for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in memory_of(d))):
+        if b.name not in constants and (dim := dim_of(index, column, all_axes(d))) is not None:
+            _add(votes, b, dim, weight)
 
 
 def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:

@@ -131,6 +131,9 @@ class _Import:
     def _place(self, wiring: _Wiring, old: IrNode | None) -> None:
         """Change the old node, or add a new one, and connect it."""
         node = wiring.node
+        if node.in_ports() and not any(wiring.sources):
+            rule = "{} ({}): an extension has cut off its inputs: connect one of them, or remove the node; got none"
+            raise Error(rule, node.soft_get("name", node.id), node.soft_get("op"))
         sources = [self._source(node, s) for s in wiring.sources]
         constants = None if old is not None else self._constants(node, wiring)
         if constants is not None:

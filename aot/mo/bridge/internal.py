@@ -86,7 +86,7 @@ def _reverse(node: Any) -> list[Step]:
 
 
 def _lrn(node: Any) -> list[Step]:
-    numbers = {name: _float(node, name) for name in ("alpha", "beta", "bias")}
+    numbers: dict[str, Any] = {name: _float(node, name) for name in ("alpha", "beta", "bias")}
     return [_step("LRN", size=_int(node, "local_size"), **numbers)]
 
 

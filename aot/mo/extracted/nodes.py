@@ -27,10 +27,20 @@ def name_by_attributes(op: Foreign) -> str | None:
 
 
 def extracted(op: Foreign, outputs: int) -> dict[str, Any]:
-    """Return the attributes of a foreign operation with so many outputs, by Model Optimizer's names."""
+    """Return the attributes of a foreign operation with so many outputs, by Model Optimizer's names.
+
+    What a file with wrong attributes does not tell is left out: the conversion of the operation refuses it.
+    """
     file = file_of(op, outputs)
-    found = {attr.name: attr.read(file) for attr in _attrs(op)}
+    found = {attr.name: _read(attr, file) for attr in _attrs(op)}
     return {name: value for name, value in found.items() if value is not ABSENT}
+
+
+def _read(attr: Attr, file: File) -> Any:
+    try:
+        return attr.read(file)
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
+        return ABSENT
 
 
 def names_of(op: Foreign) -> set[str]:

@@ -32,6 +32,7 @@ TYPES = {  # Model Optimizer read these; another type is None
     DType.U32,
     DType.U64,
 }
+WIDEST = 64  # bits of a quantised number
 DEPTHS = {"NDHWC": (1, 2, 3), "NCDHW": (2, 3, 4), "NHWC": (1, 2), "NCHW": (2, 3)}  # spatial dimensions
 
 
@@ -126,8 +127,7 @@ def _depthwise_filters(node: Any) -> Any:
 
 def _weights(*order: int) -> tuple[Attr, ...]:
     """Return the permutation that brings weights into the order of the operation sets."""
-    inverse = ints(np.argsort(order)) if len(order) == len(set(order)) else None
-    return always(get_weights_permute=PermuteAttrs.Permutation(ints(order), inverse))
+    return always(get_weights_permute=PermuteAttrs.Permutation(ints(order), ints(np.argsort(order))))
 
 
 def _convolution(inputs: int, outputs: int, *order: int) -> tuple[Attr, ...]:
@@ -179,8 +179,12 @@ def _depth(file: File) -> int:
     return 2 * int(file.get("depth_radius", 5)) + 1
 
 
-def _width(given: File) -> int:
-    return int(given.get("num_bits", 8))
+def _levels(file: File) -> int:
+    """Return the number of levels of a quantisation. ValueError for a width that no type has."""
+    bits = int(file.get("num_bits", 8))
+    if not 0 <= bits <= WIDEST:
+        raise ValueError(f"num_bits is at most {WIDEST}, got {bits}")
+    return 2**bits - int(bool(file.get("narrow_range", False)))
 
 
 DATA_TYPE = _type("data_type", "T")
@@ -190,7 +194,7 @@ INDICES = (
 )
 BLOCKS = (called("block_size", "block_size"), called("data_format", "data_format", "NHWC"))
 LEVELS = (
-    Attr("levels", lambda file: 2 ** _width(file) - int(bool(file.get("narrow_range", False)))),
+    Attr("levels", _levels),
     called("narrow_range", "narrow_range", False),
     called("num_bits", "num_bits", 8),
 )

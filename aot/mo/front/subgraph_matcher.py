@@ -113,6 +113,7 @@ class SubgraphMatcher:
         described = self.replacement_desc
         names = nodes_matching_name_pattern(graph, scope)
         if not names:
+            _LOG.warning("replacement %s: no node fits the scope %s", described.id, scope)
             return None
         inputs, outputs = described.get_inputs_description(), described.get_outputs_description()
         for name, given in (("inputs", inputs), ("outputs", outputs)):

@@ -85,12 +85,13 @@ def _typical(dim: Dim) -> int:
 
 
 def parameter_named(graph: Graph, name: str, option: str) -> Node:
-    """Return the input named `name`; UsageError if there is none."""
+    """Return the input named `name`, an empty name for the only one; UsageError if there is none."""
     for node in graph.parameters:
-        if node.name == name or name in node.out_port(0).names:
+        if node.name == name or name in node.out_port(0).names or (not name and len(graph.parameters) == 1):
             return node
     known = ", ".join(n.name for n in graph.parameters)
-    raise UsageError(f"{option}: no input {name!r}, the inputs are {known}")
+    rule = f"no input {name!r}" if name else "the only input needs no name"
+    raise UsageError(f"{option}: {rule}, the inputs are {known}")
 
 
 def _fitting(node: Node, given: tuple[int | str, ...], shape: Shape | None) -> Shape:

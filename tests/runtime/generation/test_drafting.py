@@ -60,6 +60,15 @@ def test_it_ends_where_the_large_model_would(large: CompiledModel) -> None:
     assert drafting.generate(IDS, 12, on_token=lambda token: seen.append(token) or len(seen) < 3) == whole[:3] == seen
     assert drafting.generate(whole[2:3], 0) == []
 
+    def fail(token: int) -> None:
+        if token == whole[2]:
+            raise ValueError(token)
+
+    drafting = Drafting(Generator(large), Generator(large))
+    with pytest.raises(ValueError, match=str(whole[2])):
+        drafting.generate(IDS, 12, on_token=fail)
+    assert drafting.large.tokens == (*IDS, *whole[: whole.index(whole[2])])
+
 
 def test_what_is_refused(large: CompiledModel, tmp_path: Path) -> None:
     network = Network("llama", "Q4_0")

@@ -11,6 +11,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.types import dim_text
 from aot.opset.control.infrastructure import Parameter
+from aot.passes.front.input_shapes import parameter_named
 from aot.passes.permutation import Order, inverse, is_identity, transposed
 from runtime.errors import UsageError
 
@@ -31,17 +32,9 @@ class InterfaceLayout:
     def __call__(self, graph: Graph) -> bool:
         changed = False
         for name, given in self.layouts:
-            node = _parameter(graph, name)
+            node = parameter_named(graph, name, "--layout")
             changed = _change(graph, node, _order(node, given.upper())) or changed
         return changed
-
-
-def _parameter(graph: Graph, name: str) -> Node:
-    for node in graph.parameters:
-        if node.name == name or name in node.out_port(0).names:
-            return node
-    known = ", ".join(n.name for n in graph.parameters)
-    raise UsageError(f"--layout: no input {name!r}, the inputs are {known}")
 
 
 def _order(node: Node, given: str) -> Order:

@@ -1,0 +1,55 @@
+"""Convolutions of few channels to few outputs, which want planes of channels: their lanes are columns of the picture.
+
+    y[h, w] = add[ic in 8, kh, kw in 5](x[ic, h + kh - 2, w + kw - 2] * f[ic, kh, kw])      lanes[w:16]
+
+One to three outputs fill no vector, and a few channels fill one poorly, which each output would fold.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from aot.lowering.ir.lane_axes import dim_of, memory_of
+from aot.lowering.ir.steps import Steps
+from codegen.costs import COSTS
+from codegen.ir.access import known
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Const, Var
+
+
+def plane_columns(steps: Steps, reductions: list[Definition], constants: frozenset[str]) -> dict[int, Var]:
+    """Return the axes of columns of these convolutions among the reductions, by ids.
+
+    Data whose producer writes every other column, as transposed convolutions do, stay as they are: its stores would be
+    scattered. Groups write tiles of neighbours.
+    """
+    made = [w for step in steps.steps for w in step.works if isinstance(w, Definition)]
+    scattered = {d.out.name for d in made if d.target and not isinstance(d.target[-1], Var | Const)}
+    found: dict[int, Var] = {}
+    for d in reductions:
+        column = _column(d, constants)
+        if column is not None and scattered.isdisjoint(x.buffer.name for x in memory_of(d)):
+            found[id(d)] = column
+    return found
+
+
+def _column(d: Definition, constants: frozenset[str]) -> Var | None:
+    """Return the axis of columns if `d` is a convolution of few channels to few outputs, else None."""
+    r, memory = d.reduction, memory_of(d)
+    data = [x for x in memory if x.buffer.name not in constants]
+    if r is None or r.fn != "add" or not r.dtype.is_float or len(memory) != 2 or len(data) != 1 or not data[0].index:
+        return None
+    index, own = data[0].index, variables(*data[0].index)
+    others = variables(*(i for x in memory if x is not data[0] for i in x.index))
+    columns = [a for a in d.axes if normal(index[-1], {}).terms.get(a) == 1 and dim_of(d.target, a, d.axes) is not None]
+    if len(columns) != 1 or not others.isdisjoint(own & {*d.axes}) or not own & others >= {*r.axes}:
+        return None
+    outputs, channels, taps = (
+        prod(known(a.extent or 1) for a in axes)
+        for axes in (others & {*d.axes}, {a for a in r.axes if a in index}, {a for a in r.axes if a not in index})
+    )
+    few = outputs < COSTS.min_product_lanes and channels <= COSTS.max_plane_channels
+    wide = known(columns[0].extent or 1) >= COSTS.min_plane_columns
+    return columns[0] if few and wide and taps * outputs >= COSTS.min_plane_reads else None
