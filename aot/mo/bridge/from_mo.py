@@ -22,6 +22,7 @@ from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
 from aot.ir.origin import Origin
 from aot.mo.bridge.bodies import REGIONS, with_records
+from aot.mo.bridge.channels_last import hide_channels_last
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
@@ -45,6 +46,7 @@ def imported(made: Graph, graph: IrGraph) -> dict[str, IrNode]:
 
     Error for a cycle, for an input that nothing is connected to, and for an operation that no set and no extension has.
     """
+    hide_channels_last(made)
     work = _Import(made, graph)
     work.run()
     return work.owners
