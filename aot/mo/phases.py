@@ -17,6 +17,7 @@ from typing import Any
 
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.op import Foreign
+from aot.mo.bridge.channels_last import hide_channels_last
 from aot.mo.bridge.from_mo import imported
 from aot.mo.bridge.to_mo import exported
 from aot.mo.config.registry import entries, entries_of
@@ -113,7 +114,8 @@ class MoMiddle:
         with classes(dict(self.declared.operations)), entries(self.entries):
             made = exported(graph, "middle", framework=self.framework, cli=_options(self.framework))
             for cls in self.transforms:
-                if cls in self.back:
+                if cls in self.back and made.stage != "back":
+                    hide_channels_last(made)
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)
             imported(made, graph)

@@ -116,3 +116,38 @@ def test_internal_operations_have_the_meaning_of_model_optimizer(
     imported(made, graph)
     found = np.asarray(compile_model(graph, FAST, threads=1)(X)[0])
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "before", "behind", "expected"),
+    [
+        ("fill", "Fill", [int64_array([3, 4])], [], np.full((3, 4), 7, np.float32)),
+        (
+            "scatternd",
+            "TFScatterND",
+            [int64_array([[4], [1], [4]])],
+            [int64_array([6])],
+            np.array([0, 7, 0, 0, 14, 0], np.float32),  # of the same index: the sum
+        ),
+    ],
+)
+def test_internal_operations_whose_data_are_not_the_first_input(
+    module: str, name: str, before: list[Any], behind: list[Any], expected: Any, tmp_path: Path
+) -> None:
+    shape = [] if name == "Fill" else [3]
+    path = onnx_model(
+        tmp_path, [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Abs", ["a"], ["y"])], {"x": shape}, {}
+    )
+    graph = read_model(path)
+    made = exported(graph)
+    first, last = made.get_op_nodes(op="Abs")
+    new = library_class(module, name)(made, {"name": "new"}).create_node()
+    constants = [Const(made, {"value": value}).create_node().out_port(0) for value in (*before, *behind)]
+    sources = [*constants[: len(before)], first.out_port(0), *constants[len(before) :]]
+    last.in_port(0).get_connection().set_source(new.out_port(0))
+    for at, source in enumerate(sources):
+        new.add_input_port(at, skip_if_exist=True)
+        new.in_port(at).connect(source)
+    imported(made, graph)
+    found = np.asarray(compile_model(graph, FAST, threads=1)(np.full(shape, -7, np.float32))[0])
+    np.testing.assert_array_equal(found, expected)

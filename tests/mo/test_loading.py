@@ -115,6 +115,37 @@ class Cuts(FrontReplacementPattern):
         computed(tmp_path, folder(tmp_path, front_cuts=HEAD + text))
 
 
+CUT = (
+    HEAD
+    + """
+class Cuts(FrontReplacementPattern):
+    enabled = True
+    def find_and_replace_pattern(self, graph):
+        graph.get_op_nodes(name="n")[0].in_port({port}).disconnect()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "port", "rule"), [("Conv", 1, "missing a required argument"), ("Where", 0, "must be")]
+)
+def test_an_operation_without_an_input_that_it_needs_is_named(tmp_path: Path, kind: str, port: int, rule: str) -> None:
+    x = np.ones((1, 1, 3, 3), np.float32)
+    names = ["x", "x"] if kind == "Conv" else ["c", "x", "x"]
+    nodes = [helper.make_node("Cast", ["x"], ["c"], to=9), helper.make_node(kind, names, ["y"], name="n")]
+    path = save(tmp_path, model(nodes, {"x": x}, ["y"]))
+    with pytest.raises(UsageError, match=rf"n \({kind}\): an extension has cut off an input that it needs.*{rule}"):
+        _ = stages(path, CompileOptions(extensions=folder(tmp_path, front_x=CUT.format(port=port)))).optimized
+
+
+def test_an_input_that_an_operation_may_lack_can_be_cut_off(tmp_path: Path) -> None:
+    x = np.array([[1.0, 5.0, 9.0]], np.float32)
+    nodes = [helper.make_node("ReduceMax", ["x"], ["m"]), helper.make_node("Clip", ["x", "low", "m"], ["y"], name="n")]
+    path = save(tmp_path, model(nodes, {"x": x}, ["y"], {"low": np.array(4, np.float32)}))
+    options = CompileOptions(extensions=folder(tmp_path, front_x=CUT.format(port=1)))
+    np.testing.assert_array_equal(interpret(stages(path, options).optimized, [x])[0], x)
+
+
 def test_the_installed_openvino_stays_what_it_is(tmp_path: Path) -> None:
     text = "import openvino\nimport openvino.tools.mo.ops.op\nfound = openvino.__name__"
     modules = Modules(folder(tmp_path, front_x=text))

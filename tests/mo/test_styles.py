@@ -27,9 +27,11 @@ LEFT: dict[str, tuple[str, ...]] = {  # types that the extension takes out of th
     "hswish": ("Divide",),
     "mean_to_pool": ("ReduceMean",),
     "scope_edges": ("Sigmoid",),
+    "tf_fold_scale": ("Multiply",),
     "tf_general": ("Exp", "Tanh"),
     "tf_middle_mean": ("ReduceMean",),
     "tf_points": ("Subtract", "Abs"),
+    "tf_scaled_rows": ("Multiply",),
     "tf_scope_norm": ("ReduceMean", "SquaredDifference"),
 }
 

@@ -108,6 +108,13 @@ def fold_scale() -> Made:
     return net.add("Sigmoid", "y", "m").graph, X
 
 
+def scaled_rows() -> Made:
+    net = Net(X).conv("depth", "x", N.f32(3, 3, 4, 2), "DepthwiseConv2dNative").constant("scale", N.f32(8))
+    net.add("Mul", "m", "depth", "scale").add("Relu", "r", "m").add("MaxPool", "pool", "r", padding=b"SAME")
+    net.graph.node[-1].attr["data_format"].s = b"NHWC"
+    return net.lists(ksize=[1, 1, 1, 1], strides=[1, 2, 2, 1]).conv("y", "pool", N.f32(1, 1, 8, 3)).graph, X
+
+
 MAKERS: dict[str, Callable[[], Made]] = {
     "tf_conv_ext": conv_ext,
     "tf_custom_op": custom_op,
@@ -116,6 +123,7 @@ MAKERS: dict[str, Callable[[], Made]] = {
     "tf_middle_mean": middle_mean,
     "tf_points": points,
     "tf_scope_norm": scope_norm,
+    "tf_scaled_rows": scaled_rows,  # last: the numbers of the others stay
 }
 
 MODELS = {name: make() for name, make in MAKERS.items()}  # all of them, so that each has the same numbers in each run

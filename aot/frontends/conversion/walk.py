@@ -280,7 +280,6 @@ class _Work:
         dialect = self.dialects[op.dialect]
         function = dialect.conversion(op.kind, attrs)
         assert function is not None  # `_convert` has asked
-        count = attrs.get("inputs", len(inputs))
         captures: tuple[tuple[str, int, int], ...] = attrs.get("captures", ())
         captured: dict[str, tuple[tuple[int, Value], ...]] = {
             name: tuple((position, inputs[i]) for region, position, i in captures if region == name)
@@ -290,10 +289,9 @@ class _Work:
         build = Builder(self.graph, node.origin)
         made = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
         call = dialect.call(attrs, *made)
-        given = inputs[:count]
-        while given and given[-1] is None:
-            given.pop()
-        _check_inputs(op.kind, function, call, given)
+        given = _given(inputs, attrs)
+        if rule := _rule_of_inputs(function, call, given):
+            raise ModelError(f"{op.kind}: {rule}")
         try:
             found = function(call, *given)
         except BROKEN as error:
@@ -393,17 +391,35 @@ class _Work:
         return pairs
 
 
-def _check_inputs(kind: str, function: Conversion, call: Call, given: Sequence[Value]) -> None:
-    """ModelError for too few or too many inputs, or one left out that the operation needs."""
+def input_problem(node: Node, dialects: Dialects) -> str:
+    """Return the rule that the inputs of a foreign node break; empty if its conversion takes them, or there is none."""
+    op = foreign(node, dialects)
+    function = None if op is None else dialects[op.dialect].conversion(op.kind, dict(op.attrs))
+    if op is None or function is None:
+        return ""
+    return _rule_of_inputs(function, node, _given(node.sources(), dict(op.attrs)))
+
+
+def _given(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+    """Return the inputs of a node itself, without those of its regions, up to the last one that is connected."""
+    given = list(inputs[: attrs.get("inputs", len(inputs))])
+    while given and given[-1] is None:
+        given.pop()
+    return given
+
+
+def _rule_of_inputs(function: Conversion, call: Any, given: Sequence[Any]) -> str:
+    """Return the rule that too few or too many inputs break, or one left out that the operation needs."""
     signature = inspect.signature(function)
     try:
         bound = signature.bind(call, *given)
     except TypeError as error:
-        raise ModelError(f"{kind}: {len(given)} inputs do not fit it ({error})") from error
+        return f"{len(given)} inputs do not fit it ({error})"
     for name, value in bound.arguments.items():
         annotation = str(signature.parameters[name].annotation)
         if value is None and "None" not in annotation and "Value" not in annotation:
-            raise ModelError(f"{kind}: input {name} must be given, got none")
+            return f"input {name} must be given, got none"
+    return ""
 
 
 def _whole(values: list[Any]) -> list[Value]:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from networkx import find_cycle
 
+from aot.frontends import DIALECTS
+from aot.frontends.conversion.walk import input_problem
 from aot.frontends.openvino.constants import unpack
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.graph import Node as IrNode
@@ -22,6 +24,7 @@ from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
 from aot.ir.origin import Origin
 from aot.mo.bridge.bodies import REGIONS, with_records
+from aot.mo.bridge.channels_last import hide_channels_last
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
@@ -45,6 +48,7 @@ def imported(made: Graph, graph: IrGraph) -> dict[str, IrNode]:
 
     Error for a cycle, for an input that nothing is connected to, and for an operation that no set and no extension has.
     """
+    hide_channels_last(made)
     work = _Import(made, graph)
     work.run()
     return work.owners
@@ -163,6 +167,8 @@ class _Import:
             self._update(old, op, data, sources, len(wiring.outputs))
         self._bodies(node, old, kept)
         self.owners[node.id] = old
+        if kept is not None and len(_connected(sources)) < len(_connected(self.before.get(kept.node.id, []))):
+            _check_inputs(old)
         for position, idx in enumerate(wiring.outputs or [0]):
             if position < len(old.out_ports()):
                 port = old.out_port(position)
@@ -317,6 +323,19 @@ class _Import:
             if node.id not in self.before and not node.out_port(0).names:
                 source = node.source(0)
                 node.out_port(0).names = source.names or (source.node.name,)
+
+
+def _connected(sources: Iterable[OutPort | None]) -> list[OutPort]:
+    return [source for source in sources if source is not None]
+
+
+def _check_inputs(node: IrNode) -> None:
+    """Error for an operation of a file that needs an input which an extension has cut off."""
+    rule = input_problem(node, {dialect.name: dialect for dialect in DIALECTS})
+    if rule:
+        kind = node.op.kind if isinstance(node.op, Foreign) else node.type
+        text = "{} ({}): an extension has cut off an input that it needs: connect it, or remove the node; {}"
+        raise Error(text, node.name, kind, rule)
 
 
 def _sort_ends(body: IrGraph, original: IrGraph, made: Graph, owners: dict[str, IrNode]) -> None:

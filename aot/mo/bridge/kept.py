@@ -20,9 +20,10 @@ class Kept:
     node: Node
     attrs: dict[str, Any]
     is_copy: bool = False  # the counterpart of a copy is a new node with the same operation
+    hidden: Any = None  # what stands around a node that is shown with channels last
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
-        return Kept(self.node, self.attrs, True)
+        return Kept(self.node, self.attrs, True, self.hidden)
 
     def changed(self, held: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes that now have another value, with it; None for those that were removed."""

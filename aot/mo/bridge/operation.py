@@ -10,7 +10,7 @@ from aot.ir.op import Op as Definition
 from aot.mo.bridge.kept import kept_of
 from aot.mo.bridge.values import dims_of, dtype_from, plain, with_attributes
 from aot.mo.extracted.nodes import names_of, written
-from aot.mo.ops.texts import definition, layer_texts
+from aot.mo.ops.texts import attribute, definition, file_attributes, layer_texts
 from aot.mo.utils.error import Error
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 
@@ -40,8 +40,11 @@ def is_new(node: Any) -> bool:
 def operation_or_none(node: Any) -> Definition | None:
     """Return the operation of a node; None if no operation set and no extension has it."""
     kept = kept_of(node)
-    if kept is None or is_new(node):
-        return _built(node)
+    if kept is None or is_new(node) or (kept.hidden is not None and kept.is_copy):
+        known = None if kept is None or kept.hidden is None else kept.hidden.type_of(node)
+        return _built(node, known)
+    if kept.hidden is not None:
+        return _of_other_names(kept.node.op, node)
     return _changed(kept.node.op, kept.changed(node.attrs()), node)
 
 
@@ -58,6 +61,13 @@ def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
     if isinstance(op, Constant):
         return op if "value" not in changed else Constant(dtype_from(node.soft_get("value").dtype))
     return with_attributes(op, changed, name) if changed else op
+
+
+def _of_other_names(op: Definition, node: Any) -> Definition:
+    """Return an operation with the attributes of a node that has Model Optimizer's names for them."""
+    names = (name for name, _ in file_attributes(op.type, op.opset))
+    found = {name.replace("-", "_"): value for name in names if (value := attribute(node, name)) is not None}
+    return with_attributes(op, found, node.soft_get("name", node.id))
 
 
 def _changed_in_file(op: Foreign, changed: dict[str, Any]) -> Foreign:

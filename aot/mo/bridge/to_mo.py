@@ -15,6 +15,7 @@ from aot.ir.graph import OutPort
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
 from aot.mo.bridge.bodies import records_of, without_maps
+from aot.mo.bridge.channels_last import show_channels_last
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.kept import KEPT, Kept
 from aot.mo.bridge.names import op_name
@@ -63,6 +64,8 @@ def exported(
         work.add(node)
     for node in nodes:
         work.connect(node)
+    if stage == "middle" and made.graph["layout"] == "NHWC":
+        show_channels_last(made)
     return made
 
 

@@ -26,7 +26,15 @@ GROUPED: dict[type[Definition], type[Definition]] = {
     Convolution: GroupConvolution,
     ConvolutionBackpropData: GroupConvolutionBackpropData,
 }
-WINDOWED = ("Convolution", "GroupConvolution", "Deconvolution", "ConvolutionBackpropData", "MaxPool", "AvgPool")
+WINDOWED = (
+    "Convolution",
+    "GroupConvolution",
+    "Deconvolution",
+    "ConvolutionBackpropData",
+    "MaxPool",
+    "AvgPool",
+    "Pooling",
+)
 Add = Callable[[Definition, Sequence[OutPort | None], str], OutPort]
 Constants = Callable[[Any, str], OutPort]
 
@@ -42,6 +50,39 @@ def complete(node: Any) -> None:
     node["spatial_dims"] = np.array([d for d in range(len(known)) if d not in others], np.int64)
 
 
+def has_last_channels(node: Any) -> bool:
+    """True for a convolution or a pool whose data have channels last."""
+    if node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
+        return False
+    places = np.asarray(node.spatial_dims).reshape(-1)
+    return bool(len(places)) and int(places[0]) == 1
+
+
+def to_first(axes: int) -> list[int]:
+    """Return the order of a Transpose to channels first, for a number of spatial axes."""
+    return [0, axes + 1, *range(1, axes + 1)]
+
+
+def to_last(axes: int) -> list[int]:
+    """Return the order of a Transpose to channels last."""
+    return [0, *range(2, axes + 2), 1]
+
+
+def grouped_shape(node: Any, shape: Sequence[int], group: int) -> list[int]:
+    """Return the shape of weights in groups; of a convolution, [group, outputs, inputs, ..]. Error if they do not fit.
+
+    `shape`: of weights in the order of the operation sets; of TensorFlow's depthwise ones, [channels, factor, ..].
+    """
+    name = node.soft_get("name", node.id)
+    if group < 1 or shape[0] % group:
+        raise Error("{}: group divides the first dimension of the weights, got {} and {}", name, group, list(shape))
+    known = node.soft_get("type") == "Convolution" and node.has_valid("output")
+    filters = int(np.asarray(node.output).item()) if known else shape[0]
+    if filters < 1 or filters % group or (shape[0] * shape[1]) % filters:
+        raise Error("{}: group divides the number of outputs, got {} and {}", name, group, filters)
+    return [group, filters // group, shape[0] * shape[1] // filters, *shape[2:]]
+
+
 class Windows:
     """Nodes around a convolution or a pool. `add` adds a node, `constant` a constant."""
 
@@ -50,16 +91,11 @@ class Windows:
         self.name = node.soft_get("name", node.id)
         self.axes = [int(d) for d in node.spatial_dims] if node.has_valid("spatial_dims") else []
 
-    @property
-    def is_channels_last(self) -> bool:
-        return self.node.soft_get("type") in WINDOWED and bool(self.axes) and self.axes[0] == 1
-
     def inputs(self, op: Definition, sources: list[OutPort | None]) -> tuple[Definition, list[OutPort | None]]:
         """Return the operation and its inputs in the layout and the shapes of the operation sets."""
         found = list(sources)
-        if self.is_channels_last:
-            last = len(self.axes) + 1
-            found[0] = self._turned(found[0], [0, last, *range(1, last)], "data")
+        if has_last_channels(self.node):
+            found[0] = self._turned(found[0], to_first(len(self.axes)), "data")
             if self.node.has_valid("get_weights_permute") and len(found) > 1:
                 found[1] = self._turned(found[1], [int(d) for d in self.node.get_weights_permute.perm], "weights")
         grouped, group = GROUPED.get(type(op)), self._group(sources)
@@ -70,8 +106,8 @@ class Windows:
 
     def output(self, port: OutPort) -> OutPort:
         """Return an output in the layout of the node's readers."""
-        rank = len(self.axes) + 2
-        found = self._turned(port, [0, *range(2, rank), 1], "result") if self.is_channels_last else port
+        turns = has_last_channels(self.node)
+        found = self._turned(port, to_last(len(self.axes)), "result") if turns else port
         assert found is not None, "an output is there"
         return found
 
@@ -98,9 +134,7 @@ class Windows:
         shape = _shape(weights)
         if weights is None or shape is None:
             raise Error("{}: a convolution with group above 1 has weights of a known shape, got none", self.name)
-        if group < 1 or shape[0] % group:
-            raise Error("{}: group divides the first dimension of the weights, got {} and {}", self.name, group, shape)
-        pattern = self.constant(np.array([group, shape[0] // group, *shape[1:]]), f"{self.name}/groups")
+        pattern = self.constant(np.array(grouped_shape(self.node, shape, group)), f"{self.name}/groups")
         return self.add(Reshape(), [weights, pattern], f"{self.name}/grouped")
 
 

@@ -85,3 +85,29 @@ def add_attrs_props(attrs: dict[str, Any]) -> dict[str, Any]:
     for key, value in (("kind", "op"), ("infer", None), ("precision", "FP32")):
         attrs.setdefault(key, value)
     return attrs
+
+
+def update_ie_fields(attrs: dict[str, Any], ir_version: int | None = None) -> None:
+    """Let a node have the attributes of its operation in files, not those of `backend_attrs`.
+
+    `ir_version`: 10, 11 or None; Error for another one.
+    """
+    if ir_version not in (None, 10, 11):
+        raise Error("Unrecognized IR version was specified: {}", ir_version)
+    attrs.pop("IE", None)
+
+
+def update_attrs(attrs: Any, attr: str, new: str | list[str]) -> None:
+    """Add names to the list of an attribute, which is made if it is absent."""
+    held: list[str] = attrs.soft_get(attr, []) if isinstance(attrs, Node) else attrs.get(attr, [])
+    attrs[attr] = list(dict.fromkeys([*held, *([new] if isinstance(new, str) else new)]))
+
+
+def kernel_getter(node: Node, dim: int) -> Any:
+    """Return the size of a convolution's window along a spatial dimension; None for another operation."""
+    if node.kind != "op" or node.op not in ("Conv2D", "DepthwiseConv2dNative", "Deconv2D"):
+        return None
+    if node.has("kernel_spatial"):
+        return node.kernel_spatial[dim]
+    weights = node.in_node(1)
+    return weights.shape[weights.spatial_dims[dim]]

@@ -1,4 +1,4 @@
-"""Inference of Transpose."""
+"""Axes: counted from the end, and inference of Transpose."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 
 from aot.mo.partial_infer.by_definition import infer_by_definition
+
+
+def get_canonical_axis_index(shape: Any, axis: Any) -> Any:
+    """Return an axis that may be counted from the end as one from the beginning."""
+    return len(shape) + axis if axis < 0 else axis
 
 
 def transpose_infer(node: Any) -> None:

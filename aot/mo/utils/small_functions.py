@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import warnings
@@ -11,6 +12,8 @@ from typing import Any
 
 from aot.mo.graph.attributes import shortened
 from aot.mo.utils.arrays import dynamic_dimension, masked_arrays
+
+_LOG = logging.getLogger(__name__)
 
 
 def refer_to_faq_msg(question_num: int) -> str:
@@ -94,3 +97,17 @@ def group_by_with_binary_predicate(xs: list[Any], predicate: Callable[[Any, Any]
 def unique_by(xs: list[Any], predicate: Callable[[Any, Any], bool]) -> list[Any]:
     """Return the first element of each run in which `predicate` holds for neighbours."""
     return [group[0] for group in group_by_with_binary_predicate(xs, predicate)]
+
+
+def looking_for_op_in_list(nodes: list[Any], op: str) -> Any:
+    """Return the first node of an operation; None without one."""
+    return next((node for node in nodes if node.has_valid("op") and node.op == op), None)
+
+
+def factor_update(factor: Any, real_factor: list[Any], in_shape: list[int], out_shape: list[int], name: str) -> Any:
+    """Return the factor of a resized image: `factor`, else the common one of `real_factor`, of height and width."""
+    if factor is None and real_factor[0] == real_factor[1]:
+        return real_factor[0]
+    if factor is None:
+        _LOG.warning("%s: one factor for height and width, got %s for %s of %s", name, real_factor, out_shape, in_shape)
+    return factor

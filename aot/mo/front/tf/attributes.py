@@ -7,10 +7,12 @@ types are those of `types.proto`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from aot.mo.partial_infer.slicing import concat_infer
 from aot.mo.utils.arrays import dynamic_dimension_value as unknown
 from aot.mo.utils.arrays import int64_array, mo_array, shape_array
 from aot.mo.utils.error import Error
@@ -105,3 +107,29 @@ def _text(item: Any) -> str:
         return item.decode() if isinstance(item, bytes) else str(item)
     except UnicodeDecodeError as error:
         raise Error("TensorFlow constant: texts are UTF-8, got {!r}", item[:40]) from error
+
+
+def bool_cast(x: Any) -> Any:
+    """Return a truth value, also of `true`, `false`, `1` and `0`; the text `unknown_boolean_cast` for another text."""
+    if not isinstance(x, str):
+        return bool(x)
+    return {"true": True, "1": True, "false": False, "0": False}.get(x.lower(), "unknown_boolean_cast")
+
+
+def tf_concat_ext(pb: Any) -> dict[str, Any]:
+    """Return the attributes of a Concat."""
+    return {"type": "Concat", "N": pb.attr["N"].i, "infer": concat_infer}
+
+
+def _reader(dtype: Any, field: str) -> Callable[[Any], Any]:
+    """Return the function that gives the elements of a TensorProto."""
+
+    def read(pb: Any) -> Any:
+        given = getattr(pb, field)
+        return np.asarray(given, np.uint16).view(np.float16) if dtype is np.float16 else given
+
+    return read
+
+
+tf_data_type_decode = {number: (dtype, _reader(dtype, field)) for number, (dtype, field) in _TYPES.items()}
+tf_data_type_cast = {dtype: bool_cast if dtype is bool else dtype for dtype, _ in _TYPES.values()}

@@ -1,0 +1,272 @@
+"""Convolutions and pools of TensorFlow in the middle phase: one node with channels last, as Model Optimizer had it.
+
+x, [N, .., C] -> Transpose -> Convolution -> Transpose, with Transpose(weights)      the compiler's
+x, [N, .., C] -> Convolution, with weights                                           Model Optimizer's
+
+The nodes around it are kept with the node that is shown, and put back before the back phase or the import. A copy, and
+a node whose operation or layout an extension has changed, get new ones there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from aot.ir.op import Op as Definition
+from aot.mo.bridge.kept import KEPT, Kept, equal, kept_of
+from aot.mo.bridge.operation import is_new, operation_or_none
+from aot.mo.bridge.values import attributes_of
+from aot.mo.bridge.window_attributes import KINDS, POOLING, REPLACED, attributes_with_channels_last
+from aot.mo.bridge.windows import to_first, to_last
+from aot.mo.graph.graph import Graph, Node
+from aot.mo.ops.permutations import Permutation
+from aot.opset.products.convolution import Convolution, GroupConvolution
+
+WEIGHTS: dict[type[Definition], tuple[tuple[str, ...], ...]] = {
+    Convolution: (("Transpose",),),
+    GroupConvolution: (("Transpose", "Unsqueeze"), ("Transpose", "Reshape")),
+}
+LAYOUT = ("batch_dims", "channel_dims", "spatial_dims", "group")
+
+
+@dataclass
+class Run:
+    """Nodes that were taken out of a graph: operations behind each other, constants that they read, data nodes."""
+
+    nodes: dict[str, dict[str, Any]]
+    edges: list[tuple[str, str, dict[str, Any]]]
+    first: str  # node that the run begins with
+    last: str
+
+    def put_back(self, graph: Graph) -> tuple[str, str]:
+        """Add the nodes; return the ids of the first and the last one."""
+        ids = {id: graph.unique_id(id) for id in self.nodes}
+        for id, attrs in self.nodes.items():
+            graph.add_node(ids[id], **attrs)
+        for source, target, attrs in self.edges:
+            graph.add_edge(ids[source], ids[target], **attrs)
+        return ids[self.first], ids[self.last]
+
+
+@dataclass
+class Hidden:
+    """The operations around a shown node, and what the node is without them."""
+
+    inputs: dict[int, Run]
+    output: Run
+    own: dict[str, Any]  # its attributes with channels first
+    name: str
+    layout: dict[str, Any]  # its attributes that say which dimension is which
+    order: Any  # of the dimensions of the weights; None if they are as the operation set has them
+    held: dict[int, dict[str, Any]]  # shapes and values of the inputs
+
+    def type_of(self, node: Any) -> str:
+        """Return the type that the operation sets have for that of a shown node."""
+        type_ = node.soft_get("type")
+        return str(self.own["type"] if type_ == POOLING else type_)
+
+
+def show_channels_last(graph: Graph) -> None:
+    """Make one node of each convolution and pool between Transposes from and to channels last."""
+    found = [(node, kept_of(node)) for node in graph.get_op_nodes()]
+    for node, kept in found:
+        if kept is not None and type(kept.node.op) in KINDS:
+            _show(node, kept)
+
+
+def hide_channels_last(graph: Graph) -> None:
+    """Put back what stands around the shown nodes, in bodies, too."""
+    for node in graph.get_op_nodes():
+        for name in node.soft_get("sub_graphs", []):
+            hide_channels_last(node[name])
+        kept = kept_of(node)
+        if kept is None or kept.hidden is None:
+            continue
+        if kept.is_copy or is_new(node) or _has_other_layout(node, kept.hidden):
+            node["type"] = kept.hidden.type_of(node)
+            del node[KEPT]
+        else:
+            _hide(node, kept, kept.hidden)
+
+
+def _show(node: Any, kept: Kept) -> None:
+    op: Any = kept.node.op
+    kind: type[Definition] = type(kept.node.op)
+    rank = len(op.strides) + 2
+    before, behind = _before(node, 0, ("Transpose",)), _behind(node)
+    if before is None or behind is None or rank not in (4, 5):
+        return
+    if not _has_order(before[0], to_first(rank - 2)):
+        return
+    if not _has_order(behind, to_last(rank - 2)):
+        return
+    found = [_before(node, 1, types) for types in WEIGHTS.get(kind, ())]
+    weights = next((run for run in found if run is not None and _order(run[0]) is not None), None)
+    if weights is None and kind is GroupConvolution:
+        return
+    _replace(node, kept, {0: before} if weights is None else {0: before, 1: weights}, behind)
+
+
+def _replace(node: Any, kept: Kept, runs: dict[int, list[Node]], behind: Any) -> None:
+    """Take the operations around a node out of the graph, and give it the attributes that say what they did."""
+    graph, own, name = node.graph, kept.attrs, node.name
+    sources = {idx: run[0].in_node(0) for idx, run in runs.items()}
+    kept.attrs = attributes_with_channels_last(node, kept, sources[0], runs.get(1, []))
+    order = _order(runs[1][0]) if 1 in runs else None
+    held = {idx: _held(data) for idx, data in sources.items()}
+    inputs = {idx: _without_inputs(node, idx, run) for idx, run in runs.items()}
+    output = _without_output(node, behind)
+    layout = {key: kept.attrs[key] for key in LAYOUT if key in kept.attrs}
+    kept.hidden = Hidden(inputs, output, own, name, layout, order, held)
+    for key in own.keys() & REPLACED:
+        del node[key]
+    for key, value in {**kept.attrs, "name": output.nodes[behind.id]["name"]}.items():
+        node[key] = value
+    if order is not None:
+        node["get_weights_permute"] = Permutation(order, np.argsort(order))
+    _give_id(graph, node.id, behind.id)  # extensions find nodes by names, which are ids
+
+
+def _give_id(graph: Graph, old: str, new: str) -> None:
+    attrs = graph.nodes[old]
+    edges = [(new, v, d) for _, v, d in graph.out_edges(old, data=True)]
+    edges += [(u, new, d) for u, _, d in graph.in_edges(old, data=True)]
+    graph.remove_node(old)
+    graph.add_node(new, **attrs)
+    for source, target, edge in edges:
+        graph.add_edge(source, target, **edge)
+
+
+def _without_inputs(node: Any, idx: int, run: list[Any]) -> Run:
+    """Let an input read what the operations before it read; return these."""
+    graph, first, source = node.graph, run[0], run[0].in_node(0)
+    edge = dict(first.in_edge(0))
+    ids = [id for n in run for id in (n.id, n.out_node(0).id, *_constants(n))]
+    taken = _taken(graph, ids, first.id, run[-1].out_node(0).id)
+    graph.add_edge(source.id, node.id, **{**edge, "in": idx})
+    return taken
+
+
+def _without_output(node: Any, behind: Any) -> Run:
+    """Let a node make what the operation behind it makes; return that one."""
+    graph, result, given = node.graph, node.out_node(0), behind.out_node(0)
+    edge = dict(node.out_edge(0))
+    taken = _taken(graph, [result.id, behind.id, *_constants(behind)], result.id, behind.id)
+    graph.add_edge(node.id, given.id, **edge)
+    return taken
+
+
+def _hide(node: Any, kept: Kept, hidden: Hidden) -> None:
+    op = operation_or_none(node)
+    for idx, run in hidden.inputs.items():
+        if idx in node.in_nodes():
+            _put_before(node, idx, run, hidden.held[idx])
+    if 0 in node.out_nodes():
+        _put_behind(node, hidden.output)
+    for key in {*kept.attrs, "get_weights_permute"} & node.attrs().keys():
+        del node[key]
+    for key, value in {**hidden.own, **({} if op is None else attributes_of(op)), "name": hidden.name}.items():
+        node[key] = value
+    kept.attrs, kept.hidden = hidden.own, None
+
+
+def _put_before(node: Any, idx: int, run: Run, held: dict[str, Any]) -> None:
+    """Put operations before an input; infer them if it reads another shape or value than it did."""
+    graph, source, edge = node.graph, node.in_node(idx), dict(node.in_edge(idx))
+    first, last = run.put_back(graph)
+    graph.remove_edge(source.id, node.id)
+    graph.add_edge(source.id, first, **{**edge, "in": 0})
+    graph.add_edge(last, node.id, **{"in": idx})
+    now = _held(source)
+    if any(not equal(now[key], value) for key, value in held.items()):
+        _infer(Node(graph, first), last)
+
+
+def _put_behind(node: Any, run: Run) -> None:
+    graph, given, edge = node.graph, node.out_node(0), dict(node.out_edge(0))
+    first, last = run.put_back(graph)
+    graph.remove_edge(node.id, given.id)
+    graph.add_edge(node.id, first, **edge)
+    graph.add_edge(last, given.id, out=0)
+    graph.nodes[last]["name"] = node.soft_get("name", node.id)
+
+
+def _held(data: Any) -> dict[str, Any]:
+    """Return shape and value of a data node, without a copy of the value."""
+    attrs = data.graph.nodes[data.id]
+    return {key: attrs.get(key) for key in ("shape", "value")}
+
+
+def _infer(node: Any, last: str) -> None:
+    """Infer operations behind each other up to the data node `last`."""
+    data = node.out_node(0)
+    data["shape"] = data["value"] = None
+    node["infer"](node)
+    if data.id != last:
+        _infer(data.out_node(0), last)
+
+
+def _has_other_layout(node: Any, hidden: Hidden) -> bool:
+    """True if an extension has changed attributes that say which dimension is which."""
+    permutation = node.soft_get("get_weights_permute", None)
+    order = None if permutation is None else permutation.perm
+    return not equal(order, hidden.order) or any(
+        not equal(node.soft_get(key, None), value) for key, value in hidden.layout.items()
+    )
+
+
+def _taken(graph: Graph, ids: Iterable[str], first: str, last: str) -> Run:
+    """Take nodes out of a graph, with the edges between them."""
+    nodes = {id: dict(graph.nodes[id]) for id in ids}
+    edges = [(u, v, dict(d)) for u, v, d in graph.edges(nodes, data=True) if v in nodes]
+    graph.remove_nodes_from(nodes)
+    return Run(nodes, edges, first, last)
+
+
+def _before(node: Any, idx: int, types: tuple[str, ...]) -> list[Node] | None:
+    """Return the operations of these types before an input, if each has one consumer and constants of its own."""
+    found: list[Node] = []
+    for kind in reversed(types):
+        data: Any = node.in_nodes().get(idx)
+        if data is None or not data.in_nodes() or len(data.out_nodes()) != 1:
+            return None
+        maker: Any = data.in_node(0)
+        if maker.soft_get("type") != kind or not _is_alone(maker):
+            return None
+        found.insert(0, maker)
+        node, idx = maker, 0
+    return found
+
+
+def _behind(node: Any) -> Node | None:
+    """Return the Transpose that alone reads the result."""
+    given = node.out_nodes()
+    readers: list[Any] = given[0].out_nodes() if list(given) == [0] else []
+    if len(readers) != 1 or readers[0].soft_get("type") != "Transpose" or not _is_alone(readers[0]):
+        return None
+    return readers[0] if 0 in readers[0].out_nodes() else None
+
+
+def _is_alone(node: Any) -> bool:
+    """True for an operation with a data input and a constant, which nothing else reads."""
+    data: Any = node.in_nodes().get(1)
+    if data is None or 0 not in node.in_nodes() or len(data.out_nodes()) != 1 or not data.in_nodes():
+        return False
+    return data.in_node(0).soft_get("type") == "Const"
+
+
+def _constants(node: Any) -> tuple[str, str]:
+    data = node.in_node(1)
+    return data.id, data.in_node(0).id
+
+
+def _order(node: Any) -> Any:
+    return node.in_node(1).soft_get("value", None)
+
+
+def _has_order(node: Any, order: list[int]) -> bool:
+    found = _order(node)
+    return found is not None and np.array_equal(found, order)

@@ -1,0 +1,72 @@
+"""Attributes that Model Optimizer's extractors and inference set of convolutions and pools with channels last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from aot.ir.op import Op as Definition
+from aot.mo.bridge.kept import Kept
+from aot.mo.ops.texts import WINDOWS
+from aot.mo.utils.arrays import dynamic_dimension, int64_array, tf_window_op_pad_infer
+from aot.opset.products.convolution import Convolution, GroupConvolution
+from aot.opset.products.pooling import AvgPool, MaxPool
+
+KINDS: dict[type[Definition], tuple[str, str]] = {  # `op` of nodes with 4 and with 5 dimensions
+    Convolution: ("Conv2D", "Conv3D"),
+    GroupConvolution: ("Conv2D", "Conv3D"),
+    MaxPool: ("MaxPool", "MaxPool3D"),
+    AvgPool: ("AvgPool", "AvgPool3D"),
+}
+POOLING = "Pooling"  # type of pools of both methods before the back phase
+METHODS: dict[type[Definition], str] = {MaxPool: "max", AvgPool: "avg"}
+REPLACED = {*WINDOWS, "pads_begin", "pads_end"}  # attributes of operations that these nodes have under other names
+
+
+def attributes_with_channels_last(node: Any, kept: Kept, data: Any, weights: list[Any]) -> dict[str, Any]:
+    """Return the attributes; `data`: data node with channels last, `weights`: operations between them and the node."""
+    op: Any = kept.node.op
+    rank = len(op.strides) + 2
+    spatial = np.arange(1, rank - 1)
+    found = {k: v for k, v in kept.attrs.items() if k not in REPLACED}
+    found |= {"layout": "NHWC" if rank == 4 else "NDHWC", "op": KINDS[type(op)][rank - 4]}
+    found["spatial_dims"] = spatial
+    found |= {new: int64_array([1, *getattr(op, old), 1]) for old, new in WINDOWS.items() if getattr(op, old, ())}
+    if type(op) in METHODS:
+        found |= {"type": POOLING, "pool_method": METHODS[type(op)]}
+        window = found["window"][spatial]
+    else:
+        found |= {"batch_dims": [0], "channel_dims": [rank - 1], **_of_weights(node, op, weights)}
+        window = found.get("kernel_spatial")
+    pads = _pads(op, found, data.soft_get("shape", None), window)
+    return {**found, "pad": np.pad(pads, ((1, 1), (0, 0))), "pad_spatial_shape": pads}
+
+
+def _pads(op: Any, found: dict[str, Any], shape: Any, window: Any) -> Any:
+    """Return the padding of the spatial dimensions, [n, 2]; zeros where `auto_pad` says it of sizes not known."""
+    spatial = found["spatial_dims"]
+    pads = np.array([op.pads_begin, op.pads_end], np.int64).T
+    if shape is None or window is None or not str(found["auto_pad"]).startswith("same"):
+        return pads
+    if any(shape[d] is dynamic_dimension for d in spatial):
+        return pads
+    reach = (window - 1) * int64_array(getattr(op, "dilations", None) or 1) + 1
+    return int64_array(tf_window_op_pad_infer(shape[spatial], reach, int64_array(op.strides), found["auto_pad"])[0])
+
+
+def _of_weights(node: Any, op: Any, run: list[Any]) -> dict[str, Any]:
+    order = np.arange(len(op.strides) + 2) if not run else run[0].in_node(1)["value"]
+    found: dict[str, Any] = {"type": "Convolution", "group": 1}
+    found |= {"input_feature_channel": int(order[1]), "output_feature_channel": int(order[0])}
+    found["kernel_spatial_idx"] = int64_array(order[2:])
+    shape = (run[0].in_node(0) if run else node.in_node(1)).soft_get("shape", None)
+    if shape is not None and all(d is not dynamic_dimension for d in shape):
+        whole = int64_array(shape)
+        found |= {"kernel_shape": whole, "kernel_spatial": whole[order[2:]], "output": int(whole[order[0]])}
+    if isinstance(op, GroupConvolution):
+        groups, filters = (int(d) for d in node.in_node(1)["shape"][:2])
+        found |= {"group": groups, "output": groups * filters}
+        if run[-1].soft_get("type") == "Unsqueeze":
+            found |= {"op": "DepthwiseConv2dNative", "input_feature_channel": found["output_feature_channel"]}
+    return found

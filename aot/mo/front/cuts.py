@@ -1,0 +1,239 @@
+"""Inputs and outputs where a network is cut: places that the user names, and the Parameters and Results put there."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from aot.mo.graph.cleaning import reverse_dfs
+from aot.mo.graph.graph import Graph, Node, add_opoutput
+from aot.mo.graph.tensor_names import INFO
+from aot.mo.ops.parameter import Parameter
+from aot.mo.utils.arrays import dynamic_dimension_value, shape_array
+from aot.mo.utils.error import Error
+
+Place = dict[
+    str, Any
+]  # `in` or `out`, the number of a port; `shape`, `data_type` of an input; `added` when it is there
+_PLACE = re.compile(r"(?:(\d+):)?(.+?)(?::(\d+))?")
+
+
+def split_node_in_port(node_id: Any) -> tuple[Any, int | None]:
+    """Return node and port of `port:node` or `node:port`; None for the port without one."""
+    parts = node_id.split(":") if isinstance(node_id, str) else []
+    if len(parts) > 1 and parts[0].isdigit():
+        return ":".join(parts[1:]), int(parts[0])
+    if len(parts) > 1 and parts[-1].isdigit():
+        return ":".join(parts[:-1]), int(parts[-1])
+    return node_id, None
+
+
+def get_node_id_with_ports(graph: Graph, node_name: str, skip_if_no_port: bool = True) -> tuple[str, str, int | None]:
+    """Return the node of `name`, `port:name` or `name:port`, `port`, `in` or `out`, and the port's number.
+
+    `skip_if_no_port`: a node without that port does not count. Error if none fits, or several.
+    """
+    names = {str(node.soft_get("name", node.id)) for node in graph.get_op_nodes()}
+    found: list[tuple[str, str, int | None]] = [(node_name, "port", None)] if node_name in names else []
+    matched = _PLACE.fullmatch(node_name)
+    before, after = (matched[1], matched[3]) if matched else (None, None)
+    if before is not None and (name := node_name.partition(":")[2]) in names:
+        found.append((name, "in", int(before)))
+    if after is not None and (name := node_name.rpartition(":")[0]) in names:
+        found.append((name, "out", int(after)))
+    ids = [(graph.get_node_id_by_name(name), side, port) for name, side, port in found]
+    ids = [(id, side, port) for id, side, port in ids if not skip_if_no_port or _has_port(graph, id, side, port)]
+    if not ids:
+        raise Error("No node with name {}", node_name)
+    if len(ids) > 1:
+        rule = "Name collision was found, there are several nodes for mask {!r}: {}"
+        raise Error(rule, node_name, [id for id, _, _ in ids])
+    return ids[0]
+
+
+def _has_port(graph: Graph, id: str, side: str, port: int | None) -> bool:
+    node = Node(graph, id)
+    return port is None or port in (node.in_nodes() if side == "in" else node.out_nodes())
+
+
+def get_new_placeholder_name(node_id: str, is_out_port: bool = False, port: int = 0) -> str:
+    """Return the name of the Parameter that takes the place of what a port has read, or made."""
+    return f"{node_id}/placeholder{'_out' if is_out_port else ''}_port_{port}"
+
+
+def output_user_data_repack(graph: Graph, outputs: Iterable[str] | None) -> dict[str, list[Place]] | None:
+    """Return the places of outputs that the user names, by nodes: `{"in": 1}`, `{"out": 0}` or `{"port": None}`."""
+    if outputs is None:
+        return None
+    found: dict[str, list[Place]] = defaultdict(list)
+    for output in outputs:
+        id, side, port = get_node_id_with_ports(graph, output)
+        found[id].append({side: port})
+    return found
+
+
+def add_output_ops(
+    graph: Graph, user_defined_outputs: dict[str, list[Place]] | None, inputs: dict[str, Any] | None = None
+) -> list[str]:
+    """Put Results where the user wants outputs, in place of all others; return their ids.
+
+    None: behind each node that an input, of `inputs` if they are given, reaches and nothing reads.
+    """
+    graph.remove_nodes_from(graph.get_nodes_with_attributes(op="Result"))
+    if user_defined_outputs is None:
+        return _results_of_ends(graph, graph.get_nodes_with_attributes(op="Parameter") if inputs is None else inputs)
+    sinks: list[str] = []
+    for id, places in user_defined_outputs.items():
+        if id not in graph:
+            raise Error("Node {!r} does not exist in the graph", id)
+        for place in places:
+            sinks += [add_opoutput(graph, *source, user_defined_name=id) for source in _sources(graph, id, place)]
+    return sinks
+
+
+def _results_of_ends(graph: Graph, inputs: Iterable[str]) -> list[str]:
+    reached: set[str] = set()
+    for id in inputs:
+        graph.dfs(node_name=id, visited=reached)
+    ends = [id for id in graph.nodes() if not list(graph.out_edges(id)) and id in reached]
+    counts = {id: int(Node(graph, id).soft_get("out_ports_count", 1)) for id in ends}
+    return [add_opoutput(graph, id, port, False) for id in ends for port in range(counts[id])]
+
+
+def _sources(graph: Graph, id: str, place: Place) -> list[tuple[str, int]]:
+    """Return the node and the output that an output of the network reads."""
+    side = next((side for side in ("in", "out") if side in place), None)
+    if side is None:
+        return [(id, 0)]
+    edges: list[Any] = list((graph.in_edges if side == "in" else graph.out_edges)(id, data=True))
+    found = [(source, int(edge["out"])) for source, _, edge in edges if edge.get(side) == place[side]]
+    if not found:
+        what = "input" if side == "in" else "output"
+        raise Error("Port index {} is out of number of available {} ports for node {!r}", place[side], what, id)
+    return list(dict.fromkeys(found))
+
+
+def add_input_op(
+    graph: Graph,
+    node_id: str,
+    port: int = 0,
+    data: bool = False,
+    shape: Any = None,
+    user_shape: Any = None,
+    data_type: Any = None,
+    is_out_port: bool = False,
+) -> str:
+    """Add a Parameter that input `port` of a node reads, or that the readers of that output read; return its id.
+
+    `data`: the graph has data nodes. The edges or data nodes that are there before are not removed.
+    """
+    node = Node(graph, node_id)
+    label = str(node.soft_get("name"))
+    names = [(label, f"{label}:{port}" if is_out_port else f"{port}:{label}")]
+    if not is_out_port and port == 0 and not graph.has_tensor_name(label):
+        names.append((label, label))
+    attrs = {"shape": shape, "user_shape": user_shape, "data_type": np.float32 if data_type is None else data_type}
+    name = get_new_placeholder_name(node_id, is_out_port, port)
+    made = Parameter(graph, {**attrs, "initial_node_name": node_id, "name": name}).create_node()
+    edge = {"out": 0, "in_attrs": ["in"], "out_attrs": ["out"], INFO: names, "data_attrs": [INFO]}
+    if data and is_out_port:
+        node.out_node(port)[INFO] = names
+        node.out_port(port).get_connection().set_source(made.out_port(0))
+    elif data:
+        made.out_port(0).connect(node.in_port(port))
+        made.out_port(0).data.set_shape(shape)
+        made.out_node(0)[INFO] = names
+    elif is_out_port:
+        for _, reader, old in list(graph.out_edges(node_id, data=True)):
+            if old["out"] == port:
+                graph.add_edge(made.id, reader, **{**old, **edge})
+    else:
+        graph.add_edge(made.id, node_id, **{**edge, "in": port})
+    return made.id
+
+
+def add_input_ops(graph: Graph, user_defined_inputs: dict[str, list[Place]] | None, before_infer: bool) -> list[str]:
+    """Put Parameters where the user wants inputs; return the ids of the network's inputs.
+
+    `before_infer`: the graph has no data nodes, and a place without a shape waits for them; else shapes are those of
+    the data. Error for a port that is not there, and if outputs need an input that is not among them.
+    """
+    _set_is_input(graph, graph.get_nodes_with_attributes(op="Parameter"), False)
+    inputs: list[str] = list(graph.get_nodes_with_attributes(op="Parameter")) if user_defined_inputs is None else []
+    cut: list[tuple[str, str]] = []
+    for id, places in (user_defined_inputs or {}).items():
+        is_parameter = Node(graph, id).op == "Parameter"
+        for place in places:
+            if place.get("added") or (before_infer and not is_parameter and place.get("shape") is None):
+                continue
+            inputs.append(_declared(graph, id, place) if is_parameter else _cut(graph, id, place, before_infer, cut))
+            place["added"] = True
+    graph.remove_edges_from(cut)
+    if inputs:
+        _set_is_input(graph, inputs, True)
+        seen: set[str] = set()
+        for output in graph.get_nodes_with_attributes(op="Result"):
+            reverse_dfs(graph, output, check_input, seen)
+    return inputs
+
+
+def check_input(graph: Graph, node_name: str) -> None:
+    """Error for a Parameter that is no input of the network."""
+    node: Any = Node(graph, node_name)
+    if node.kind == "op" and node.op == "Parameter" and not graph.in_edges(node_name) and not node["is_input"]:
+        rule = "--input: outputs need {}, too: name it, or cut the network at another place"
+        raise Error(rule, node.soft_get("name", node_name))
+
+
+def _set_is_input(graph: Graph, ids: Iterable[str], is_input: bool) -> None:
+    for id in ids:
+        graph.nodes[id]["is_input"] = is_input
+
+
+def _declared(graph: Graph, id: str, place: Place) -> str:
+    """Give a Parameter the shape and the element type that the user wants; return its id."""
+    node = Node(graph, id)
+    if place.get("in") is not None:
+        raise Error("Parameter node {!r} doesn't have input port, but input port {} was provided", id, place["in"])
+    if place.get("shape") is not None:
+        node["shape"], node["user_shape"] = _shape(place["shape"]), place["shape"]
+    if place.get("data_type") is not None:
+        node["data_type"] = place["data_type"]
+    name = str(node.soft_get("name"))
+    if not graph.has_tensor_name(name):
+        for _, _, edge in graph.out_edges(id, data=True):
+            edge[INFO] = [*edge.get(INFO, []), (name, name)]
+    return id
+
+
+def _cut(graph: Graph, id: str, place: Place, before_infer: bool, cut: list[tuple[str, str]]) -> str:
+    """Add a Parameter at a port of a node, and the edges that it replaces to `cut`; return its id."""
+    node: Any = Node(graph, id)
+    side = "out" if "out" in place else "in"
+    ports, port = (node.out_nodes() if side == "out" else node.in_nodes()), place.get(side)
+    if port is None and (side == "out" or (before_infer and len(ports) > 1)):
+        raise Error("{}: an input of the network names a port of a node with several, got none", id)
+    port = 0 if port is None else port
+    if port not in ports:
+        what = "Output" if side == "out" else "Input"
+        raise Error("{} port index {} is out of number of available ports for node {!r}", what, port, id)
+    edges: list[Any] = list((graph.out_edges if side == "out" else graph.in_edges)(id, data=True))
+    cut += [(source, target) for source, target, edge in edges if edge.get(side) == port]
+    is_out = side == "out"
+    if before_infer:
+        shape, given = _shape(place["shape"]), place["shape"]
+        return add_input_op(graph, id, port, False, shape, given, place.get("data_type"), is_out)
+    data = ports[port]
+    if data.soft_get("shape", None) is None:
+        raise Error("Shape for tensor {!r} is not defined. Can not proceed.", data.soft_get("name"))
+    return add_input_op(graph, id, port, True, data.shape.copy(), None, data.soft_get("data_type", None), is_out)
+
+
+def _shape(dims: Iterable[Any]) -> Any:
+    """Return a shape of numbers or of OpenVINO's dimensions; one that is not known is masked."""
+    sizes = [(dim.get_min_length() if dim.is_static else -1) if hasattr(dim, "is_static") else dim for dim in dims]
+    return shape_array([size if size >= 0 else dynamic_dimension_value for size in sizes])
