@@ -114,7 +114,7 @@ class MoMiddle:
         with classes(dict(self.declared.operations)), entries(self.entries):
             made = exported(graph, "middle", framework=self.framework, cli=_options(self.framework))
             for cls in self.transforms:
-                if cls in self.back and made.stage != "back":
+                if cls in self.back:
                     hide_channels_last(made)
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aot.compilation.driver import stages
 from aot.compilation.graph_passes import run_front
 from aot.frontends import read_model
 from aot.ir.graph import Graph as IrGraph
@@ -24,6 +25,7 @@ from tests.frontends.onnx.models import Array
 from tests.frontends.tf.test_operations import FAMILIES, contents
 from tests.frontends.tf.tf_models import unpacked
 from tests.mo import tf_style_models
+from tests.mo.test_loading import HEAD, folder
 
 STYLE, X = tf_style_models.MODELS["tf_scaled_rows"]  # a depthwise convolution, Mul, Relu, MaxPool, a convolution
 DEPTH = {  # what Model Optimizer 2024.6 sets of the depthwise convolution
@@ -176,11 +178,12 @@ def depthwise(x: Array, w: Array) -> Array:
     return np.sum(parts, axis=0, dtype=np.float64).reshape(n, h, width, 2 * c)
 
 
-def expected(graph: IrGraph, factor: float = 1, step: int = 2) -> Array:
+def expected(graph: IrGraph, factor: float = 1, step: int = 2, behind: Callable[[Array], Array] = np.array) -> Array:
+    """Return the network's result; `factor` of the first weights, `behind`: what follows a convolution."""
     held = {node.name: node.data for node in graph.nodes.values() if node.data is not None}
     w, scale, last = (np.asarray(held[name]) for name in ("depth/weights", "scale", "y/weights"))
-    rows = np.maximum(depthwise(X, w * factor) * scale, 0)[:, ::step, ::2]
-    return rows @ last[0, 0]
+    rows = np.maximum(behind(depthwise(X, w * factor)) * scale, 0)[:, ::step, ::2]
+    return behind(rows @ last[0, 0])
 
 
 CHANGES: dict[str, tuple[Callable[[Graph], None], dict[str, Any], slice]] = {
@@ -230,3 +233,39 @@ def test_the_back_phase_sees_the_operation_sets(graph: IrGraph) -> None:
     assert Node(made, "depth/weights").value.shape == (3, 3, 4, 2)
     held = conv.in_port(1).data.get_value()
     np.testing.assert_array_equal(held[:, :, 0], Node(made, "depth/weights").value.transpose(2, 3, 0, 1))
+
+
+MIDDLE = """
+from openvino.tools.mo.middle.pass_separator import MiddleFinish, MiddleStart
+from openvino.tools.mo.ops.activation_ops import Abs
+
+class AbsBehind(MiddleReplacementPattern):
+    enabled = True
+    force_shape_inference = True
+    force_clean_up = True
+    def run_after(self):
+        return [MiddleStart]
+    def run_before(self):
+        return [MiddleFinish]
+    def find_and_replace_pattern(self, graph):
+        for conv in graph.get_op_nodes(type="Convolution", layout="NHWC"):
+            conv["marked"] = conv["need_shape_inference"] = True
+            made = Abs(graph, dict(name=conv.name + "/abs")).create_node()
+            conv.out_port(0).get_connection().insert_node(made)
+"""
+BACK = """
+class Marked(BackReplacementPattern):
+    enabled = True
+    def find_and_replace_pattern(self, graph):
+        found = [n for n in graph.get_op_nodes() if n.has("marked")]
+        assert {n.type for n in found} == {"GroupConvolution", "Convolution"}
+        assert all(n.in_port(0).get_source().node.type == "Transpose" for n in found)
+"""
+
+
+def test_marks_of_the_middle_phase_are_there_in_the_back_phase(tmp_path: Path) -> None:
+    path = written(tmp_path, STYLE.SerializeToString())
+    mine = folder(tmp_path, middle_abs=HEAD + MIDDLE, back_marked=HEAD + BACK)
+    graph = stages(path, CompileOptions(level=None, extensions=mine)).optimized
+    found, wanted = interpret(graph, [X])[0], expected(converted(path), behind=np.abs)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

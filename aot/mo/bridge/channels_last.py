@@ -161,6 +161,7 @@ def _without_output(node: Any, behind: Any) -> Run:
 
 def _hide(node: Any, kept: Kept, hidden: Hidden) -> None:
     op = operation_or_none(node)
+    assert op is not None, "a shown node that is not new has its operation"
     for idx, run in hidden.inputs.items():
         if idx in node.in_nodes():
             _put_before(node, idx, run, hidden.held[idx])
@@ -168,7 +169,7 @@ def _hide(node: Any, kept: Kept, hidden: Hidden) -> None:
         _put_behind(node, hidden.output)
     for key in {*kept.attrs, "get_weights_permute"} & node.attrs().keys():
         del node[key]
-    for key, value in {**hidden.own, **({} if op is None else attributes_of(op)), "name": hidden.name}.items():
+    for key, value in {**hidden.own, **attributes_of(op), "name": hidden.name}.items():
         node[key] = value
     kept.attrs, kept.hidden = hidden.own, None
 
