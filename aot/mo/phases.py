@@ -17,8 +17,8 @@ from typing import Any
 
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.op import Foreign
-from aot.mo.bridge.channels_last import hide_channels_last
 from aot.mo.bridge.from_mo import imported
+from aot.mo.bridge.shown_windows import hide_windows
 from aot.mo.bridge.to_mo import exported
 from aot.mo.config.registry import entries, entries_of
 from aot.mo.extraction import describe_of, extract
@@ -115,7 +115,7 @@ class MoMiddle:
             made = exported(graph, "middle", framework=self.framework, cli=_options(self.framework))
             for cls in self.transforms:
                 if cls in self.back:
-                    hide_channels_last(made)
+                    hide_windows(made)
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)
             imported(made, graph)

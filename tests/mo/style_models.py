@@ -25,7 +25,7 @@ def own(kind: str, inputs: list[str], output: str, **attrs: Any) -> onnx.NodePro
 
 
 def network(
-    x: Array, *nodes: onnx.NodeProto, outputs: dict[str, tuple[int, ...]], opset: int = 11, **constants: Array
+    x: Array, *nodes: onnx.NodeProto, outputs: dict[str, tuple[int | str, ...]], opset: int = 11, **constants: Array
 ) -> onnx.ModelProto:
     """Outputs of f32 with their shapes, as Model Optimizer wants them."""
     made = model(list(nodes), {"x": x}, list(outputs), constants, opset, domain="me")
@@ -144,6 +144,17 @@ def fold_scale() -> Made:
     return network(X, *nodes, outputs={"y": (1, 5, 6, 8)}, w=N.f32(5, 4, 3, 3), s=N.f32(1, 5, 1, 1)), X
 
 
+def grouped_windows() -> Made:
+    attrs: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 1, 2], "group": 2}
+    nodes = (
+        node("Conv", ["x", "w"], "c", **attrs),
+        node("Relu", ["c"], "r"),
+        node("MaxPool", ["r"], "m", kernel_shape=[3, 2], strides=[2, 3], ceil_mode=1),
+        node("AveragePool", ["m"], "y", kernel_shape=[2, 3], pads=[0, 1, 1, 0]),
+    )
+    return network(X, *nodes, outputs={"y": ("n", 6, "h", "w")}, w=N.f32(6, 2, 3, 3)), X
+
+
 def own_resize() -> Made:
     attrs = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     nodes = node("Relu", ["x"], "r"), node("Resize", ["r", "roi", "scales"], "y", **attrs)
@@ -204,6 +215,7 @@ MAKERS: dict[str, Callable[[], Made]] = {
     "ssd_head": ssd_head,
     "transposed_weights": transposed_weights,
     "u8_input": u8_input,
+    "grouped_windows": grouped_windows,
 }
 
 MODELS = {name: make() for name, make in MAKERS.items()}  # all of them, so that each has the same numbers in each run

@@ -15,8 +15,8 @@ from aot.frontends import read_model
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.interpret import interpret
 from aot.ir.text.printer import print_graph
-from aot.mo.bridge.channels_last import hide_channels_last
 from aot.mo.bridge.from_mo import imported
+from aot.mo.bridge.shown_windows import hide_windows
 from aot.mo.bridge.to_mo import exported
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.utils.arrays import int64_array
@@ -222,7 +222,7 @@ def test_inference_knows_the_layout(graph: IrGraph, change: Callable[[Graph], No
 def test_the_back_phase_sees_the_operation_sets(graph: IrGraph) -> None:
     made = shown(graph)
     scaled(made)
-    hide_channels_last(made)
+    hide_windows(made)
     assert sorted(set(types(made)) & {"GroupConvolution", "MaxPool", "Pooling", "Transpose"}) == [
         "GroupConvolution",
         "MaxPool",

@@ -24,11 +24,11 @@ from aot.ir.op import Foreign
 from aot.ir.op import Op as Definition
 from aot.ir.origin import Origin
 from aot.mo.bridge.bodies import REGIONS, with_records
-from aot.mo.bridge.channels_last import hide_channels_last
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.internal import UNLIKE_TYPE, Step, appended, steps_of
 from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.bridge.operation import is_new, operation_of, operation_or_none
+from aot.mo.bridge.shown_windows import hide_windows
 from aot.mo.bridge.values import dtype_from
 from aot.mo.bridge.windows import WINDOWED, Windows, complete
 from aot.mo.graph.cleaning import add_constant_operations
@@ -48,7 +48,7 @@ def imported(made: Graph, graph: IrGraph) -> dict[str, IrNode]:
 
     Error for a cycle, for an input that nothing is connected to, and for an operation that no set and no extension has.
     """
-    hide_channels_last(made)
+    hide_windows(made)
     work = _Import(made, graph)
     work.run()
     return work.owners

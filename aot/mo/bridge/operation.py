@@ -40,11 +40,11 @@ def is_new(node: Any) -> bool:
 def operation_or_none(node: Any) -> Definition | None:
     """Return the operation of a node; None if no operation set and no extension has it."""
     kept = kept_of(node)
-    if kept is None or is_new(node) or (kept.hidden is not None and kept.is_copy):
+    if kept is None or is_new(node):
         known = None if kept is None or kept.hidden is None else kept.hidden.type_of(node)
         return _built(node, known)
     if kept.hidden is not None:
-        return _of_other_names(kept.node.op, node)
+        return _of_other_names(kept.node.op, node, kept.hidden.other_values(node))
     return _changed(kept.node.op, kept.changed(node.attrs()), node)
 
 
@@ -63,11 +63,15 @@ def _changed(op: Definition, changed: dict[str, Any], node: Any) -> Definition:
     return with_attributes(op, changed, name) if changed else op
 
 
-def _of_other_names(op: Definition, node: Any) -> Definition:
-    """Return an operation with the attributes of a node that has Model Optimizer's names for them."""
+def _of_other_names(op: Definition, node: Any, own: dict[str, Any]) -> Definition:
+    """Return an operation with the attributes of a node that has Model Optimizer's names for them.
+
+    `own`: those that the node has with another value, which no extension has changed.
+    """
     names = (name for name, _ in file_attributes(op.type, op.opset))
     found = {name.replace("-", "_"): value for name in names if (value := attribute(node, name)) is not None}
-    return with_attributes(op, found, node.soft_get("name", node.id))
+    unset = {} if node.has_valid("auto_pad") else {"auto_pad": "explicit"}
+    return with_attributes(op, {**unset, **found, **own}, node.soft_get("name", node.id))
 
 
 def _changed_in_file(op: Foreign, changed: dict[str, Any]) -> Foreign:

@@ -15,10 +15,10 @@ from aot.ir.graph import OutPort
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
 from aot.mo.bridge.bodies import records_of, without_maps
-from aot.mo.bridge.channels_last import show_channels_last
 from aot.mo.bridge.extension import Extension
 from aot.mo.bridge.kept import KEPT, Kept
 from aot.mo.bridge.names import op_name
+from aot.mo.bridge.shown_windows import show_windows
 from aot.mo.bridge.values import attributes_of, shape_of, value_of
 from aot.mo.extracted.nodes import extracted
 from aot.mo.graph.data import add_data_node, with_properties
@@ -64,8 +64,8 @@ def exported(
         work.add(node)
     for node in nodes:
         work.connect(node)
-    if stage == "middle" and made.graph["layout"] == "NHWC":
-        show_channels_last(made)
+    if stage == "middle":
+        show_windows(made)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Attributes that Model Optimizer's extractors and inference set of convolutions and pools with channels last."""
+"""Attributes that Model Optimizer's extractors and inference set of convolutions and pools."""
 
 from __future__ import annotations
 
@@ -11,36 +11,72 @@ from aot.mo.bridge.kept import Kept
 from aot.mo.ops.texts import WINDOWS
 from aot.mo.utils.arrays import dynamic_dimension, int64_array, tf_window_op_pad_infer
 from aot.opset.products.convolution import Convolution, GroupConvolution
-from aot.opset.products.pooling import AvgPool, MaxPool
+from aot.opset.products.pooling import AvgPool, MaxPool, MaxPool_8
 
-KINDS: dict[type[Definition], tuple[str, str]] = {  # `op` of nodes with 4 and with 5 dimensions
+KINDS: dict[type[Definition], tuple[str, str]] = {  # `op` of TensorFlow's nodes with 4 and with 5 dimensions
     Convolution: ("Conv2D", "Conv3D"),
     GroupConvolution: ("Conv2D", "Conv3D"),
     MaxPool: ("MaxPool", "MaxPool3D"),
+    MaxPool_8: ("MaxPool", "MaxPool3D"),
     AvgPool: ("AvgPool", "AvgPool3D"),
 }
 POOLING = "Pooling"  # type of pools of both methods before the back phase
-METHODS: dict[type[Definition], str] = {MaxPool: "max", AvgPool: "avg"}
+FIRST_KINDS: dict[type[Definition], str] = {  # `op` of ONNX's nodes
+    Convolution: "Conv",
+    GroupConvolution: "Conv",
+    MaxPool: "MaxPool",
+    MaxPool_8: "MaxPool",
+    AvgPool: "AveragePool",
+}
+METHODS: dict[type[Definition], str] = {MaxPool: "max", MaxPool_8: "max", AvgPool: "avg"}
 REPLACED = {*WINDOWS, "pads_begin", "pads_end"}  # attributes of operations that these nodes have under other names
 
 
-def attributes_with_channels_last(node: Any, kept: Kept, data: Any, weights: list[Any]) -> dict[str, Any]:
-    """Return the attributes; `data`: data node with channels last, `weights`: operations between them and the node."""
+def shown_attributes(node: Any, kept: Kept, data: Any, weights: list[Any], is_last: bool) -> dict[str, Any]:
+    """Return the attributes.
+
+    `data`: data node in the layout of the graph, `weights`: operations between them and the node, `is_last`: whether
+    channels are last, as TensorFlow has them.
+    """
     op: Any = kept.node.op
     rank = len(op.strides) + 2
-    spatial = np.arange(1, rank - 1)
+    ends = (1, 1) if is_last else (2, 0)  # dimensions before and behind the spatial ones
     found = {k: v for k, v in kept.attrs.items() if k not in REPLACED}
-    found |= {"layout": "NHWC" if rank == 4 else "NDHWC", "op": KINDS[type(op)][rank - 4]}
-    found["spatial_dims"] = spatial
-    found |= {new: int64_array([1, *getattr(op, old), 1]) for old, new in WINDOWS.items() if getattr(op, old, ())}
+    found["spatial_dims"] = np.arange(ends[0], rank - ends[1])
+    found |= {new: _padded(getattr(op, old), ends, 1) for old, new in WINDOWS.items() if getattr(op, old, ())}
+    found |= _of_last(op, rank) if is_last else _of_first(op, rank, found)
+    spatial = found["spatial_dims"]
     if type(op) in METHODS:
         found |= {"type": POOLING, "pool_method": METHODS[type(op)]}
         window = found["window"][spatial]
     else:
-        found |= {"batch_dims": [0], "channel_dims": [rank - 1], **_of_weights(node, op, weights)}
+        found |= {"batch_dims": int64_array([0]), "channel_dims": int64_array([rank - 1 if is_last else 1])}
+        found |= _of_weights(node, op, weights, is_last)
         window = found.get("kernel_spatial")
     pads = _pads(op, found, data.soft_get("shape", None), window)
-    return {**found, "pad": np.pad(pads, ((1, 1), (0, 0))), "pad_spatial_shape": pads}
+    return {**found, "pad": _padded(pads, ends, 0), "pad_spatial_shape": pads}
+
+
+def _padded(values: Any, ends: tuple[int, int], value: int) -> Any:
+    """Return values of the spatial dimensions as those of all dimensions."""
+    array = int64_array(values)
+    return np.pad(array, (ends, *((0, 0),) * (array.ndim - 1)), constant_values=value)
+
+
+def _of_last(op: Any, rank: int) -> dict[str, Any]:
+    return {"layout": "NHWC" if rank == 4 else "NDHWC", "op": KINDS[type(op)][rank - 4]}
+
+
+def _of_first(op: Any, rank: int, found: dict[str, Any]) -> dict[str, Any]:
+    own: dict[str, Any] = {"layout": "NCHW", "op": FIRST_KINDS[type(op)]}
+    if found["auto_pad"] == "explicit":
+        own["auto_pad"] = None
+    if type(op) in METHODS:
+        own |= {"batch_dims": int64_array([0]), "channel_dims": int64_array([1]), "global_pool": False}
+        own |= {"dilation": found.get("dilation", np.ones(rank, np.int64)), "pooling_convention": "valid"}
+        own |= {"exclude_pad": getattr(op, "exclude_pad", True)}
+        own |= {"rounding_type": found["rounding_type"].partition("_")[0]}  # ceil_torch is ceil
+    return own
 
 
 def _pads(op: Any, found: dict[str, Any], shape: Any, window: Any) -> Any:
@@ -55,8 +91,8 @@ def _pads(op: Any, found: dict[str, Any], shape: Any, window: Any) -> Any:
     return int64_array(tf_window_op_pad_infer(shape[spatial], reach, int64_array(op.strides), found["auto_pad"])[0])
 
 
-def _of_weights(node: Any, op: Any, run: list[Any]) -> dict[str, Any]:
-    order = np.arange(len(op.strides) + 2) if not run else run[0].in_node(1)["value"]
+def _of_weights(node: Any, op: Any, run: list[Any], is_last: bool) -> dict[str, Any]:
+    order = run[0].in_node(1)["value"] if run and is_last else np.arange(len(op.strides) + 2)
     found: dict[str, Any] = {"type": "Convolution", "group": 1}
     found |= {"input_feature_channel": int(order[1]), "output_feature_channel": int(order[0])}
     found["kernel_spatial_idx"] = int64_array(order[2:])

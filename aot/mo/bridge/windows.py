@@ -76,7 +76,7 @@ def grouped_shape(node: Any, shape: Sequence[int], group: int) -> list[int]:
     name = node.soft_get("name", node.id)
     if group < 1 or shape[0] % group:
         raise Error("{}: group divides the first dimension of the weights, got {} and {}", name, group, list(shape))
-    known = node.soft_get("type") == "Convolution" and node.has_valid("output")
+    known = has_last_channels(node) and node.soft_get("type") == "Convolution" and node.has_valid("output")
     filters = int(np.asarray(node.output).item()) if known else shape[0]
     if filters < 1 or filters % group or (shape[0] * shape[1]) % filters:
         raise Error("{}: group divides the number of outputs, got {} and {}", name, group, filters)

@@ -1,4 +1,4 @@
-"""Operands of convolutions and pools with channels last, as their definitions have them: channels first."""
+"""Operands of convolutions and pools as their definitions have them: channels first, weights in groups."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from typing import Any
 from aot.ir.op import Op as Definition
 from aot.ir.operand import Operand
 from aot.ir.types import TensorType
-from aot.mo.bridge.windows import GROUPED, grouped_shape, has_last_channels, to_first, to_last
-from aot.opset.products.convolution import GroupConvolution
+from aot.mo.bridge.windows import GROUPED, WINDOWED, grouped_shape, has_last_channels, to_first, to_last
 
 
 def with_first_channels(
     node: Any, op: Definition, inputs: list[Operand | None]
 ) -> tuple[Definition, list[Operand | None]]:
-    """Return the operation and its operands in the layout of the operation sets."""
-    if not has_last_channels(node) or not inputs:
+    """Return the operation and its operands in the layout of the operation sets, weights in groups."""
+    if not inputs or node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
         return op, inputs
-    found = [_turned(inputs[0], to_first(len(node.spatial_dims))), *inputs[1:]]
+    found = list(inputs)
+    if has_last_channels(node):
+        found[0] = _turned(inputs[0], to_first(len(node.spatial_dims)))
+        if len(found) > 1 and node.has_valid("get_weights_permute"):
+            found[1] = _turned(found[1], [int(d) for d in node.get_weights_permute.perm])
     weights = found[1] if len(found) > 1 else None
-    if weights is None:
+    if weights is None or weights.type.dims is None or len(weights.type.dims) != len(node.spatial_dims) + 2:
         return op, found
-    if node.has_valid("get_weights_permute"):
-        weights = _turned(weights, [int(d) for d in node.get_weights_permute.perm])
     group = int(node.group) if node.has_valid("group") else 1
     if group > 1 and type(op) in GROUPED:
         op = GROUPED[type(op)](**{f.name: getattr(op, f.name) for f in fields(op)})
-    found[1] = _split(node, weights, group) if isinstance(op, GroupConvolution) else weights
+    if type(op) in GROUPED.values():
+        found[1] = _split(node, weights, group)
     return op, found
 
 
@@ -48,10 +50,10 @@ def _turned(operand: Operand | None, order: list[int]) -> Operand | None:
     return Operand(TensorType(operand.type.dtype, dims), value)
 
 
-def _split(node: Any, weights: Operand | None, group: int) -> Operand | None:
+def _split(node: Any, weights: Operand, group: int) -> Operand:
     """Return weights in groups, if their shape is known."""
-    dims = None if weights is None else weights.type.dims
-    if weights is None or dims is None or not all(isinstance(d, int) for d in dims):
+    dims = weights.type.dims
+    if dims is None or not all(isinstance(d, int) for d in dims):
         return weights
     shape = grouped_shape(node, [d for d in dims if isinstance(d, int)], group)
     value = None if weights.value is None else weights.value.reshape(shape)

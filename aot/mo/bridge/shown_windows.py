@@ -1,7 +1,9 @@
-"""Convolutions and pools of TensorFlow in the middle phase: one node with channels last, as Model Optimizer had it.
+"""Convolutions and pools in the middle phase: one node, as Model Optimizer had it.
 
-x, [N, .., C] -> Transpose -> Convolution -> Transpose, with Transpose(weights)      the compiler's
+x, [N, .., C] -> Transpose -> Convolution -> Transpose, with Transpose(weights)      the compiler's, of TensorFlow
 x, [N, .., C] -> Convolution, with weights                                           Model Optimizer's
+x, [N, C, ..] -> GroupConvolution, with Reshape(weights)                             the compiler's, of ONNX
+x, [N, C, ..] -> Convolution, with weights                                           Model Optimizer's
 
 The nodes around it are kept with the node that is shown, and put back before the back phase or the import. A copy, and
 a node whose operation or layout an extension has changed, get new ones there.
@@ -17,12 +19,14 @@ import numpy as np
 
 from aot.ir.op import Op as Definition
 from aot.mo.bridge.kept import KEPT, Kept, equal, kept_of
-from aot.mo.bridge.operation import is_new, operation_or_none
+from aot.mo.bridge.operation import IDENTITY, is_new, operation_or_none
 from aot.mo.bridge.values import attributes_of
-from aot.mo.bridge.window_attributes import KINDS, POOLING, REPLACED, attributes_with_channels_last
+from aot.mo.bridge.window_attributes import KINDS, POOLING, REPLACED, shown_attributes
 from aot.mo.bridge.windows import to_first, to_last
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.permutations import Permutation
+from aot.mo.ops.texts import WINDOWS
+from aot.mo.utils.arrays import dynamic_dimension
 from aot.opset.products.convolution import Convolution, GroupConvolution
 
 WEIGHTS: dict[type[Definition], tuple[tuple[str, ...], ...]] = {
@@ -56,8 +60,9 @@ class Hidden:
     """The operations around a shown node, and what the node is without them."""
 
     inputs: dict[int, Run]
-    output: Run
+    output: Run | None
     own: dict[str, Any]  # its attributes with channels first
+    shown: dict[str, Any]  # those that extensions see
     name: str
     layout: dict[str, Any]  # its attributes that say which dimension is which
     order: Any  # of the dimensions of the weights; None if they are as the operation set has them
@@ -68,31 +73,65 @@ class Hidden:
         type_ = node.soft_get("type")
         return str(self.own["type"] if type_ == POOLING else type_)
 
+    def other_values(self, node: Any) -> dict[str, Any]:
+        """Return the operation's values of attributes that are shown with others, or other names, and are not changed.
 
-def show_channels_last(graph: Graph) -> None:
-    """Make one node of each convolution and pool between Transposes from and to channels last."""
+        None stands for the default.
+        """
+        same = {key for key, value in self.shown.items() if equal(node.soft_get(key, None), value)} - {*IDENTITY}
+        kept = {key for key in same & self.own.keys() if not equal(self.own[key], self.shown[key])}
+        kept |= {old for old, new in WINDOWS.items() if new in same}
+        if {"pad", "auto_pad"} <= same:
+            kept |= {"pads_begin", "pads_end"}  # which may be any beside `auto_pad`
+        return {key: self.own.get(key) for key in kept}
+
+
+def show_windows(graph: Graph) -> None:
+    """Make one node of each convolution and pool; with channels last, of those between Transposes from and to it."""
+    show = _show_channels_last if graph.graph["layout"] == "NHWC" else _show_channels_first
     found = [(node, kept_of(node)) for node in graph.get_op_nodes()]
     for node, kept in found:
         if kept is not None and type(kept.node.op) in KINDS:
-            _show(node, kept)
+            show(node, kept)
 
 
-def hide_channels_last(graph: Graph) -> None:
+def hide_windows(graph: Graph) -> None:
     """Put back what stands around the shown nodes, in bodies, too."""
     for node in graph.get_op_nodes():
         for name in node.soft_get("sub_graphs", []):
-            hide_channels_last(node[name])
+            hide_windows(node[name])
         kept = kept_of(node)
         if kept is None or kept.hidden is None:
             continue
         if kept.is_copy or is_new(node) or _has_other_layout(node, kept.hidden):
             node["type"] = kept.hidden.type_of(node)
+            for key, value in kept.hidden.other_values(node).items():
+                if key in node:
+                    node[key] = value
             del node[KEPT]
         else:
             _hide(node, kept, kept.hidden)
 
 
-def _show(node: Any, kept: Kept) -> None:
+def _show_channels_first(node: Any, kept: Kept) -> None:
+    op: Any = kept.node.op
+    if not op.strides or not len(op.strides) == len(op.pads_begin) == len(op.pads_end):
+        return  # a file of the operation sets may leave them out
+    weights = _before(node, 1, ("Reshape",)) if type(op) is GroupConvolution else []
+    if weights is None or (weights and not _joins_groups(node, weights[0])):
+        return
+    _replace(node, kept, {1: weights} if weights else {}, None)
+
+
+def _joins_groups(node: Any, reshape: Any) -> bool:
+    """True if weights in groups, [G, O, I, ..], are a Reshape of [G * O, I, ..]."""
+    whole, split = (port.data.get_shape() for port in (reshape.in_port(0), node.in_port(1)))
+    if whole is None or split is None or any(d is dynamic_dimension for d in (*whole, *split)):
+        return False
+    return [int(d) for d in whole] == [int(split[0] * split[1]), *(int(d) for d in split[2:])]
+
+
+def _show_channels_last(node: Any, kept: Kept) -> None:
     op: Any = kept.node.op
     kind: type[Definition] = type(kept.node.op)
     rank = len(op.strides) + 2
@@ -110,24 +149,27 @@ def _show(node: Any, kept: Kept) -> None:
     _replace(node, kept, {0: before} if weights is None else {0: before, 1: weights}, behind)
 
 
-def _replace(node: Any, kept: Kept, runs: dict[int, list[Node]], behind: Any) -> None:
+def _replace(node: Any, kept: Kept, runs: dict[int, list[Node]], behind: Node | None) -> None:
     """Take the operations around a node out of the graph, and give it the attributes that say what they did."""
     graph, own, name = node.graph, kept.attrs, node.name
     sources = {idx: run[0].in_node(0) for idx, run in runs.items()}
-    kept.attrs = attributes_with_channels_last(node, kept, sources[0], runs.get(1, []))
-    order = _order(runs[1][0]) if 1 in runs else None
+    data = sources.get(0, node.in_node(0))
+    kept.attrs = shown_attributes(node, kept, data, runs.get(1, []), is_last=behind is not None)
+    order = _order(runs[1][0]) if 1 in runs and behind is not None else None
     held = {idx: _held(data) for idx, data in sources.items()}
     inputs = {idx: _without_inputs(node, idx, run) for idx, run in runs.items()}
-    output = _without_output(node, behind)
+    output = None if behind is None else _without_output(node, behind)
     layout = {key: kept.attrs[key] for key in LAYOUT if key in kept.attrs}
-    kept.hidden = Hidden(inputs, output, own, name, layout, order, held)
+    kept.hidden = Hidden(inputs, output, own, kept.attrs, name, layout, order, held)
     for key in own.keys() & REPLACED:
         del node[key]
-    for key, value in {**kept.attrs, "name": output.nodes[behind.id]["name"]}.items():
+    for key, value in kept.attrs.items():
         node[key] = value
     if order is not None:
         node["get_weights_permute"] = Permutation(order, np.argsort(order))
-    _give_id(graph, node.id, behind.id)  # extensions find nodes by names, which are ids
+    if behind is not None and output is not None:
+        node["name"] = output.nodes[behind.id]["name"]
+        _give_id(graph, node.id, behind.id)  # extensions find nodes by names, which are ids
 
 
 def _give_id(graph: Graph, old: str, new: str) -> None:
@@ -165,11 +207,13 @@ def _hide(node: Any, kept: Kept, hidden: Hidden) -> None:
     for idx, run in hidden.inputs.items():
         if idx in node.in_nodes():
             _put_before(node, idx, run, hidden.held[idx])
-    if 0 in node.out_nodes():
-        _put_behind(node, hidden.output)
+    if hidden.output is not None:
+        if 0 in node.out_nodes():
+            _put_behind(node, hidden.output)
+        node["name"] = hidden.name
     for key in {*kept.attrs, "get_weights_permute"} & node.attrs().keys():
         del node[key]
-    for key, value in {**hidden.own, **attributes_of(op), "name": hidden.name}.items():
+    for key, value in {**hidden.own, **attributes_of(op)}.items():
         node[key] = value
     kept.attrs, kept.hidden = hidden.own, None
 
@@ -201,6 +245,10 @@ def _held(data: Any) -> dict[str, Any]:
     return {key: attrs.get(key) for key in ("shape", "value")}
 
 
+def _shape(node: Any, idx: int) -> Any:
+    return node.in_node(idx).soft_get("shape", None)
+
+
 def _infer(node: Any, last: str) -> None:
     """Infer operations behind each other up to the data node `last`."""
     data = node.out_node(0)
@@ -211,7 +259,10 @@ def _infer(node: Any, last: str) -> None:
 
 
 def _has_other_layout(node: Any, hidden: Hidden) -> bool:
-    """True if an extension has changed attributes that say which dimension is which."""
+    """True if an extension has changed what says which dimension is which, or the shape of weights in groups."""
+    held = {} if hidden.output is not None else hidden.held
+    if any(idx in node.in_nodes() and not equal(_shape(node, idx), before["shape"]) for idx, before in held.items()):
+        return True
     permutation = node.soft_get("get_weights_permute", None)
     order = None if permutation is None else permutation.perm
     return not equal(order, hidden.order) or any(
