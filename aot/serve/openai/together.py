@@ -76,8 +76,8 @@ class Together:
             for member in rows:
                 member.fail(error)
         with self._lock:
-            self._runs = bool(self._rows or self._new)
-        if self._runs:
+            goes_on = self._runs = bool(self._rows or self._new)
+        if goes_on:  # not `self._runs`: `join` may have begun the next step since
             self._executor.submit(self._step)
 
     def _admit(self) -> None:
