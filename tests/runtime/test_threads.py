@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from shutil import copy
 
 import numpy as np
 import pytest
@@ -67,10 +68,11 @@ def test_many_callers_of_one_model(chain_so: Path) -> None:
 
 
 @pytest.mark.slow
-def test_models_share_a_pool(chain_so: Path, varying_so: Path) -> None:
+def test_models_share_a_pool(chain_so: Path, varying_so: Path, tmp_path: Path) -> None:
     before = thread_ids()
-    first = runtime.load(chain_so, threads=3)
-    second = runtime.load(varying_so, pool=first.pool)
+    # copies: a library remembers how fast its calls were shared, and the first ones are
+    first = runtime.load(copy(chain_so, tmp_path), threads=3)
+    second = runtime.load(copy(varying_so, tmp_path), pool=first.pool)
     for _ in range(20):
         np.testing.assert_array_equal(second(X, np.zeros((1000, 4), np.float32))[0], np.tile(X * 3, 2))
         np.testing.assert_array_equal(first(X)[0], X * 32)
@@ -98,12 +100,13 @@ def free_again(worker: int, allowed: set[int]) -> bool:
 def test_a_caller_leaves_the_processor_of_a_sleeping_worker(tmp_path: Path) -> None:
     program = chain(calls=5)
     calls = tuple(replace(call, work=1 << 20) for call in program.calls)
-    built(replace(program, calls=calls)).write_shared(tmp_path / "m.so")
+    code = built(replace(program, calls=calls))
     allowed = os.sched_getaffinity(0)
     apart = 0
-    for _ in range(5):  # others may take the free processor meanwhile
+    for turn in range(5):  # others may take the free processor meanwhile
+        code.write_shared(tmp_path / f"{turn}.so")  # its first call is shared
         before = thread_ids()
-        model = runtime.load(tmp_path / "m.so", threads=2)
+        model = runtime.load(tmp_path / f"{turn}.so", threads=2)
         model(X)
         (worker,) = map(int, thread_ids() - before)
         time.sleep(0.05)
@@ -160,7 +163,7 @@ def test_forked_child_and_its_parent_go_on(chain_so: Path) -> None:
 
 @pytest.mark.slow
 def test_no_thread_before_it_is_needed(chain_so: Path) -> None:
-    """In a process of its own: threads of earlier tests' models end at any time."""
+    """In a process of its own: a library in which sharing has not paid, beside busy processes, starts no threads."""
     program = (
         "import os, sys, time, numpy as np, runtime\n"
         "count = lambda: len(os.listdir('/proc/self/task'))\n"
