@@ -1,1 +1,1 @@
-"""What compiling costs, and that two compilers or two routes give the same."""
+"""Measure time and memory of compiling; compare what two compilers, or two routes to a library, make of a model."""

@@ -1,4 +1,4 @@
-"""What Model Optimizer's extractors set: run by the Python of `openvino-dev==2024.6.0`, not by ours.
+"""Print the attributes that Model Optimizer's extractors set; Python with `openvino-dev==2024.6.0` runs it, not ours.
 
     PYTHON benchmarks/model_optimizer/ask_extractors.py onnx|tf > extractors.jsonl
 
@@ -148,7 +148,7 @@ def plain_attributes(cls: Any, node: Any) -> dict[str, Any]:
     """Return the attributes that an extractor sets, or the error that it raises."""
     try:
         cls.extract(node)
-    except Exception as error:
+    except Exception as error:  # any may come of a message that the extractor does not expect
         return {"error": type(error).__name__}
     skipped = ("pb", "name", "kind", "_in_ports", "_out_ports", "dim_attrs", "shape_attrs", "IE")
     return {k: held(v) for k, v in node.attrs().items() if k not in skipped}
@@ -162,7 +162,7 @@ def main() -> None:
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         try:
             importlib.import_module(found.name)
-        except Exception as error:
+        except Exception as error:  # modules fail in many ways where their framework is not installed
             print(f"{found.name}: {error}", file=sys.stderr)
     messages = onnx_messages if framework == "onnx" else tf_messages
     for cls in sorted(base.__subclasses__(), key=lambda c: (c.__module__, c.__name__)):

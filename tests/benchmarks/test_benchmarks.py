@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import aot
+from benchmarks.compilation.compiling import compile_apart
 from benchmarks.networks.folder import Folder, largest_error, placed
 from benchmarks.networks.op_models import Case, Given
 from benchmarks.timing.report import geometric_mean, markdown, spread
@@ -92,8 +93,6 @@ def test_two_rounds_of_a_small_model(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_compile_is_told(tmp_path: Path) -> None:
-    from benchmarks.compilation.compiling import compile_apart  # noqa: PLC0415
-
     (tmp_path / "model.xml").write_text("<net/>")
     with pytest.raises(RuntimeError, match="compile: "):
         compile_apart(tmp_path / "model.xml", tmp_path / "m.so")

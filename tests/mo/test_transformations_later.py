@@ -44,7 +44,7 @@ def later(make: Make, shape: tuple[int, ...] = (1, 4, 6, 8), layout: str = "NCHW
 
 
 def after(graph: Graph, *names: str) -> str:
-    """What the Results read, once the transformations have run."""
+    """Run the transformations, and return the expressions that the Results read."""
     for name in names:
         transform = placeholder(name)()
         transform.find_and_replace_pattern(graph)

@@ -72,7 +72,7 @@ class PullTransposeThroughFQUp:
 
 
 @transformation("back.MatMulNormalizer")
-class SmartReshape_HC_Reshape_MatMul:  # noqa: N801
+class SmartReshape_HC_Reshape_MatMul:  # noqa: N801  (Model Optimizer's name, which extensions give)
     """Reshape to a constant matrix before MatMul: the inner size is that of the other operand"""
 
     force_clean_up = True

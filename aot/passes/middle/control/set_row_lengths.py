@@ -14,8 +14,8 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.opset.control.cache import PAST, Append
 from runtime.abi import DType
 from runtime.errors import UsageError
+from runtime.generation.interface import MASK
 
-MASK = "attention_mask"
 ROWS = 5  # inputs of an Append with rows
 
 

@@ -8,7 +8,7 @@ from openvino.tools.mo.ops.elementwise import Mul
 
 
 class Preprocessing(FrontReplacementFromConfigFileSubGraph):
-    """What lies between two points is replaced by one multiplication."""
+    """Replaces the nodes between two points by one multiplication."""
     replacement_id = 'Preprocessing'
 
     def run_before(self):
