@@ -27,6 +27,8 @@ from runtime.loading.manifest import Manifest
 from runtime.loading.weights import beside
 from runtime.machine import missing_features, needed, refused_tiles
 
+SHOWN = 4  # layers that a note names
+
 
 def error_text(error: Exception) -> str:
     """Return an error's message and its notes, one per line."""
@@ -150,7 +152,16 @@ def notes(manifest: Mapping[str, object]) -> list[str]:
     """Return notes about changes that the compiler made to numbers of the model, and about types that cost time."""
     count = manifest.get("denormals", 0)
     lines = [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
-    return lines + _slow_types(manifest)
+    return lines + _slow_types(manifest) + _in_floats(manifest)
+
+
+def _in_floats(manifest: Mapping[str, object]) -> list[str]:
+    """Return a note for each reason why products compute in f32, although data in 8 bits were asked for."""
+    lines: list[str] = []
+    for why, layers in cast("Mapping[str, list[str]]", manifest.get("in_floats", {})).items():
+        some = ", ".join(layers[:SHOWN]) + (f" and {len(layers) - SHOWN} more" if len(layers) > SHOWN else "")
+        lines.append(f"computed in f32, not in int8, since {why}" + (f": {some}" if some else ""))
+    return lines
 
 
 def _slow_types(manifest: Mapping[str, object]) -> list[str]:

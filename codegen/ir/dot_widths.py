@@ -3,8 +3,12 @@
     add[k](i32(x[i, k]) * i32(w[k, j]))   ->   acc[i, j] += dot(x[i, k], w[k, j], 4)     for every fourth k
 
 A word is the elements that fill 32 bits, and the terms of one dot: four bytes (one factor u8, one i8), two i16 or two
-bf16. Sums of integers are exact; of bf16, the processor says how they round. Factors of i16 may be sums of data and
-weights (`halved_factors`):
+bf16. Sums of integers are exact; of bf16, the processor says how they round. Elements of weights may hold several
+numbers of few bits (`Field`), which a shift and a mask take out of all elements of a word at once:
+
+    add[k](i32(x[i, r, h, b]) * (i32(w[r, b, j]) >> 4 h & 15))     b: the elements of a word
+
+Factors of i16 may be sums of data and weights (`halved_factors`):
 
     add[k](i32(x[i, k] + w[k + n, j]) * i32(x[i, k + n] + w[k, j]))
         ->   acc[i, j] += dot(x[i, k] + w[k + n, j], x[i, k + n] + w[k, j], 2)     for every second k
@@ -12,16 +16,42 @@ weights (`halved_factors`):
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from codegen.ir.access import access, all_axes
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables, walk
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
 from codegen.ir.schedule import Pack
 from runtime.abi import DType
 
 DOT_LANES = 16  # lanes of a dot instruction at most
-FACTOR_TYPES = ((DType.U8, DType.I8), (DType.I16, DType.I16))
+FACTOR_TYPES = ((DType.U8, DType.I8), (DType.I16, DType.I16), (DType.I16, DType.U16))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Some bits of a loaded element, as an unsigned number: those of `mask` once it is shifted right by `shift`."""
+
+    load: Load
+    shift: Expr
+    mask: int
+
+    @property
+    def value(self) -> Expr:
+        """Return the number as an i32."""
+        shifted = prim("shr", cast(self.load, DType.I32), cast(self.shift, DType.I32))
+        return prim("and", shifted, Const(self.mask, DType.I32))
+
+
+def field_of(e: Expr) -> Field | None:
+    """Return the field that an expression takes out of an unsigned element; None for other expressions."""
+    match e:
+        case Prim("and", (Prim("shr", (Prim("cast", (Load() as x,)), Prim("cast", (shift,)))), Const(mask)), DType.I32):
+            return Field(x, shift, int(mask)) if x.dtype in (DType.U8, DType.U16) else None
+        case _:
+            return None
 
 
 def word(dtype: DType) -> int:
@@ -32,7 +62,7 @@ def word(dtype: DType) -> int:
 def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
     """Return the factors of a sum of i32(u8) * i32(i8), or of i32(i16) * i32(i16), else None.
 
-    Of a sum whose factors are sums, those that the factors begin and end with.
+    Of a sum whose factors are sums, those that the factors begin and end with; of a field, the element.
     """
     if (found := halved_factors(reduction)) is not None:
         (x, _), (_, w) = found
@@ -49,20 +79,28 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
 
 
 def scaled_sum(reduction: Reduce) -> Reduce | None:
-    """Return the sum of integers in a sum of f32(i32(x) * i32(w)) * scale; None for other sums."""
+    """Return the sum of integers in a sum of (f32(i32(x) * i32(w)) + zero) * scale; None for other sums."""
     if reduction.fn != "add" or reduction.dtype is not DType.F32:
         return None
-    factors = [reduction.body]
-    while factors:
-        match factors.pop():
-            case Prim("mul", (one, other), DType.F32):
-                factors += [one, other]
+    parts = [reduction.body]
+    while parts:
+        match parts.pop():
+            case Prim("mul" | "add", (one, other), DType.F32):
+                parts += [one, other]
             case Prim("cast", (Prim("mul") as whole,), DType.F32) if whole.dtype is DType.I32:
                 found = Reduce("add", reduction.axes, whole)
                 return found if small_factors(found) is not None else None
             case _:
                 pass
     return None
+
+
+def fields(reduction: Reduce | None) -> Field | None:
+    """Return the field that is a factor of a sum of integers, scaled or not; None without one."""
+    whole = None if reduction is None else scaled_sum(reduction) or reduction
+    if whole is None or small_factors(whole) is None or not isinstance(whole.body, Prim):
+        return None
+    return next((f for f in map(field_of, whole.body.args) if f is not None), None)
 
 
 def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[Load, Load]] | None:
@@ -141,12 +179,16 @@ def _narrow(e: Expr) -> Expr | None:
 
 
 def _small(e: Expr) -> Load | None:
+    if (found := field_of(e)) is not None:
+        return found.load
     inner = _narrow(e)
     return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8, DType.I16) else None
 
 
 def dot(x: Expr, w: Expr, n: int, row: Expr | None = None) -> Expr:
     """Return the sum of `n` products of consecutive elements from `x` and `w` on: two loads, or two sums of loads.
+
+    `w` may be a field: that of consecutive elements.
 
     `row`: second terms of `w` where these are no neighbours in memory: a load, or zero.
     """

@@ -218,6 +218,7 @@ class Program:
     control: tuple[Control, ...] = ()
     versions: tuple[Version, ...] = ()
     denormals: int = 0  # elements of constants that kernels flush to zero
+    in_floats: tuple[tuple[str, tuple[str, ...]], ...] = ()  # products of f32 despite `--activations int8`: why, layers
     _places: dict[str, int] = field(init=False, repr=False, compare=False)
 
     @property

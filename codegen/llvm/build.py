@@ -242,6 +242,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         "weights": program.constant_bytes,
         **({"tiles": True} if any(uses_tiles(k.body) for k in program.kernels) else {}),
         **({"denormals": program.denormals} if program.denormals else {}),
+        **({"in_floats": {why: list(layers) for why, layers in program.in_floats}} if program.in_floats else {}),
         "scratch": _dim(scratch_of(program, functions)),
         "variables": [_variable(v) for v in program.variables],
         "options": options,

@@ -7,7 +7,10 @@ for g in 9:
     part[i, j] += x[i, g, k] * (n[g, k, j] - zero[j])
   acc[i, j] += part[i, j] * t[g, j]
 
-Steps of bytes, x and n, add up integers, which become floats before they are scaled.
+Steps of bytes, x and n, add up integers, which become floats before they are scaled. What is added to each of their
+terms and is equal in a step, as products of zero points, is added once, as many times as there are terms:
+
+  acc[i, j] += (f32(part[i, j]) + mean[i, g] * z[g, j] * 64) * t[g, j]
 
 Values that are equal in a whole sum without such steps are computed once before it, too.
 """
@@ -21,7 +24,7 @@ from math import prod
 from operator import mul
 
 from codegen.ir.dot_widths import scaled_sum
-from codegen.ir.expressions import children, loads, rewrite, variables
+from codegen.ir.expressions import children, loads, rewrite, variables, walk
 from codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -36,11 +39,11 @@ from codegen.ir.loops import (
     Store,
     Var,
     as_expr,
-    cast,
     dense,
 )
 from codegen.ir.schedule import Schedule
 from codegen.nest.points import Points, Span, Spans, Stmts, depending
+from runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +107,54 @@ class Apart:
         """`name`: prefix of the names of buffers."""
         self.axis, self.points, self.fn = axis, points, reduction.fn
         self.shared, own = shared_factors(reduction, axis)
-        whole = scaled_sum(reduction) if schedule.dots is not None else None
-        own = own if whole is None else whole.body
-        self.total = points.accumulator(f"{name}part", own.dtype)
         sums = tuple(a for a in reduction.axes if a != axis)
+        whole = scaled_sum(reduction) if schedule.dots is not None else None
+        self.terms = own if whole is None else whole.body
+        self.step = own if whole is None else in_step(own, whole, sums)  # in which `terms` stand for their sum
+        own = self.terms
+        self.total = points.accumulator(f"{name}part", own.dtype)
         unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
         self.kept, self.body = kept_values(own, sums, unrolled, schedule, points, name)
 
     def around(self, stmts: Stmts, spans: Spans, acc: Buffer, cell: tuple[Expr, ...]) -> Stmts:
         """Return the statements of a step: `stmts` add its terms."""
         zero = self.points.each((Store(self.total, cell, as_expr(0, self.total.dtype)),))
-        scaled = reduce(mul, self.shared, cast(Load(self.total, cell), acc.dtype))
+        own = rewrite(self.step, {self.terms: Load(self.total, cell)})
+        scaled = reduce(mul, self.shared, own)
         add = self.points.each((Store(acc, cell, scaled, self.fn),), spans)
         return with_kept(self.kept, spans, (Alloc(self.total, (*zero, *stmts, *add)),))
+
+
+def in_step(e: Expr, whole: Reduce, sums: tuple[Var, ...]) -> Expr:
+    """Return the sum over `sums` of `e`, of which only the terms of `whole`, a sum of integers, move along them.
+
+    In the result, the body of `whole` stands for its sum.
+    """
+    if whole.body == e or not isinstance(e, Prim):
+        return e
+    count = prod(a.extent for a in sums if isinstance(a.extent, int)) if e.fn == "add" else 1
+    parts = (in_step(x, whole, sums) if whole.body in walk(x) else _times(x, count) for x in e.args)
+    return Prim(e.fn, tuple(parts), e.dtype)
+
+
+def _times(e: Expr, count: int) -> Expr:
+    """Return `count` times an expression; a constant factor that comes last takes it up."""
+    match e:
+        case Prim("mul", (other, Const(value)), DType.F32) if value * count == 1:
+            return other
+        case Prim("mul", (other, Const(value)), DType.F32):
+            return other * (value * count)
+        case _:
+            return e if count == 1 else e * count
+
+
+def has_equal_steps(reduction: Reduce, axis: Var) -> bool:
+    """True if only the integers of a sum of scaled integers differ between the terms of a step of `axis`."""
+    whole = scaled_sum(reduction)
+    if whole is None:
+        return False
+    rest = rewrite(reduction.body, {whole.body: Const(0, DType.I32)})
+    return variables(rest).isdisjoint(frozenset(reduction.axes) - {axis})
 
 
 def shared_factors(reduction: Reduce, axis: Var) -> tuple[tuple[Expr, ...], Expr]:
@@ -129,6 +167,8 @@ def shared_factors(reduction: Reduce, axis: Var) -> tuple[tuple[Expr, ...], Expr
 
 def values_kept(reduction: Reduce, axis: Var, unrolled: tuple[Var, ...]) -> int:
     """Return the number of values that are equal in a step of `axis`; each point of `unrolled` has its own."""
+    if scaled_sum(reduction) is not None:
+        return 0
     inner = frozenset(reduction.axes) - {axis, *unrolled}
     found = dict.fromkeys(_equal(shared_factors(reduction, axis)[1], inner))
     sizes = [[a.extent for a in unrolled if a in variables(v)] for v in found]

@@ -5,10 +5,20 @@ from __future__ import annotations
 from codegen.ir.access import all_axes
 from codegen.ir.chains import block_terms, is_chains
 from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import DOT_LANES, dot_factors, packs_lanes, scaled_sum, takes_rows, takes_words, word
-from codegen.ir.expressions import loads, walk
+from codegen.ir.dot_widths import (
+    DOT_LANES,
+    dot_factors,
+    fields,
+    packs_lanes,
+    scaled_sum,
+    takes_rows,
+    takes_words,
+    word,
+)
+from codegen.ir.expressions import loads, variables, walk
 from codegen.ir.loops import Buffer, Reduce, Var
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.nest.apart import has_equal_steps
 
 
 def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:
@@ -156,7 +166,11 @@ def _dots(d: Definition, s: Schedule) -> bool:
     factors = dot_factors(d.reduction, s.lanes[0]) if d.reduction is not None and s.lanes is not None else None
     if s.lanes is None or s.lanes[1] > DOT_LANES or factors is None or not parts:
         return False
-    if d.reduction is not None and scaled_sum(d.reduction) is not None and s.apart is None:
+    if d.reduction is not None and scaled_sum(d.reduction) is not None:
+        steps = next((a for a in d.reduction.axes if a.name == s.apart), None)
+        if steps is None or not has_equal_steps(d.reduction, steps):
+            return False
+    if not _has_fixed_fields(d, parts, s):
         return False
     size = word(factors[1].buffer.dtype)
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
@@ -167,6 +181,13 @@ def _dots(d: Definition, s: Schedule) -> bool:
         return len(parts) == 1 and takes_rows(d, parts[0], s.lanes[0])
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
     return panels and takes_words(d, parts, plan, s.lanes[0]) and packs_lanes(d, plan, s.lanes[0])
+
+
+def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> bool:
+    """True if a field's shift is constant wherever it is read: its axes are written out."""
+    few = fields(d.reduction)
+    moving = frozenset[Var]() if few is None else variables(few.shift)
+    return all(a not in parts and s.size(a.name).size == a.extent for a in moving)
 
 
 def _apart(r: Reduce | None, s: Schedule) -> bool:

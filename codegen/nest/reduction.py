@@ -15,7 +15,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import volume
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition, identity
-from codegen.ir.dot_widths import dot, dot_factors, halved_factors, is_guarded, word
+from codegen.ir.dot_widths import dot, dot_factors, fields, halved_factors, is_guarded, word
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.loops import (
     Alloc,
@@ -149,11 +149,11 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     packed = any(p.operand == w.buffer.name and p.words for p in schedule.pack)
     second = Load(w.buffer, tuple(rewrite(i, {axis: axis + 1}) for i in w.index))
     found: list[tuple[Expr, Spans]] = []
-    sums = halved_factors(reduction)
+    sums, few = halved_factors(reduction), fields(reduction)
     for n in range(0, extent, size):
         count = min(size, extent - n)
         row = None if packed else second if count == size else Const(0.0, w.dtype)
-        term = dot(x, w, count, row)
+        term = dot(x, w if few is None else few.value, count, row)
         if sums is not None:
             (a, b), (c, d) = sums
             term = dot(a + b, c + d, count)

@@ -17,10 +17,11 @@ from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, runs_on, store, varies
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, is_guarded, scaled_sum, takes_rows, takes_words
+from codegen.ir.dot_widths import dot_factors, fields, is_guarded, scaled_sum, takes_rows, takes_words, word
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.nest.apart import has_equal_steps
 from codegen.nest.padding_terms import PaddingTerms, padding_terms
 from codegen.schedules.chains import chained
 from codegen.schedules.depthwise import window
@@ -38,12 +39,12 @@ from codegen.schedules.product_form import (
     width_of,
 )
 from codegen.schedules.reasons import is_recording, note
-from codegen.schedules.scaled import column_bytes, kept_vectors, panel_bytes, step_axis, takes_pairs
+from codegen.schedules.scaled import column_bytes, field_axes, kept_vectors, panel_bytes, step_axis, takes_pairs
 from codegen.target import Target
 from runtime.abi import DType
 
 # Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
-UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.BF16: 16}
+UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DType.BF16: 16}
 
 
 def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
@@ -116,12 +117,7 @@ def _matrix(
     whole = dots and scaled  # steps add up integers
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
     epilogue = _prefetches_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
-    if dots:
-        tiles.append(Tile(sums[-1], terms, Tail.CUT))
-    elif takes_pairs(d, form):
-        tiles.append(Tile(sums[-1], 2, Tail.CUT))
-    elif epilogue:
-        tiles.append(Tile(sums[-1], COSTS.fetch_steps, Tail.CUT))
+    tiles += _sum_tiles(d, form, sums[-1], terms, epilogue)
     blocked = outside and not loops and not shared
     blocks = _blocks(d, form, width * vectors, target) if blocked else ()
     if blocked and not blocks and down and not varies(form.rows):
@@ -146,6 +142,15 @@ def _matrix(
         prefetch_level=_prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
+
+
+def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, epilogue: bool) -> list[Tile]:
+    """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: those that dots unroll, 0 without dots."""
+    if terms:
+        return [*(Tile(a.name, extent(a), Tail.CUT) for a in field_axes(d, form)), Tile(inner, terms, Tail.CUT)]
+    if takes_pairs(d, form):
+        return [Tile(inner, 2, Tail.CUT)]
+    return [Tile(inner, COSTS.fetch_steps, Tail.CUT)] if epilogue else []
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
@@ -190,10 +195,15 @@ def _dots(
         return 0, plans
     if kind.is_float and is_guarded(d.reduction):
         return 0, plans
-    if scaled_sum(d.reduction) is not None and (step_axis(d, form) is None or len(form.sums) != 2):
-        return 0, plans
-    if len(plans) == 1 and takes_words(d, inner, plans[0], form.lane.name):
-        return UNROLLED_DOT_TERMS[kind], (replace(plans[0], words=len(inner)),)
+    if scaled_sum(d.reduction) is not None:
+        steps = step_axis(d, form)
+        if steps is None or steps in inner or not has_equal_steps(d.reduction, steps):
+            return 0, plans
+    plan = next((p for p in plans if p.operand == factors[1].buffer.name), None) if factors is not None else None
+    if plan is not None and takes_words(d, inner, plan, form.lane.name):
+        few = fields(d.reduction) is not None  # elements of a word alone, since their loop is inside of that of fields
+        terms = word(kind) if few else UNROLLED_DOT_TERMS[kind]
+        return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
     rows = not plans and len(inner) == 1 and takes_rows(d, inner[0], form.lane.name)
     return UNROLLED_DOT_TERMS[kind] if rows else 0, plans
 
@@ -351,7 +361,7 @@ def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[st
     shared = [x for x in reads(d, body=True) if not x.moves(form.lane)]
     if not isinstance(inner.extent, int) or any(x.steps[outer] != inner.extent * (x.steps[inner] or 0) for x in shared):
         return names
-    if takes_pairs(d, form):
+    if takes_pairs(d, form) or field_axes(d, form):
         return names
     name = fresh("kc", d)
     fuse.append((name, (outer.name, inner.name)))

@@ -9,7 +9,7 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import Access, known, reads, store, varies
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, small_factors
+from codegen.ir.dot_widths import dot_factors, scaled_sum, small_factors
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
@@ -78,7 +78,7 @@ def _sums(d: Definition, body: tuple[Access, ...], lane: Var, pairs: bool) -> tu
     Of products that dots compute only those of the data count, a word of which is read at a time.
     """
     assert d.reduction is not None
-    dots = pairs or small_factors(d.reduction) is not None
+    dots = pairs or small_factors(scaled_sum(d.reduction) or d.reduction) is not None
     factors = dot_factors(d.reduction, lane.name) if dots else None
     if factors is not None:
         body = tuple(x for x in body if x.load == factors[0])

@@ -7,7 +7,7 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import reads, varies
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import halved_factors
+from codegen.ir.dot_widths import fields, halved_factors
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.nest.apart import shared_factors, values_kept
@@ -20,6 +20,12 @@ def takes_pairs(d: Definition, form: MatmulShape) -> bool:
         return False
     inner = [x for x in reads(d, body=True) if x.moves(form.lane) and not x.moves(form.sums[-1])]
     return extent(form.sums[-1]) == 2 and any(not x.buffer.dtype.is_float and x.moves(form.sums[-2]) for x in inner)
+
+
+def field_axes(d: Definition, form: MatmulShape) -> tuple[Var, ...]:
+    """Return the axes of the sum that choose a field of an element of the weights."""
+    few = fields(d.reduction)
+    return () if few is None else tuple(a for a in form.sums if a in variables(few.shift))
 
 
 def step_axis(d: Definition, form: MatmulShape) -> Var | None:

@@ -11,6 +11,7 @@ import numpy as np
 from aot.ir.op import Work
 from aot.ir.types import Array, numpy_dtype
 from codegen.ir.definition import Definition, Group, identity
+from codegen.ir.dot_widths import field_of
 from codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -141,9 +142,12 @@ class Interpreter:
                 return self.value(yes if self.value(condition) else no)
             case Prim("within", (i, n, value, fill)):
                 return self.value(value if 0 <= self.value(i) < self.value(n) else fill)
-            case Prim("dot", (Load() as x, Load() as w, Const(n))):
-                pairs = zip(self.following(x, int(n)), self.following(w, int(n)), strict=True)
-                return np.int32(sum(int(a) * int(b) for a, b in pairs))
+            case Prim("dot", (Load() as x, w, Const(n))):
+                few = field_of(w)
+                load, shift, mask = (w, 0, -1) if few is None else (few.load, int(self.value(few.shift)), few.mask)
+                assert isinstance(load, Load)
+                pairs = zip(self.following(x, int(n)), self.following(load, int(n)), strict=True)
+                return np.int32(sum(int(a) * (int(b) >> shift & mask) for a, b in pairs))
             case Prim(fn, args):
                 table = FLOAT if args[-1].dtype.is_float else INTEGER
                 assert len({a.dtype for a in args}) == 1, f"{fn} of {[a.dtype.value for a in args]}"

@@ -176,6 +176,7 @@ class Layouts(StrEnum):
 class Steps:
     """Steps in an order that runs, and the values by name; blocks inside of control flow share the values.
 
+    `in_floats`: layers whose products stay f32 though data in 8 bits were asked for, by the reason.
     `aot.lowering.ir.verify` says what must hold, `aot.lowering.ir.printer` prints it.
     """
 
@@ -190,6 +191,7 @@ class Steps:
     state_bytes: Size = 0
     variables: tuple[Kept, ...] = ()
     layouts: Layouts = Layouts.LOGICAL
+    in_floats: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def known(self) -> tuple[Var, ...]:
         """Return the variables with a value while a step runs: the model's symbols, late symbols, named sizes."""

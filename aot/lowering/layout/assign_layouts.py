@@ -23,9 +23,10 @@ from aot.lowering.layout.planes import plane_columns
 from codegen.costs import COSTS
 from codegen.ir.access import all_axes, coefficient, known, offset, points
 from codegen.ir.definition import Definition, Group
+from codegen.ir.dot_widths import scaled_sum
 from codegen.ir.expressions import loads, variables, walk
 from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Var, dense
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, dense
 from codegen.ir.program import Region
 from codegen.ir.traverse import Work, members, move_loads, rewrite_work
 
@@ -215,7 +216,8 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
 def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
     """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis.
 
-    What is read beside the sum, as by an addition behind a convolution, should lie as the result.
+    Data of scaled sums of integers are read by words, so the elements of a group should be innermost. What is read
+    beside the sum, as by an addition behind a convolution, should lie as the result.
     """
     assert d.reduction is not None
     weight = float(known(points(d)))
@@ -238,12 +240,20 @@ def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants
         if _is_read_once(x, d, steps):
             continue
         along = dim_of(x.index, lane, d.axes) if lane is not None else None
-        longest = sorted(d.reduction.axes, key=lambda a: known(a.extent or 1))
-        summed = [k for a in longest if (k := dim_of(x.index, a)) is not None]
+        summed = _summed_dim(x, d.reduction)
         if along is not None:
             _add(votes, x.buffer, along, weight)
-        elif summed:
-            _add(votes, x.buffer, summed[-1], weight / 8)
+        elif summed is not None:
+            _add(votes, x.buffer, summed, weight / 8)
+
+
+def _summed_dim(x: Load, r: Reduce) -> int | None:
+    """Return the dimension of an operand along the longest axis of a sum, or, of integers, along the words."""
+    if scaled_sum(r) is not None:
+        return next((k for k in reversed(range(len(x.index))) if r.axes[-1] in variables(x.index[k])), None)
+    longest = sorted(r.axes, key=lambda a: known(a.extent or 1))
+    summed = [k for a in longest if (k := dim_of(x.index, a)) is not None]
+    return summed[-1] if summed else None
 
 
 def _vote_for_planes(d: Definition, column: Var, votes: Votes, constants: frozenset[str]) -> None:

@@ -138,8 +138,17 @@ class ProgramBuilder:
             control=tuple(self.flow.control),
             late=late,
             denormals=sum(self.flushed.values()),
+            in_floats=self._in_floats(),
         )
         return self.program
+
+    def _in_floats(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return the layers of all blocks whose products stay f32, by the reason."""
+        found: dict[str, dict[str, None]] = {}
+        for block in self.steps.blocks():
+            for why, layers in block.in_floats.items():
+                found.setdefault(why, {}).update(dict.fromkeys(layers))
+        return tuple((why, tuple(layers)) for why, layers in found.items())
 
     def _late(self) -> tuple[Late, ...]:
         """Return the symbols that the program sets, with the capacities that memory is laid out for."""

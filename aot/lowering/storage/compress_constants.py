@@ -20,9 +20,8 @@ import numpy as np
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred
 from aot.lowering.ir.steps import Steps, Value
-from aot.lowering.storage.compressed import Scaled, with_any_zeros
-from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.narrow_constants import moving, uses_of
+from aot.lowering.storage.parts import Parts, in_parts
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.expressions import loads, rewrite, variables
@@ -30,10 +29,6 @@ from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var,
 from codegen.ir.program import Region
 from codegen.ir.traverse import members, rewrite_work
 from runtime.abi import DType
-
-SPAN = 255  # greatest difference between the largest and the least integer
-NIBBLE = 15  # that of integers of 4 bits
-PARTS = (256, 128, 64, 32, 16)  # elements of a sum that share a factor, in the order in which they are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,71 +189,23 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
     if not isinstance(data, Deferred) and data.dtype != np.float32:
         return None
     (sums,) = along
-    for part in (0, *(PARTS if len(sums) == 1 else ())):
-        if part and data.shape[sums[0]] % part:
-            continue
-        shape = [n for k, n in enumerate(data.shape) for n in ((n // part, part) if part and k in sums else (n,))]
-        inner = tuple(k + 1 for k in sums) if part else sums
-        any_zeros = with_any_zeros(data, tuple(shape)) if isinstance(data, Deferred) else None
-        if any_zeros is not None:
-            if any_zeros.is_shared(inner):
-                return _made_as_given(steps, value, any_zeros, inner, sums, part)
-            continue
-        found = whole_numbers(data, inner, SPAN, tuple(shape))
-        if found is not None:
-            return _made(steps, value, found, inner, sums, part)
-    return None
+    found = in_parts(data, sums)
+    return None if found is None else _stored(steps, value, found, sums)
 
 
-def _made(
-    steps: Steps, value: Value, found: tuple[Array, Array], inner: tuple[int, ...], sums: tuple[int, ...], part: int
-) -> _Compressed | None:
+def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> _Compressed:
     """Replace the data of `value` by bytes, and add constants for its zero points and factors."""
-    whole, factors = found
-    low, high = whole.min(inner, keepdims=True), whole.max(inner, keepdims=True)
-    if (high - low > SPAN).any():
-        return None
-    shape = [int(n) for n in value.buffer.shape if isinstance(n, int)]
-    outer = factors.squeeze(inner) if part else factors
-    pairs = len(sums) == 1 and shape[sums[0]] % 2 == 0 and not (high - low > NIBBLE).any()
-    if pairs:
-        zero = np.where((low < -8) | (high > 7), -low, 8)
-        data = _paired((whole + zero).astype(np.uint8).reshape(shape), sums[0])
-        stored = dense(value.name, *data.shape, dtype=DType.U8)
-    else:
-        zero = np.where((low < -128) | (high > 127), -128 - low, 0)
-        data = (whole + zero).astype(np.int8).reshape(shape)
-        stored = replace(value.buffer, dtype=DType.I8)
+    pairs = found.bits == 4
+    data = _paired(found.numbers, sums[0]) if pairs else found.numbers
+    stored = dense(value.name, *data.shape, dtype=DType.U8) if pairs else replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
-    offset: Buffer | float = float(zero.flat[0]) if pairs else 0.0
-    if (zero != offset).any():
-        small = pairs and zero.min() >= -128 and zero.max() <= 127
-        kept = zero.astype(np.int8 if small else np.float32).reshape(outer.shape)
-        offset = steps.constant(f"{value.name}.zero", kept)
-    return _Compressed(stored, offset, steps.constant(f"{value.name}.factor", outer), sums, part, pairs)
-
-
-def _made_as_given(
-    steps: Steps, value: Value, found: Scaled, inner: tuple[int, ...], sums: tuple[int, ...], part: int
-) -> _Compressed:
-    """Replace the data of `value` by the numbers of a file, whose zero points are no whole numbers."""
-    shape = [int(n) for n in value.buffer.shape if isinstance(n, int)]
-    numbers, zeros = found.numbers.astype(np.int16), found.zeros.astype(np.float32)
-    pairs = len(sums) == 1 and shape[sums[0]] % 2 == 0 and numbers.min() >= 0 and numbers.max() <= NIBBLE
-    if pairs:
-        data = _paired(numbers.astype(np.uint8).reshape(shape), sums[0])
-        stored = dense(value.name, *data.shape, dtype=DType.U8)
-    else:
-        shift = 128 if numbers.max() > 127 else 0
-        data, zeros = (numbers - shift).astype(np.int8).reshape(shape), zeros - np.float32(shift)
-        stored = replace(value.buffer, dtype=DType.I8)
-    steps.values[value.name] = replace(value, buffer=stored, data=data)
-    kept = [1 if k in inner else n for k, n in enumerate(found.numbers.shape)]
-    zeros, scales = (np.broadcast_to(a, kept) for a in (zeros, found.scales))
-    zeros, scales = (a.squeeze(inner) if part else a for a in (zeros, scales))
-    made = (steps.constant(f"{value.name}.{name}", a) for name, a in (("zero", zeros), ("factor", scales)))
-    zero, factor = made
-    return _Compressed(stored, zero, factor, sums, part, pairs, whole=False)
+    zeros, zero = found.zeros, float(found.zeros.flat[0]) if pairs else 0.0
+    offset: Buffer | float = zero
+    if not found.whole or (zeros != zero).any():
+        small = found.whole and pairs and zeros.min() >= -128 and zeros.max() <= 127
+        offset = steps.constant(f"{value.name}.zero", zeros.astype(np.int8) if small else zeros)
+    factor = steps.constant(f"{value.name}.factor", found.factors)
+    return _Compressed(stored, offset, factor, sums, found.size, pairs, found.whole)
 
 
 def _paired(numbers: Array, axis: int) -> Array:

@@ -1,4 +1,4 @@
-"""Data of products with weights of 8 bits, rounded to 8 bits as they are computed: `--activations int8`.
+"""Data of products with weights of 8 bits and less, rounded to 8 bits as they are computed: `--activations int8`.
 
     add[k](x[i, k] w[k, j])     w: bytes times scales      k = 64 g + e
 
@@ -6,24 +6,29 @@
     q[i, g, e] = i8(round(x[i, k] / s[i, g]))      ->      add[g, e](f32(q[i, g, e]) s[i, g] w[k, j])
 
 Numbers of a group share a scale. Rows that no group divides, and those of several axes, have one scale.
-`use_integer_dots` makes sums of integers of these products. They are exact, so a row has the same results alone and
-among others.
+`use_integer_dots` makes sums of integers of these products, if weights have a scale for each output; for weights in
+groups `group_sums` makes them. They are exact, so a row has the same results alone and among others.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.compressed import scaled
+from aot.lowering.storage.group_sums import Data, GroupWeights, group_length
 from aot.lowering.storage.integers import whole_numbers
+from aot.lowering.storage.parts import in_parts
 from codegen.costs import COSTS
-from codegen.ir.access import known, varies
+from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
 from codegen.ir.program import Region
+from codegen.ir.traverse import Work
 from codegen.target import Target
 from runtime.abi import DType
 
@@ -32,70 +37,122 @@ LEVELS = 127.0  # steps from 0 to the largest number of a group
 SMALLEST = 2.0**-100  # largest number of a group of zeros: its scale has a reciprocal
 
 
+# reasons why a product stays in f32
+NO_SMALL_WEIGHTS = "weights have more than 8 bits, or groups that 16 does not divide"
+WINDOWS = "windows of data overlap or are padded"
+GIVEN = "data are an input or a state of the model"
+FEW_OUTPUTS = f"there are fewer than {COSTS.min_dot_outputs} outputs"
+NO_DOTS = "the target sums no products of bytes or i16"
+
+
 def quantise_activations(steps: Steps, target: Target) -> None:
     """Round the data of products with weights of 8 bits, where the target sums products of bytes."""
     if target.dots:
         _Rounded(steps, DType.I8 if target.dots == 4 else DType.I16).run()
+    else:
+        steps.in_floats.setdefault(NO_DOTS, [])
 
 
 class _Rounded:
     def __init__(self, steps: Steps, dtype: DType) -> None:
         self.steps, self.dtype = steps, dtype
-        self.done: dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Expr] = {}  # rounded data of what is read
+        self.done: dict[tuple[Load, tuple[Var, ...], tuple[Var, ...]], Data] = {}  # rounded data of what is read
+        self.totals: dict[Load, Load] = {}  # of rounded data
 
     def run(self) -> None:
         found: list[Step] = []
         for step in self.steps.steps:
             for b in step.writes():
                 self.done = {key: e for key, e in self.done.items() if key[0].buffer.name != b.name}
-            factors = self._factors(step.definition)
-            if factors is not None and step.definition is not None:
-                step.works = (self._changed(step.definition, *factors, step, found),)
+            step.works = (
+                tuple(self._changed(w, step, found) for w in step.works) if len(step.works) == 1 else step.works
+            )
             found.append(step)
         self.steps.steps = found
 
-    def _factors(self, d: Definition | None) -> tuple[Load, Load] | None:
-        """Return data and weights of a product that may be rounded; None for other definitions."""
-        r = d.reduction if d is not None else None
-        if d is None or r is None or r.fn != "add" or r.dtype is not DType.F32 or varies(r.axes):
-            return None
-        if d.where or any(a.low for a in d.axes) or not isinstance(r.body, Prim) or r.body.fn != "mul":
+    def _changed(self, d: Work, step: Step, before: list[Step]) -> Work:
+        """Return a product of rounded data; the steps that round them are added to those `before`."""
+        r = d.reduction if isinstance(d, Definition) else None
+        factors = None if r is None else self._factors(r)
+        if r is None or factors is None or not isinstance(d, Definition):
+            return d
+        x, w = factors
+        why = self._obstacle(x, w, d, r)
+        if not why and isinstance(x, Load):
+            if self._is_small(w, r):
+                return _with_sum(d, r, self._in_steps(x, w, d, r, step, before))
+            if (weights := self._in_groups(w, r)) is not None:
+                return _with_sum(d, r, self._of_groups(x, weights, d, r, step, before))
+        self.steps.in_floats.setdefault(why or NO_SMALL_WEIGHTS, []).extend(step.layers[:1])
+        return d
+
+    def _factors(self, r: Reduce) -> tuple[Expr, Load] | None:
+        """Return data and weights of a product with a constant; None for other reductions."""
+        if r.fn != "add" or r.dtype is not DType.F32 or not isinstance(r.body, Prim) or r.body.fn != "mul":
             return None
         one, other = r.body.args
         for x, w in ((one, other), (other, one)):
-            if not isinstance(x, Load) or not isinstance(w, Load) or not self._is_small(w, r):
-                continue
-            lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
-            value = self.steps.values.get(x.buffer.name)
-            ours = value is not None and value.region is Region.ARENA and x.dtype is DType.F32
-            if ours and max(lanes, default=0) >= COSTS.min_dot_outputs and _is_a_row(x, r):
-                return x, w
+            value = self.steps.values.get(w.buffer.name) if isinstance(w, Load) else None
+            if isinstance(w, Load) and value is not None and value.data is not None and value.arrange is None:
+                large = value.data.size >= COSTS.min_compressed_elements or self._is_small(w, r)
+                return (x, w) if large and set(r.axes) <= set(w.index) else None
         return None
+
+    def _obstacle(self, x: Expr, w: Load, d: Definition, r: Reduce) -> str:
+        """Return why the data of a product cannot be rounded; "" if they can."""
+        if varies(r.axes) or d.where or any(a.low for a in d.axes) or not isinstance(x, Load) or not _is_a_row(x, r):
+            return WINDOWS
+        value = self.steps.values.get(x.buffer.name)
+        if value is None or value.region is not Region.ARENA or x.dtype is not DType.F32:
+            return GIVEN
+        lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
+        return "" if max(lanes, default=0) >= COSTS.min_dot_outputs else FEW_OUTPUTS
 
     def _is_small(self, w: Load, r: Reduce) -> bool:
         """True if weights are numbers of 8 bits with a scale for each output."""
-        value = self.steps.values.get(w.buffer.name)
-        if value is None or value.data is None or value.arrange is not None or not set(r.axes) <= set(w.index):
-            return False
+        data = self.steps.values[w.buffer.name].data
         sums = tuple(k for k, i in enumerate(w.index) if i in r.axes)
-        if not isinstance(value.data, Deferred):
-            return value.data.size < LEAST_ELEMENTS and whole_numbers(value.data, sums, 255) is not None
-        found = scaled(value.data, value.data.shape)
+        if not isinstance(data, Deferred):
+            return data is not None and data.size < LEAST_ELEMENTS and whole_numbers(data, sums, 255) is not None
+        found = scaled(data, data.shape)
         return found is not None and found.is_shared(sums)
 
-    def _changed(self, d: Definition, x: Load, w: Load, step: Step, before: list[Step]) -> Definition:
-        """Return a product of rounded data; the steps that round them are added to those `before`."""
-        r = d.reduction
-        assert r is not None
+    def _in_steps(self, x: Load, w: Load, d: Definition, r: Reduce, step: Step, before: list[Step]) -> Reduce:
+        """Return the product of rounded data and weights that have a scale for each output."""
         groups, inner, whole = _in_groups(r.axes)
         data = self._rounded(Load(x.buffer, _in_parts(x, whole)), d, (groups, inner), step, before)
-        changed = Reduce(r.fn, (*groups, *inner), data * Load(w.buffer, _in_parts(w, whole)), r.init)
-        return replace(d, value=rewrite(d.value, {r: changed}))
+        numbers = cast(cast(data.numbers, DType.I32), DType.F32) * data.scale
+        return Reduce(r.fn, (*groups, *inner), numbers * Load(w.buffer, _in_parts(w, whole)), r.init)
+
+    def _in_groups(self, w: Load, r: Reduce) -> GroupWeights | None:
+        """Return weights with a scale for each group of inputs, as unsigned numbers; None for other weights."""
+        data = self.steps.values[w.buffer.name].data
+        if len(r.axes) != 1 or data is None or data.size < COSTS.min_compressed_elements:
+            return None
+        if not isinstance(data, Deferred) and (data.size >= LEAST_ELEMENTS or data.dtype != np.float32):
+            return None
+        (axis,) = r.axes
+        parts = in_parts(data, (w.index.index(axis),))
+        length = 0 if parts is None else group_length(parts, known(axis.extent or 1))
+        if parts is None or not length:
+            return None
+        return GroupWeights(self.steps, w, axis, parts, length, 4 if self.dtype is DType.I8 else 2)
+
+    def _of_groups(
+        self, x: Load, weights: GroupWeights, d: Definition, r: Reduce, step: Step, before: list[Step]
+    ) -> Reduce:
+        """Return the product of rounded data and weights in groups."""
+        axis, group = r.axes[0], weights.group
+        element = Var(f"{axis.name}e", weights.length)
+        read = Load(x.buffer, _in_parts(x, {axis: group * weights.length + element}))
+        data = self._rounded(read, d, ((group,), (element,)), step, before)
+        total = None if weights.zero == 0 else self._total(data, element, step, before)
+        return replace(weights.sum(data, total), init=r.init)
 
     def _rounded(
         self, x: Load, d: Definition, parts: tuple[tuple[Var, ...], tuple[Var, ...]], step: Step, before: list[Step]
-    ) -> Expr:
-        """Return rounded data as numbers. `parts`: the axes of groups, and those of the elements of a group."""
+    ) -> Data:
+        """Return rounded data. `parts`: the axes of groups, and those of the elements of a group."""
         rows, (groups, inner) = tuple(a for a in d.axes if a in variables(*x.index)), parts
         key = x, rows, inner
         if key not in self.done:
@@ -104,19 +161,44 @@ class _Rounded:
             scale = self._made(f"{name}.step", outer, largest * (1 / LEVELS), DType.F32, step, before)
             inverse = self._made(f"{name}.inverse", outer, 1.0 / scale, DType.F32, step, before)
             near = prim("min", prim("max", prim("round_even", x * inverse), -LEVELS), LEVELS)
-            byte = self._made(f"{name}.rounded", (*outer, *inner), cast(near, self.dtype), self.dtype, step, before)
-            self.done[key] = cast(cast(byte, DType.I32), DType.F32) * scale
+            joined = len(groups) + len(inner)
+            byte = self._made(
+                f"{name}.rounded", (*outer, *inner), cast(near, self.dtype), self.dtype, step, before, joined
+            )
+            self.done[key] = Data(byte, scale, near)
         return self.done[key]
 
+    def _total(self, data: Data, element: Var, step: Step, before: list[Step]) -> Load:
+        """Return minus the sum of the rounded data of each group."""
+        if data.numbers not in self.totals:
+            axes = tuple(i for i in data.scale.index if isinstance(i, Var))
+            summed = Reduce("add", (element,), data.near) * -1.0
+            name = f"{data.numbers.buffer.name}.total"
+            self.totals[data.numbers] = self._made(name, axes, summed, DType.F32, step, before)
+        return self.totals[data.numbers]
+
     def _made(
-        self, name: str, axes: tuple[Var, ...], value: Expr, dtype: DType, step: Step, before: list[Step]
+        self,
+        name: str,
+        axes: tuple[Var, ...],
+        value: Expr,
+        dtype: DType,
+        step: Step,
+        before: list[Step],
+        joined: int = 0,
     ) -> Load:
-        """Add a step that computes a value over `axes`, and return its elements."""
-        extents = (a.extent if a.extent is not None else 1 for a in axes)
-        made = dense(self.steps.unused(name), *extents, dtype=dtype)
+        """Add a step that computes a value over `axes`, the last `joined` of which are one dimension."""
+        cut = len(axes) - joined
+        index = (*axes[:cut], _joined(axes[cut:])) if joined else axes
+        sizes = [a.extent if a.extent is not None else 1 for a in axes]
+        made = dense(self.steps.unused(name), *sizes[:cut], *([volume(sizes[cut:])] if joined else []), dtype=dtype)
         self.steps.values[made.name] = Value(made, Region.ARENA, holds_bytes=dtype is DType.I16)
-        before.append(Step((Definition(made, axes, value, axes),), step.layers, "Quantise"))
-        return Load(made, axes)
+        before.append(Step((Definition(made, axes, value, index),), step.layers, "Quantise"))
+        return Load(made, index)
+
+
+def _with_sum(d: Definition, r: Reduce, changed: Reduce) -> Definition:
+    return replace(d, value=rewrite(d.value, {r: changed}))
 
 
 def _is_a_row(x: Load, r: Reduce) -> bool:
@@ -133,6 +215,14 @@ def _in_groups(axes: tuple[Var, ...]) -> tuple[tuple[Var, ...], tuple[Var, ...],
         return (), axes, {}
     group, element = Var(f"{axis.name}g", axis.extent // size), Var(f"{axis.name}e", size)
     return (group,), (element,), {axis: group * size + element}
+
+
+def _joined(axes: tuple[Var, ...]) -> Expr:
+    """Return the index of a dimension that axes divide, outermost first."""
+    index: Expr = Const(0)
+    for a in axes:
+        index = index * a.extent + a if a.extent is not None else index
+    return index
 
 
 def _in_parts(x: Load, whole: dict[Expr, Expr]) -> tuple[Expr, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.ir.dot_widths import word
+from codegen.ir.dot_widths import Field, field_of, word
 from codegen.ir.loops import Expr, Load, Prim
 from codegen.llvm.emit.address import Access
 from codegen.llvm.emit.convert import MEMORY
@@ -24,19 +24,41 @@ class DotEmitter:
     def dot(self, x: Expr, w: Expr, n: int, total: Value, row: Expr | None = None) -> Value:
         """Return `total` + `n` products in every lane: `x` has one word for all lanes, `w` a word for each.
 
-        `x` and `w` may be sums of both, of i16. `row`: the second elements of the words, where those of a lane are no
-        neighbours in memory: a load, or zero.
+        `x` and `w` may be sums of both, of i16, and `w` may be a field. `row`: the second elements of the words, where
+        those of a lane are no neighbours in memory: a load, or zero.
         """
-        f, dtype = self.values.f, w.dtype
+        f = self.values.f
         match x, w:
             case Load(), Load():
-                dtype, factors = w.buffer.dtype, (self._data(x, n), self._weights(w, row))
-                return _added(f, dtype, total, *(factors[::-1] if dtype is DType.U8 else factors))
+                return self._products(x, n, w.buffer.dtype, self._weights(w, row), total)
+            case Load(), Prim("and") if (found := field_of(w)) is not None:
+                return self._products(x, n, found.load.buffer.dtype, self._field(found), total)
             case Prim("add", (Load() as x1, Load() as w2)), Prim("add", (Load() as x2, Load() as w1)):
                 one = _pairs_added(f, self._data(x1, n), self._weights(w2))
-                return _added(f, dtype, total, one, _pairs_added(f, self._data(x2, n), self._weights(w1)))
+                return _added(f, w.dtype, total, one, _pairs_added(f, self._data(x2, n), self._weights(w1)))
             case _:
                 raise InternalError(f"dot: factors are loads, or sums of two loads, got {x} and {w}")
+
+    def _products(self, x: Load, n: int, dtype: DType, weights: Value, total: Value) -> Value:
+        """Return `total` + `n` products of data and `weights`, whose elements have type `dtype`."""
+        factors = self._data(x, n), weights
+        return _added(self.values.f, dtype, total, *(factors[::-1] if dtype is DType.U8 else factors))
+
+    def _field(self, w: Field) -> Value:
+        """Return a word of fields for each lane."""
+        values, f = self.values, self.values.f
+        shift = values.at.normal(w.shift)
+        if not shift.is_const:
+            raise InternalError(f"dot: the shift of a field is constant, got {w.shift}")
+        key = ("field", values.at.access(w.load.buffer, w.load.index).offset.key, shift.const, w.mask, values.width)
+        found = values.known(w.load.buffer, key)
+        if found is None:
+            whole = self._weights(w.load)
+            mask = sum(w.mask << n for n in range(0, 32, w.load.dtype.bits))
+            found = f.binary("lshr", whole, integer(shift.const, whole.type)) if shift.const else whole
+            found = f.binary("and", found, integer(mask, whole.type))
+            values.loaded.setdefault(w.load.buffer.name, {})[key, values.at.guard] = found
+        return found
 
     def _data(self, x: Load, n: int) -> Value:
         """Return the word at `x` in every lane."""

@@ -14,6 +14,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
 from runtime.abi import DType
+from runtime.describe import notes
 from runtime.errors import UsageError
 from tests.lowering.check import ints
 from tests.lowering.quantised import CLOSE, HAS, TARGETS
@@ -158,3 +159,21 @@ def test_the_library_tells_it(tmp_path: Path) -> None:
     options = in_memory(made_of(product(DType.U8), 2, IN).built, threads=1).get_property("COMPILE_OPTIONS")
     assert isinstance(options, dict)
     assert options["activations"] == "int8"
+
+
+def test_the_library_tells_what_stays_in_floats_and_why() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w, y = np.random.default_rng(0).normal(size=(IN, OUT)).astype(np.float32), b.Abs(x)
+        z = b.MatMul(y, weights(b, DType.I8), transpose_a=False, transpose_b=True)
+        return b.Add(z, b.MatMul(y, b.const(w, DType.F32), name="other"))
+
+    def noted(options: CompileOptions = ROUNDED, of: Make = make) -> list[str]:
+        return notes(made_of(of, 5, IN, options=options).built.manifest)
+
+    begin = "computed in f32, not in int8, since "
+    pairs = CompileOptions("x86-64-v3", level=None, activations="int8")
+    assert noted(pairs) == [f"{begin}weights have more than 8 bits, or groups that 16 does not divide: other"]
+    none = CompileOptions("aarch64", level=None, activations="int8")
+    assert noted(none) == [f"{begin}the target sums no products of bytes or i16"]
+    assert not noted(pairs, product(DType.I8))
+    assert not noted(CompileOptions(level=None))

@@ -1,0 +1,118 @@
+"""Products of rounded data and weights in groups, as a sum of integers for each group.
+
+    w[k, j] = (n[k, j] - z[k // 32, j]) t[k // 32, j]     x[i, k] = q[i, k] s[i, k // 32]     k = 32 g + e
+
+    add[k](x[i, k] w[k, j])  =  add[g, e]((f32(q[i, g, e] n[g, e, j]) + m[i, g] z[g, j]) s[i, g] t[g, j])
+    m[i, g] = -add[e](q[i, g, e]) / 32
+
+The numbers n are unsigned. Where they have fewer bits than a factor of the dots, several share an element of u8 or u16
+(`codegen.ir.dot_widths.Field`), and an axis of the sum becomes three: runs r, fields h, and the elements b of a word.
+
+    n[g, e, j] = w[g, r, b, j] >> 4 h & 15                e = 8 r + 4 h + b
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.types import Array
+from aot.lowering.ir.steps import Steps
+from aot.lowering.storage.parts import Parts
+from codegen.ir.dot_widths import Field
+from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
+from runtime.abi import DType
+
+LENGTHS = (64, 32, 16)  # numbers of a group of data, in the order in which they are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Rounded data: numbers [.., k], the scale of each group, and the numbers as they are computed, in f32."""
+
+    numbers: Load
+    scale: Load
+    near: Expr
+
+
+def group_length(parts: Parts, terms: int) -> int:
+    """Return the numbers of a group of data, which divides the groups of weights; 0 if none does."""
+    return next((n for n in LENGTHS if (parts.size or terms) % n == 0), 0)
+
+
+class GroupWeights:
+    """Weights of a product, with one axis for their groups and one to three for the elements of a group."""
+
+    def __init__(self, steps: Steps, w: Load, axis: Var, parts: Parts, length: int, together: int) -> None:
+        """`axis`: of the sum, a plain index of `w`. `together`: factors of the products that a dot sums."""
+        self.steps, self.w, self.parts, self.length = steps, w, parts, length
+        self.place = w.index.index(axis)
+        room = 32 // together
+        self.fields, self.together, self.bits = room // parts.bits if parts.bits < room else 1, together, parts.bits
+        count = parts.numbers.shape[self.place] // length
+        self.group = Var(f"{axis.name}g", count)
+        sizes = (length // (self.fields * together), self.fields, together) if self.fields > 1 else (length,)
+        self.inner = tuple(Var(f"{axis.name}{letter}", n) for letter, n in zip("rhb", sizes, strict=False))
+        self.numbers = steps.constant(f"{w.buffer.name}.whole", self._elements(sizes))
+        self.factor = steps.constant(f"{w.buffer.name}.factor", self._last(parts.factors))
+        self.zero = self._zeros()
+
+    @property
+    def element(self) -> Expr:
+        """Return the index of an element in its group."""
+        index: Expr = Const(0)
+        for a in self.inner:
+            assert isinstance(a.extent, int)
+            index = index * a.extent + a
+        return index
+
+    def sum(self, data: Data, total: Load | None) -> Reduce:
+        """Return the product with data. `total`: minus the sums of the groups of data, where zero points are not 0."""
+        shared = (*self._others(), self._part())
+        x = Load(data.numbers.buffer, (*data.numbers.index[:-1], self.group * self.length + self.element))
+        term = cast(cast(x, DType.I32) * self._number(), DType.F32)
+        if isinstance(self.zero, Buffer) and total is not None:
+            term = term + total * cast(Load(self.zero, shared), DType.F32) * (1 / self.length)
+        elif not isinstance(self.zero, Buffer) and total is not None:
+            term = term + total * (self.zero / self.length)
+        return Reduce("add", (self.group, *self.inner), term * data.scale * Load(self.factor, shared))
+
+    def _number(self) -> Expr:
+        if self.fields == 1:
+            return cast(Load(self.numbers, (*self._others(), self.group, *self.inner)), DType.I32)
+        run, field, element = self.inner
+        load = Load(self.numbers, (*self._others(), self.group, run, element))
+        return Field(load, field * self.bits, (1 << self.bits) - 1).value
+
+    def _others(self) -> tuple[Expr, ...]:
+        return tuple(i for k, i in enumerate(self.w.index) if k != self.place)
+
+    def _part(self) -> Expr:
+        return self.group // (self.parts.size // self.length) if self.parts.size else Const(0)
+
+    def _last(self, a: Array) -> Array:
+        """Return an array with the dimension of the sum behind all others."""
+        return np.ascontiguousarray(np.moveaxis(a, self.place, -1))
+
+    def _elements(self, sizes: tuple[int, ...]) -> Array:
+        """Return unsigned numbers, several in an element where there are fields."""
+        numbers = self._last(self.parts.numbers)
+        if self.bits == 8:
+            numbers = (numbers.view(np.uint8) ^ np.uint8(128)).astype(np.uint8)
+        shape = (*numbers.shape[:-1], -1, *sizes)
+        if self.fields == 1:
+            return numbers.reshape(shape).astype(np.uint8 if self.together == 4 else np.int16)
+        numbers = numbers.reshape(shape).astype(np.uint8 if self.together == 4 else np.uint16)
+        found = numbers[..., 0, :].copy()
+        for n in range(1, self.fields):
+            found |= numbers[..., n, :] << (n * self.bits)
+        return found
+
+    def _zeros(self) -> Buffer | float:
+        """Return zero points of unsigned numbers: one that is the same everywhere, or a constant."""
+        zeros = self.parts.zeros + np.float32(128 if self.bits == 8 else 0)
+        if (zeros == zeros.flat[0]).all():
+            return float(zeros.flat[0])
+        small = self.parts.whole and zeros.min() >= 0 and zeros.max() <= 255
+        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(zeros.astype(np.uint8) if small else zeros))
