@@ -114,5 +114,8 @@ class GroupWeights:
         zeros = self.parts.zeros + np.float32(128 if self.bits == 8 else 0)
         if (zeros == zeros.flat[0]).all():
             return float(zeros.flat[0])
-        small = self.parts.whole and zeros.min() >= 0 and zeros.max() <= 255
-        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(zeros.astype(np.uint8) if small else zeros))
+        kinds = (np.int8, np.uint8) if self.parts.whole else ()
+        small = next(
+            (k for k in kinds if np.iinfo(k).min <= zeros.min() and zeros.max() <= np.iinfo(k).max), np.float32
+        )
+        return self.steps.constant(f"{self.w.buffer.name}.zero", self._last(zeros.astype(small)))

@@ -29,6 +29,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import all_axes, known
 from codegen.ir.chains import block_terms, chain_factors
 from codegen.ir.definition import Definition, Group
+from codegen.ir.dot_widths import scaled_sum
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.ir.program import Region
@@ -154,6 +155,8 @@ class _Shortened:
             for e in walk(_without_product(d)):
                 if isinstance(e, Prim) and _needs_digits(e):
                     yield from (x.buffer.name for x in loads(*e.args))
+            if d.reduction is not None and scaled_sum(d.reduction) is not None:
+                yield from (x.buffer.name for x in loads(d.reduction.body))  # scales and zero points of whole groups
             if _is_statistic(d) or any(isinstance(e, Prim) and _counts(e) for e in walk(d.value)):
                 yield d.out.name
 
