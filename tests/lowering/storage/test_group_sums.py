@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -90,13 +90,15 @@ KINDS = {
 }
 
 
-def made_of(*weights: Weights, rows: int | str = "n=7", target: str = "native", rounded: bool = True) -> Compilation:
+ROUNDED = CompileOptions(level=None, activations="int8")
+
+
+def made_of(*weights: Weights, options: CompileOptions = ROUNDED) -> Compilation:
     def make(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
         y = b.Abs(x)
         return tuple(w.product(b, y) for w in weights)
 
-    options = CompileOptions(target, level=None, activations="int8" if rounded else "f32")
-    return stages(graph_of(make, (rows, weights[0].length)), options)
+    return stages(graph_of(make, ("n=7", weights[0].length)), options)
 
 
 def data(rows: int, length: int) -> Array:
@@ -116,7 +118,7 @@ def expected(x: Array, w: Weights) -> Array:
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_of_all_kinds(kind: str, target: str) -> None:
     w = KINDS[kind]
-    made = made_of(w, target=target)
+    made = made_of(w, options=replace(ROUNDED, target=target))
     assert made.groups.count("dots=") == HAS
     assert made.groups.count("apart=") == HAS
     model = in_memory(made.built, threads=1)
@@ -131,14 +133,14 @@ def test_numbers_take_their_bits(target: str) -> None:
     for kind, each in (("u4 in 64", 2), ("Q8_0", 1)):
         w = KINDS[kind]
         weights = w.length * w.outputs // each
-        assert weights < made_of(w, target=target).program.constant_bytes < 1.6 * weights
+        assert weights < made_of(w, options=replace(ROUNDED, target=target)).program.constant_bytes < 1.6 * weights
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", ["u4 in 64", "Q4_1"])
 def test_a_row_has_the_same_bits_alone_and_among_others(kind: str, target: str) -> None:
     w = KINDS[kind]
-    model, x = in_memory(made_of(w, target=target).built, threads=2), data(40, w.length)
+    model, x = in_memory(made_of(w, options=replace(ROUNDED, target=target)).built, threads=2), data(40, w.length)
     together = model(x)[0]
     assert all(np.array_equal(model(x[i : i + n])[0], together[i : i + n]) for i, n in ((0, 1), (7, 5), (12, 28)))
 
@@ -185,13 +187,12 @@ def test_others_compute_in_floats(w: Weights) -> None:
 
 
 def test_without_the_option_data_stay_floats() -> None:
-    assert "round_even" not in made_of(KINDS["u4 in 64"], rounded=False).groups
+    assert "round_even" not in made_of(KINDS["u4 in 64"], options=CompileOptions(level=None)).groups
 
 
 @pytest.mark.skipif(not HAS, reason="the processor sums no products of bytes")
 def test_scales_of_groups_keep_their_digits_in_bf16() -> None:
     w = KINDS["u4 in 64"]
-    options = CompileOptions(level=None, activations="int8", precision="bf16")
-    made = stages(graph_of(lambda b, x: w.product(b, b.Abs(x)), ("n=7", w.length)), options)
+    made = made_of(w, options=replace(ROUNDED, precision="bf16"))
     y, wanted = in_memory(made.built, threads=1)(data(29, w.length))[0], expected(data(29, w.length), w)
     assert (np.abs(y - wanted).max(1) <= CLOSE * np.abs(wanted).max(1)).all()
