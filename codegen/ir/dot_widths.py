@@ -188,9 +188,8 @@ def _small(e: Expr) -> Load | None:
 def dot(x: Expr, w: Expr, n: int, row: Expr | None = None) -> Expr:
     """Return the sum of `n` products of consecutive elements from `x` and `w` on: two loads, or two sums of loads.
 
-    `w` may be a field: that of consecutive elements.
-
-    `row`: second terms of `w` where these are no neighbours in memory: a load, or zero.
+    `w` may be a field: that of consecutive elements. `row`: second terms of `w` where these are no neighbours in
+    memory: a load, or zero.
     """
     return Prim(
         "dot", (x, w, Const(n), *([row] if row is not None else [])), DType.F32 if x.dtype.is_float else DType.I32

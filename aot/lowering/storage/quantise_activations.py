@@ -19,9 +19,9 @@ import numpy as np
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.compressed import scaled
-from aot.lowering.storage.group_sums import Data, GroupWeights, group_length
+from aot.lowering.storage.group_sums import LENGTHS, Data, GroupWeights, group_length
 from aot.lowering.storage.integers import whole_numbers
-from aot.lowering.storage.parts import in_parts
+from aot.lowering.storage.parts import NIBBLE, in_parts
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import Definition
@@ -35,7 +35,6 @@ from runtime.abi import DType
 GROUPS = (64, 32)  # numbers that share a scale, in the order in which they are tried
 LEVELS = 127.0  # steps from 0 to the largest number of a group
 SMALLEST = 2.0**-100  # largest number of a group of zeros: its scale has a reciprocal
-
 
 # reasons why a product stays in f32
 NO_SMALL_WEIGHTS = "weights have more than 8 bits, or groups that 16 does not divide"
@@ -94,8 +93,9 @@ class _Rounded:
         for x, w in ((one, other), (other, one)):
             value = self.steps.values.get(w.buffer.name) if isinstance(w, Load) else None
             if isinstance(w, Load) and value is not None and value.data is not None and value.arrange is None:
-                large = value.data.size >= COSTS.min_compressed_elements or self._is_small(w, r)
-                return (x, w) if large and set(r.axes) <= set(w.index) else None
+                whole = set(r.axes) <= set(w.index)
+                large = value.data.size >= COSTS.min_compressed_elements
+                return (x, w) if whole and (large or self._is_small(w, r)) else None
         return None
 
     def _obstacle(self, x: Expr, w: Load, d: Definition, r: Reduce) -> str:
@@ -109,13 +109,16 @@ class _Rounded:
         return "" if max(lanes, default=0) >= COSTS.min_dot_outputs else FEW_OUTPUTS
 
     def _is_small(self, w: Load, r: Reduce) -> bool:
-        """True if weights are numbers of 8 bits with a scale for each output."""
+        """True if weights are numbers of 8 bits with a scale for each output; of 4, if no groups divide the sum."""
         data = self.steps.values[w.buffer.name].data
         sums = tuple(k for k, i in enumerate(w.index) if i in r.axes)
         if not isinstance(data, Deferred):
             return data is not None and data.size < LEAST_ELEMENTS and whole_numbers(data, sums, 255) is not None
         found = scaled(data, data.shape)
-        return found is not None and found.is_shared(sums)
+        if found is None or not found.is_shared(sums):
+            return False
+        pairs = len(sums) == 1 and data.shape[sums[0]] % LENGTHS[-1] == 0
+        return not pairs or int(found.numbers.max()) - int(found.numbers.min()) > NIBBLE
 
     def _in_steps(self, x: Load, w: Load, d: Definition, r: Reduce, step: Step, before: list[Step]) -> Reduce:
         """Return the product of rounded data and weights that have a scale for each output."""

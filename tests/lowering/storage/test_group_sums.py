@@ -86,7 +86,7 @@ KINDS = {
     "Q6_K": Weights(DType.I8, 6, 16, 80),
     "Q5_1": Weights(DType.U8, 5, 32, 352, "any"),
     "u4 in 64, inputs first": Weights(DType.U8, 4, 64, 384, "whole", inputs_first=True),
-    "4 bits with a scale for each output": Weights(DType.I8, 4, 128, 128),
+    "4 bits with a scale for each output": Weights(DType.I8, 4, 384, 384),
 }
 
 
@@ -130,7 +130,7 @@ def test_weights_of_all_kinds(kind: str, target: str) -> None:
 @pytest.mark.skipif(not HAS, reason="the processor sums no products of bytes")
 @pytest.mark.parametrize("target", TARGETS)
 def test_numbers_take_their_bits(target: str) -> None:
-    for kind, each in (("u4 in 64", 2), ("Q8_0", 1)):
+    for kind, each in (("u4 in 64", 2), ("Q8_0", 1), ("4 bits with a scale for each output", 2)):
         w = KINDS[kind]
         weights = w.length * w.outputs // each
         assert weights < made_of(w, options=replace(ROUNDED, target=target)).program.constant_bytes < 1.6 * weights
