@@ -8,6 +8,8 @@ a sum becomes three: parts g, pairs r, and the element of a pair h.
 
     b[g, r, j] = n[g, 2 r, j] | n[g, 2 r + 1, j] << 4
     add[g, r, h](x[g, 2 r + h] (f32(b[g, r, j] >> 4 h & 15) - z[g, j]) t[g, j])
+
+Codes of nf4 and f4e2m1 lie so, too; a table of 16 numbers takes the place of the conversion to f32.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.compressed import Scaled, with_any_zeros
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.narrow_constants import moving, uses_of
+from aot.opset.elementwise.conversion import LEVELS
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim, select
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
 from codegen.ir.program import Region
 from codegen.ir.traverse import members, rewrite_work
 from runtime.abi import DType
@@ -51,6 +54,7 @@ class _Compressed:
 
     `pairs`: each byte holds two elements, neighbours along the only dimension of `sums`, the first in its low bits.
     `zero`: a number that is the same everywhere, or a buffer of numbers that have the dimensions of the factors.
+    `codes`: the type whose codes the elements are; None for integers.
     """
 
     bytes: Buffer
@@ -60,6 +64,7 @@ class _Compressed:
     part: int
     pairs: bool = False
     whole: bool = True  # all zero points are whole numbers
+    codes: DType | None = None
 
     def places(self, index: tuple[Expr, ...]) -> tuple[_Place, ...]:
         return tuple(self._along(i) if k in self.sums else _Place(i, i) for k, i in enumerate(index))
@@ -75,9 +80,13 @@ class _Compressed:
         byte: Expr = Load(self.bytes, tuple(p.byte for p in places))
         zero = cast(Load(self.zero, self.factors(places)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
         element = next((p.element for p in places if p.element is not None), None)
-        if element is not None:
-            return _nibble(byte, element, zero) if self.whole else _nibble(byte, element, 0.0) - zero
-        return cast(byte, DType.F32) - zero if isinstance(zero, Expr) or zero else cast(byte, DType.F32)
+        if element is not None and self.whole:
+            return _nibble(byte, element, zero)
+        if self.codes is not None:
+            number = _level(self.codes, byte, element)
+        else:
+            number = cast(byte, DType.F32) if element is None else _nibble(byte, element, 0.0)
+        return number - zero if isinstance(zero, Expr) or zero else number
 
     def scale(self, places: tuple[_Place, ...]) -> Expr:
         return Load(self.factor, self.factors(places))
@@ -108,6 +117,15 @@ def _nibble(byte: Expr, element: Expr, zero: Expr | float) -> Expr:
     base = select(first, Const(2.0**23, DType.F32), Const(2.0**19, DType.F32))
     above = prim("bits", prim("or", prim("and", cast(byte, DType.I32), mask), bits), dtype=DType.F32)
     return above - (base + zero)
+
+
+def _level(codes: DType, byte: Expr, element: Expr | None) -> Expr:
+    """Return the number that a code stands for: that of a byte, or number 0 or 1 of two in it."""
+    code = cast(byte, DType.I32)
+    if element is not None:
+        code = select(prim("eq", element, Const(0)), prim("and", code, NIBBLE), prim("shr", code, 4))
+    table = dense(codes.value, NIBBLE + 1, space=Space.TABLE, values=LEVELS[codes])
+    return Load(table, (cast(code, DType.I64),))
 
 
 def compress_constants(steps: Steps, always: bool = False) -> None:
@@ -241,7 +259,7 @@ def _made(
 def _made_as_given(
     steps: Steps, value: Value, found: Scaled, inner: tuple[int, ...], sums: tuple[int, ...], part: int
 ) -> _Compressed:
-    """Replace the data of `value` by the numbers of a file, whose zero points are no whole numbers."""
+    """Replace the data of `value` by the numbers of a file: codes, or integers with zero points that are none."""
     shape = [int(n) for n in value.buffer.shape if isinstance(n, int)]
     numbers, zeros = found.numbers.astype(np.int16), found.zeros.astype(np.float32)
     pairs = len(sums) == 1 and shape[sums[0]] % 2 == 0 and numbers.min() >= 0 and numbers.max() <= NIBBLE
@@ -256,9 +274,9 @@ def _made_as_given(
     kept = [1 if k in inner else n for k, n in enumerate(found.numbers.shape)]
     zeros, scales = (np.broadcast_to(a, kept) for a in (zeros, found.scales))
     zeros, scales = (a.squeeze(inner) if part else a for a in (zeros, scales))
-    made = (steps.constant(f"{value.name}.{name}", a) for name, a in (("zero", zeros), ("factor", scales)))
-    zero, factor = made
-    return _Compressed(stored, zero, factor, sums, part, pairs, whole=False)
+    zero = steps.constant(f"{value.name}.zero", zeros) if zeros.any() else 0.0
+    factor = steps.constant(f"{value.name}.factor", scales)
+    return _Compressed(stored, zero, factor, sums, part, pairs, whole=False, codes=found.codes)
 
 
 def _paired(numbers: Array, axis: int) -> Array:
