@@ -10,14 +10,14 @@ from codegen.llvm.emit.function_text import Function, Value, constants, integer,
 from codegen.llvm.emit.shuffle import shuffle, spread
 from runtime.abi import DType
 
-MOST = 16  # numbers of a table
-LEAST = 8  # lanes of the shortest permutation
+MOST_NUMBERS = 16  # numbers of a table
+LEAST_LANES = 8  # lanes of the shortest permutation
 PERMUTE = {8: "llvm.x86.avx2.permps", 16: "llvm.x86.avx512.permvar.sf.512"}  # these ignore higher bits of indices
 HALF = 28  # shift that moves bit 3 of an index, which chooses between two permutations of 8, to the sign
 
 
 def is_short_table(buffer: Buffer) -> bool:
-    return buffer.space is Space.TABLE and buffer.dtype is DType.F32 and len(buffer.values) <= MOST
+    return buffer.space is Space.TABLE and buffer.dtype is DType.F32 and len(buffer.values) <= MOST_NUMBERS
 
 
 def looked_up(f: Function, values: Sequence[float], index: Value, permutes: int) -> Value:
@@ -29,8 +29,8 @@ def looked_up(f: Function, values: Sequence[float], index: Value, permutes: int)
             both = list(range(2 * lanes_of(parts[0].type)))
             parts = [shuffle(f, a, b, both) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
-    if lanes < LEAST:
-        wide = spread(f, index, [*range(lanes), *[-1] * (LEAST - lanes)])
+    if lanes < LEAST_LANES:
+        wide = spread(f, index, [*range(lanes), *[-1] * (LEAST_LANES - lanes)])
         return f.part(looked_up(f, values, wide, permutes), 0, lanes)
     found = [_permuted(f, values[i : i + lanes], index) for i in range(0, len(values), lanes)]
     if len(found) == 1:
@@ -46,7 +46,7 @@ def without_mask(index: Expr) -> Expr:
 
 def _unmasked(e: Expr) -> Expr | None:
     match e:
-        case Prim("and", (x, Const(value))) if value == MOST - 1:
+        case Prim("and", (x, Const(value))) if value == MOST_NUMBERS - 1:
             return x
         case Prim("cast" | "select"):
             return None
