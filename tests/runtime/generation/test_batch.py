@@ -106,3 +106,5 @@ def test_windows_that_count_from_the_longest_row_are_refused(tmp_path: Path, mon
     with pytest.raises(UsageError, match="masks must not depend on the longest row of a batch"):
         compile_model(path, row_lengths=True)
     assert compile_model(path, row_lengths=True, max_context=16)
+    with pytest.raises(UsageError, match="masks must not depend on the longest row of a batch"):
+        compile_model(path, row_lengths=True, max_context=17)

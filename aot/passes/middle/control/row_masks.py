@@ -19,6 +19,7 @@ from aot.ir.values.deferred import value_of
 from aot.opset.control.cache import CacheSizes
 from codegen.ir.index import Affine, exactly, normal
 from codegen.ir.loops import Var
+from runtime.errors import AotError
 from runtime.generation.interface import MASK, PLACES
 from runtime.generation.interface import ROWS as ORDER
 
@@ -29,22 +30,18 @@ MOST_TOKENS = 1 << 18  # tokens of the longest row that is tried
 def differs_by_longest(graph: Graph, context: int) -> Node | None:
     """Return a comparison that depends on the longest row, of up to `context` tokens (0: any number), or None."""
     compared = [n for n in graph.order() if n.type in COMPARISONS]
-    length = 2
-    while compared and length <= min(context or MOST_TOKENS, MOST_TOKENS):
-        beside, alone = _Row(graph, length // 2, length), _Row(graph, length // 2, length // 2)
+    most = min(context or MOST_TOKENS, MOST_TOKENS)
+    for longest in (*(1 << k for k in range(1, most.bit_length()) if 1 << k < most), most):
+        count = (longest + 1) // 2
+        beside, alone = _Row(graph, count, longest), _Row(graph, count, count)
         for node in compared:
             one, other = beside.value(node.out_port()), alone.value(node.out_port())
-            if one is not None and other is not None and not _agree(one, other):
+            if one is None or other is None:
+                continue
+            columns = slice(count if one.shape[-1:] == (longest,) and other.shape[-1:] == (count,) else None)
+            if not np.array_equal(one[..., columns] if one.ndim else one, other):
                 return node
-        length *= 2
     return None
-
-
-def _agree(beside: Array, alone: Array) -> bool:
-    """True if values are equal, in the columns that a row alone has."""
-    columns = alone.shape[-1] if alone.ndim else 0
-    cut = beside[..., :columns] if alone.ndim and beside.shape[-1] == 2 * columns else beside
-    return np.array_equal(cut, alone)
 
 
 class _Row:
@@ -74,13 +71,13 @@ class _Row:
         waiting = [port]
         while waiting:
             last = waiting[-1]
-            missing = [s for s in _operands(last.node) if s not in self._values]
-            if last not in self._values and not missing:
-                ports = list(last.node.out_ports().values())
-                self._values |= zip(ports, self._evaluated(last.node) or [None] * len(ports), strict=True)
             if last in self._values:
                 waiting.pop()
-            waiting += missing
+            elif missing := [s for s in _operands(last.node) if s not in self._values]:
+                waiting += missing
+            else:
+                ports = list(last.node.out_ports().values())
+                self._values |= zip(ports, self._evaluated(last.node) or [None] * len(ports), strict=True)
         return self._values[port]
 
     def _evaluated(self, node: Node) -> Sequence[Array] | None:
@@ -95,8 +92,11 @@ class _Row:
         unknown = any(a is None and s is not None for a, s in zip(arrays, node.sources(), strict=True))
         if unknown or isinstance(node.op, Stateful | RegionOp):
             return None
-        with np.errstate(all="ignore"):
-            return node.op.evaluate(*arrays)
+        try:
+            with np.errstate(all="ignore"):
+                return node.op.evaluate(*arrays)
+        except (AotError, ValueError, IndexError):  # sizes of other inputs than these
+            return None
 
 
 def _operands(node: Node) -> list[OutPort]:
