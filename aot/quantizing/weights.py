@@ -22,6 +22,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Array
 from aot.keywords import CompileKeywords, with_keywords
+from aot.opset.elementwise.conversion import LEVELS
 from aot.opset.movement.gather import Gather
 from aot.opset.products.matmul import MatMul
 from aot.options import CompileOptions, Event
@@ -116,7 +117,7 @@ def quantize_weights(
     if not found:
         raise UsageError(f"{source.name}: quantize: a network with matrices of constant weights, got none")
     wanted = _shared_last(found)
-    held = {m.source: small_integers(m.source, m.bits) for m in wanted}
+    held = {m.source: small_numbers(m.source, m.bits) for m in wanted}
     rows = {m: _keep(c, m) for m in wanted if (c := held[m.source]) is not None}
     rounded = [m for m in wanted if m not in rows]
     gathered = {m.name for m in rounded if isinstance(m.node.op, Gather)}  # the file has these once
@@ -167,15 +168,15 @@ def _shared_last(found: Sequence[Matrix]) -> list[Matrix]:
     return [replace(m, bits=WIDE) if m.source in wide else m for m in found]
 
 
-def small_integers(port: OutPort, bits: int) -> Node | None:
-    """Return the constant of integers of at most `bits` that a matrix is decompressed from; None for another matrix."""
+def small_numbers(port: OutPort, bits: int) -> Node | None:
+    """Return the constant of at most `bits` each that a matrix is decompressed from; None for another matrix."""
     node = port.node
     while node.held is None:
         if node.type not in DECOMPRESSION:
             return None
         node = max((s for s in node.sources() if s is not None), key=lambda s: prod(s.type.static_shape)).node
     dtype, data = node.out_port().type.dtype, node.data
-    if not dtype.is_integer or data is None:
+    if data is None or (dtype.is_float and dtype not in LEVELS):
         return None
     return node if dtype.bits <= bits or (dtype is DType.U8 and int(data.max(initial=0)) < 2**bits) else None
 

@@ -11,12 +11,19 @@ from onnx import helper
 from typer.testing import CliRunner
 
 import aot
+from aot.convert import convert_model
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.ir.types import numpy_dtype
+from aot.opset.elementwise.conversion import LEVELS
 from aot.quantizing import moments
 from cli import app
 from runtime import Generator
+from runtime.abi import DType
 from runtime.errors import UsageError
 from tests.frontends.gguf.networks import Network
 from tests.frontends.onnx import models
+from tests.passes.check import graph_of
 
 WORDS, WIDTH = 96, 64
 IDS = np.array([[3, 7, 95, 0]], np.int64)
@@ -64,6 +71,25 @@ def test_integers_of_so_few_bits_stay_as_they_are(kind: str, bits: int, tmp_path
     elements = sum(np.prod(shape) for _, shape, _ in (t for t in Network("llama", tied=False).tensors.values()))
     if bits == 4:  # embedding and last product, of 64 words each, lie in bytes
         assert (tmp_path / "q.bin").stat().st_size < 0.9 * elements
+
+
+@pytest.mark.parametrize("dtype", [DType.NF4, DType.F4E2M1])
+def test_codes_stay_as_they_are(dtype: DType, tmp_path: Path) -> None:
+    codes = np.random.default_rng(0).integers(0, 16, (32, 1, 64)).astype(np.uint8)
+    x = np.random.default_rng(1).standard_normal((2, 64)).astype(np.float32)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        numbers = b.Convert(b.const(codes.view(numpy_dtype(dtype)), dtype), destination_type=DType.F32)
+        w = b.Multiply(numbers, b.const(np.full((32, 1, 1), 0.5), DType.F32))
+        hidden = b.MatMul(x, b.Reshape(w, b.const([32, 64], DType.I64)), transpose_b=True)
+        return b.MatMul(hidden, b.const(np.eye(32), DType.F32))
+
+    convert_model(graph_of(make, (2, 64)), tmp_path / "m.xml")
+    found = aot.quantize_weights(tmp_path / "m.xml", tmp_path / "q.xml", bits=4)
+    assert [(m.bits, m.error == 0) for m in found] == [(4, True), (8, False)]
+    wanted = x.astype(np.float64) @ (np.array(LEVELS[dtype])[codes.reshape(32, 64)] * 0.5).T
+    y = np.array(aot.compile_model(tmp_path / "q.xml", threads=1)(x)[0])
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=0.01 * np.abs(wanted).max())
 
 
 def test_wider_integers_are_rounded(tmp_path: Path) -> None:
