@@ -195,6 +195,11 @@ class Target:
         return "fma" in self.features or self.machine == "aarch64"
 
     @property
+    def permutes(self) -> int:
+        """Numbers of 32 bits among which one instruction chooses for each lane by an index; 0 without one."""
+        return self.lanes_bytes // 4 if "avx2" in self.features else 0
+
+    @property
     def masks(self) -> bool:
         """True if there are masked loads of 32 or 64 bits."""
         return "avx2" in self.features

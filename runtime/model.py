@@ -90,6 +90,11 @@ class CompiledModel:
         return self.outputs[find("output", self.outputs, key)]
 
     @property
+    def library(self) -> Library:
+        """Functions of the model's code."""
+        return self._library
+
+    @property
     def pool(self) -> Pool:
         """Threads of the model, which other models may share."""
         return self._pool

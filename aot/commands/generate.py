@@ -34,15 +34,15 @@ def generate(
     from aot.text.tokenizer import read_tokenizer
     from runtime.generation.drafting import Drafting
     from runtime.generation.generator import Generator
+    from runtime.generation.own_loop import loop_of
     from runtime.generation.sampling import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
     text = None if ids else read_tokenizer(text_source(model, tokenizer))
     given = ids_of(prompt) if text is None else text.encode(prompt)
     ends = (*(stop or ()), *(text.stop if text is not None else ()))
-    large = Generator(loading.ready(model, threads, None, None, strict=True))
-    small = None if draft is None else Generator(loading.ready(draft, threads, None, None, strict=True))
-    generator = large if small is None else Drafting(large, small, ahead)
+    large, *small = (loading.ready(m, threads, None, None, strict=True) for m in (model, *([draft] if draft else [])))
+    generator = loop_of(large, sampling) if not small else Drafting(Generator(large), Generator(small[0]), ahead)
     stream = Stream(text, lambda part: typer.echo(part, nl=False))
     generator.generate(given, tokens, sampling, ends, stream.add)
     typer.echo(stream.rest())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.operand import Operand
 from aot.ir.topological import producers_first
 from aot.ir.types import Array
 from aot.opset.control.infrastructure import Constant
@@ -110,8 +111,10 @@ def held_floats(port: OutPort, *, whole: bool = False) -> Array | None:
         return None
     values: dict[OutPort, Array] = {}
     for node in nodes:
-        given = [None if s is None else values[s] for s in node.sources()]
-        outputs = (node.data,) if node.data is not None else node.op.evaluate(*given)
+        given = [None if s is None else Operand(s.type, values[s]) for s in node.sources()]
+        outputs = (node.data,) if node.data is not None else node.op.fold(*given)
+        if outputs is None:
+            return None
         values |= zip(node.out_ports().values(), outputs, strict=True)
     return values[port]
 

@@ -2,8 +2,8 @@
 
 u4 [rows, groups, 64] ── Convert ── Subtract(zeros) ── Multiply(scales) ── Reshape [rows, columns] ── Convert f32
 
-Activations stay in f32. Scales are those of least squared error; with data, errors are weighed by the mean squares of
-what each column is multiplied with.
+Activations stay in f32. Scales are those of least squared error; with data, columns of a product's weights make up for
+the errors of those before them (`compensated.py`).
 """
 
 from __future__ import annotations
@@ -17,26 +17,23 @@ from typing import Unpack
 import numpy as np
 
 from aot.compilation.driver import stages
-from aot.compilation.jit import in_memory
-from aot.compilation.search.layers import samples_of
-from aot.compilation.stages import Compilation
 from aot.convert import convert_model
 from aot.ir.build import Builder
-from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Array
 from aot.keywords import CompileKeywords, with_keywords
-from aot.opset.control.infrastructure import Result
+from aot.opset.elementwise.conversion import LEVELS
 from aot.opset.movement.gather import Gather
 from aot.opset.products.matmul import MatMul
-from aot.options import CompileOptions
+from aot.options import CompileOptions, Event
 from aot.quantizing.changes import small_weights
+from aot.quantizing.compensated import Compensation
+from aot.quantizing.moments import batches, second_moments
 from aot.quantizing.output import check_xml, here, without_interface
 from aot.quantizing.products import held_floats
 from aot.quantizing.rounding import round_groups
 from runtime.abi import DType
 from runtime.errors import UsageError
-from runtime.generation.interface import step_inputs
 
 DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # between integers and a matrix
 WIDE = 8  # bits of embeddings and of the last product, whose errors reach the results at once
@@ -58,6 +55,11 @@ class Matrix:
     @property
     def source(self) -> OutPort:
         return self.node.source(self.at)
+
+    @property
+    def data(self) -> OutPort:
+        """The other operand of a product."""
+        return self.node.source(1 - self.at)
 
     @property
     def name(self) -> str:
@@ -98,9 +100,9 @@ def quantize_weights(
     """Write a model as OpenVINO IR whose matrices of weights are integers of 4 or 8 bits: an .xml and a .bin.
 
     Each `group` elements of a row have a scale and a zero point (0: the whole row; also where rows are no multiple of
-    `group`). Embeddings and the last product have 8 bits. `data`: samples, as for `quantize_model`; of a stateful
-    decoder `input_ids` are enough. Matrices that lie in so few bits already stay as they are. UsageError for other
-    bits, and for a network without matrices of constant weights.
+    `group`). Embeddings and the last product have 8 bits. `data`: samples, as for `quantize_model`, by which columns
+    make up for the errors of others; of a stateful decoder `input_ids` are enough. Matrices that lie in so few bits
+    already stay as they are. UsageError for other bits, and for a network without matrices of constant weights.
     """
     if bits not in (4, 8):
         raise UsageError(f"quantize: weights must be of 4 or 8 bits, got {bits}")
@@ -108,19 +110,26 @@ def quantize_weights(
         raise UsageError(f"quantize: a group must be an even number of weights, or 0 for a row, got {group}")
     path, source = Path(output), Path(model)
     check_xml(path, source)
-    given = here(with_keywords(options, keywords))
+    asked = with_keywords(options, keywords)
+    given = here(asked)
     graph = stages(source, given).converted
     found = list(matrices(graph, bits))
     if not found:
         raise UsageError(f"{source.name}: quantize: a network with matrices of constant weights, got none")
     wanted = _shared_last(found)
-    held = {m.source: small_integers(m.source, m.bits) for m in wanted}
-    rounded = [m for m in wanted if held[m.source] is None]
-    squares = mean_squares(graph, rounded, without_interface(given), data) if data and rounded else {}
-    rows = [_replace(graph, m, group, squares) if (c := held[m.source]) is None else _keep(c, m) for m in wanted]
+    held = {m.source: small_numbers(m.source, m.bits) for m in wanted}
+    rows = {m: _keep(c, m) for m in wanted if (c := held[m.source]) is not None}
+    rounded = [m for m in wanted if m not in rows]
+    gathered = {m.name for m in rounded if isinstance(m.node.op, Gather)}  # the file has these once
+    measured = [m for m in rounded if m.name not in gathered] if data else []
+    rows |= {m: _replace(graph, m, group) for m in rounded if m not in measured}
+    for matrix, row in _replace_by_data(graph, measured, group, without_interface(given), data, asked.on_event):
+        rows[matrix] = row
+        if asked.on_event is not None:
+            asked.on_event("round", len(rows), len(wanted))
     graph.rt_info |= {"quantised": {"input_model": source.name, "bits": str(bits), "group": str(group)}}
     convert_model(graph, path)
-    return rows
+    return [rows[m] for m in wanted]
 
 
 def matrices(graph: Graph, bits: int) -> Iterator[Matrix]:
@@ -153,48 +162,21 @@ def _last_products(graph: Graph) -> set[int]:
     return found
 
 
-def mean_squares(
-    graph: Graph, found: Sequence[Matrix], options: CompileOptions, data: Sequence[Mapping[str, Array] | Array]
-) -> dict[str, Array]:
-    """Return the mean squares of the columns of each product's data, summed over samples, by names of nodes."""
-    copy = copy_graph(graph)
-    nodes = {node.name: node for node in copy.nodes.values()}
-    names = [m.node.name for m in found if isinstance(m.node.op, MatMul)]
-    for node in list(copy.results):
-        copy.remove(node)
-    build = Builder(copy)
-    for name in names:
-        x = nodes[name].source(0)
-        rest = build.const(range(x.type.rank - 1), DType.I64)
-        build(Result(), build.ReduceMean(build.Multiply(x, x), rest))
-    model = in_memory(Compilation(copy, options).built)
-    inputs = {t.name for t in model.inputs}
-    total: dict[str, Array] = {}
-    for one in data:
-        for sample in samples_of("quantize", model, one):
-            ids = sample.get("input_ids")
-            filled = {} if ids is None else step_inputs(ids.reshape(-1).tolist(), 0, inputs)
-            values = model.create_infer_request().infer({**filled, **sample})
-            for k, name in enumerate(names):
-                total[name] = total.get(name, 0.0) + np.asarray(values[k], np.float64)
-    return total
-
-
 def _shared_last(found: Sequence[Matrix]) -> list[Matrix]:
     """Return the matrices; those that several nodes read have 8 bits if one of them has."""
     wide = {m.source for m in found if m.bits == WIDE}
     return [replace(m, bits=WIDE) if m.source in wide else m for m in found]
 
 
-def small_integers(port: OutPort, bits: int) -> Node | None:
-    """Return the constant of integers of at most `bits` that a matrix is decompressed from; None for another matrix."""
+def small_numbers(port: OutPort, bits: int) -> Node | None:
+    """Return the constant of at most `bits` each that a matrix is decompressed from; None for another matrix."""
     node = port.node
     while node.held is None:
         if node.type not in DECOMPRESSION:
             return None
         node = max((s for s in node.sources() if s is not None), key=lambda s: prod(s.type.static_shape)).node
     dtype, data = node.out_port().type.dtype, node.data
-    if not dtype.is_integer or data is None:
+    if data is None or (dtype.is_float and dtype not in LEVELS):
         return None
     return node if dtype.bits <= bits or (dtype is DType.U8 and int(data.max(initial=0)) < 2**bits) else None
 
@@ -210,17 +192,37 @@ def _keep(held: Node, matrix: Matrix) -> SmallWeights:
     return SmallWeights(held.name, (rows, columns), bits, data.shape[-1], 0.0)
 
 
-def _replace(graph: Graph, matrix: Matrix, group: int, squares: Mapping[str, Array]) -> SmallWeights:
-    """Let a node read small weights; a product reads them transposed."""
+def _replace_by_data(
+    graph: Graph,
+    found: Sequence[Matrix],
+    group: int,
+    options: CompileOptions,
+    data: Sequence[Mapping[str, Array] | Array],
+    observe: Event | None,
+) -> Iterator[tuple[Matrix, SmallWeights]]:
+    """Let products read small weights, those of each batch with the data that the batches before leave."""
+    readers: dict[OutPort, list[Matrix]] = {}
+    for matrix in found:
+        readers.setdefault(matrix.data, []).append(matrix)
+    for ports in batches(readers):
+        for port, moments in zip(ports, second_moments(graph, ports, options, data, observe), strict=True):
+            compensation = Compensation(moments)
+            yield from ((m, _replace(graph, m, group, compensation)) for m in readers[port])
+
+
+def _replace(graph: Graph, matrix: Matrix, group: int, compensation: Compensation | None = None) -> SmallWeights:
+    """Let a node read small weights; a product reads them transposed. `compensation`: where its data are known."""
     node, at, name = matrix.node, matrix.at, matrix.name
     weights = held_floats(matrix.source, whole=True)
     assert weights is not None, "matrices have values"
     weights = np.ascontiguousarray(weights.T if matrix.turned else weights, np.float32)
     rows, columns = weights.shape
     size = group if group and columns % group == 0 else columns
-    important = squares.get(node.name)
     grouped = weights.reshape(rows, -1, size)
-    rounded = round_groups(grouped, matrix.bits, None if important is None else important.reshape(1, -1, size))
+    if compensation is None:
+        rounded = round_groups(grouped, matrix.bits)
+    else:
+        rounded = compensation.round(weights, matrix.bits, size)
     build = Builder(graph, node.origin)
     whole = small_weights(build, rounded, bits=matrix.bits)
     made = build.Convert(build.Reshape(whole, build.const([rows, columns], DType.I64)), destination_type=DType.F32)

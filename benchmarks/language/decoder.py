@@ -2,8 +2,9 @@
 
 The graph is the one that optimum-intel exports: inputs `input_ids`, `attention_mask`, `position_ids` and `beam_idx`
 with varying sizes; keys and values in variables, gathered by `beam_idx`; RMSNorm, RoPE, attention of grouped queries
-and a gated MLP; sizes computed by ShapeOf, Gather and Concat. Weights are stored as `f32`, as `f16` with Convert, or as
-`u8` or `u4` with Convert, Subtract and Multiply (`u4`: in groups of 64 inputs).
+and a gated MLP; sizes computed by ShapeOf, Gather and Concat. Weights are stored as `f32`, as `f16` with Convert, as
+`u8` or `u4` with Convert, Subtract and Multiply, or as `nf4` or `f4e2m1` with Convert and Multiply; those of 4 bits in
+groups of 64 inputs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ import openvino as ov
 from openvino import opset6
 from openvino import opset13 as ops
 
-GROUP = 64  # inputs that share a scale of u4 weights
+from aot.opset.elementwise.conversion import LEVELS
+from runtime.abi import DType
+
+GROUP = 64  # inputs that share a scale of weights of 4 bits
 LOWEST = np.float32(np.finfo(np.float32).min)
 
 
@@ -31,7 +35,7 @@ class Llama:
     kept_heads: int = 3  # of keys and values
     inner: int = 1536  # of the MLP
     words: int = 49152
-    weights: str = "f32"  # f32, f16, u8 or u4
+    weights: str = "f32"  # f32, f16, u8, u4, nf4 or f4e2m1
 
     @property
     def head(self) -> int:
@@ -87,8 +91,23 @@ class Decoder:
                 group = min(GROUP, columns)
                 parts = self.compressed(data.reshape(rows, -1, group), 15, ov.Type.u4)
                 return ops.reshape(parts, integers(rows, columns), False)
+            case "nf4" | "f4e2m1" as kind:
+                groups = data.reshape(rows, -1, min(GROUP, columns))
+                return ops.reshape(self.coded(groups, DType(kind)), integers(rows, columns), False)
             case other:
-                raise ValueError(f"weights: one of f32, f16, u8, u4, got {other}")
+                raise ValueError(f"weights: one of f32, f16, u8, u4, nf4, f4e2m1, got {other}")
+
+    def coded(self, data: np.ndarray, kind: DType) -> ov.Node:
+        """The nearest numbers of a type with 16 codes, times a scale for each row of the last axis."""
+        levels = np.array(LEVELS[kind], np.float32)
+        scale = (np.abs(data).max(-1, keepdims=True) / levels.max()).astype(np.float16)
+        order = np.argsort(levels, kind="stable")
+        between = (levels[order][1:] + levels[order][:-1]) / 2
+        codes = order[np.searchsorted(between, data / scale)].astype(np.uint8).reshape(-1, 2)
+        packed = ov.Tensor(getattr(ov.Type, kind.value), ov.Shape(data.shape))
+        packed.data[...] = (codes[:, 0] | codes[:, 1] << 4).reshape(packed.data.shape)
+        numbers = ops.convert(ops.constant(packed), "f16")
+        return ops.convert(ops.multiply(numbers, ops.constant(scale)), "f32")
 
     def compressed(self, data: np.ndarray, most: int, kind: ov.Type) -> ov.Node:
         """Whole numbers of 0..`most` minus a zero point, times a scale for each row of the last axis."""
@@ -217,7 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.language.decoder", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layers", type=int, default=Llama().layers)
-    parser.add_argument("--weights", default=Llama().weights, help="f32, f16, u8 or u4")
+    parser.add_argument("--weights", default=Llama().weights, help="f32, f16, u8, u4, nf4 or f4e2m1")
     args = parser.parse_args()
     print(make(args.folder, Llama(layers=args.layers, weights=args.weights)))
 

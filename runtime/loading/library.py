@@ -45,6 +45,8 @@ _POOL_CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 _POOL_DESTROY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _POOL_RESIZE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _OUTPUTS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_GENERATE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_FORGET = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _ERROR_TEXT = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
 
 
@@ -76,6 +78,10 @@ class Library:
         self._pool_destroy = _POOL_DESTROY(table.pool_destroy)
         self._pool_resize = _POOL_RESIZE(table.pool_resize)
         self._error_text = _ERROR_TEXT(table.error_text)
+        loop = table.bytes >= ctypes.sizeof(Table) and bool(table.generate)
+        self.generate = _GENERATE(table.generate if loop else 0)
+        self.forget = _FORGET(table.forget if loop else 0)
+        self.has_loop = loop
         self._keep = keep
 
     @classmethod

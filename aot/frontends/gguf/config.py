@@ -18,12 +18,18 @@ class Family:
 
     `pairs`: rotations turn neighbours (2 i, 2 i + 1) instead of halves. `gelu`: the gate of the MLP is GELU. `scaled`:
     embeddings are multiplied by the root of the width. `local`: one layer of so many sees all tokens, others a window.
+    `centred`: norms subtract the mean, and may add a bias. `gated`: the MLP has a gate. `learned`: positions are rows
+    of a table, which are added to embeddings. `parallel`: attention and MLP read the same norm.
     """
 
     pairs: bool = False
     gelu: bool = False
     scaled: bool = False
     local: int = 0
+    centred: bool = False
+    gated: bool = True
+    learned: bool = False
+    parallel: bool = False
 
 
 FAMILIES = {
@@ -31,6 +37,10 @@ FAMILIES = {
     "qwen2": Family(),
     "qwen3": Family(),
     "gemma3": Family(gelu=True, scaled=True, local=6),
+    "gpt2": Family(gelu=True, centred=True, gated=False, learned=True),
+    "starcoder": Family(gelu=True, centred=True, gated=False, learned=True),
+    "starcoder2": Family(gelu=True, centred=True, gated=False),
+    "phi2": Family(gelu=True, centred=True, gated=False, parallel=True),
 }
 
 
@@ -101,7 +111,7 @@ def config_of(container: Container) -> Config:
         key,
         v.integer("attention.value_length", key),
         v.integer("rope.dimension_count", key),
-        v.real("attention.layer_norm_rms_epsilon", 1e-5),
+        v.real(f"attention.layer_norm_{'' if family.centred else 'rms_'}epsilon", 1e-5),
         v.real("rope.freq_base", 10000.0),
         v.real("rope.local.freq_base", 10000.0),
         _stretch(v),

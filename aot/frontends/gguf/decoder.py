@@ -3,6 +3,8 @@
 Inputs `input_ids`, `attention_mask`, `position_ids` and `beam_idx`, output `logits`; keys and values are variables.
 
     x = embed[ids]        for each layer: x += attention(norm(x)); x += mlp(norm(x))        logits = norm(x) head^T
+
+Learned positions are added to x at its begin, and rotations turn queries and keys otherwise.
 """
 
 from __future__ import annotations
@@ -38,14 +40,17 @@ class _Turns:
 class Decoder:
     """Builds the network of `config` in `graph` with the tensors of `weights`."""
 
-    def __init__(self, graph: Graph, config: Config, weights: Weights) -> None:
+    def __init__(self, graph: Graph, config: Config, weights: Weights, positions: int | None = None) -> None:
+        """`positions`: rows of the table of learned ones."""
         self.graph, self.config, self.weights = graph, config, weights
         self.b = Builder(graph)
-        batch, length, total = (Var(name, None, low) for name, low in (("batch", 1), ("length", 1), ("total", 1)))
+        batch, length = Var("batch", None, 1), Var("length", None, 1)
+        total = Var("total", None if positions is None else positions + 1, 1)
         self.ids = self._parameter("input_ids", DType.I64, batch, length)
         self.mask = self._parameter("attention_mask", DType.I64, batch, total)
         self.places = self._parameter("position_ids", DType.I64, batch, length)
         self.beams = self._parameter("beam_idx", DType.I32, batch)
+        self.positions = positions
         sizes = self.b.ShapeOf(self.ids, output_type=DType.I64)
         self.batch, self.length = self._size(sizes, 0), self._size(sizes, 1)
 
@@ -54,40 +59,47 @@ class Decoder:
         b, c, w = self.b, self.config, self.weights
         table = w.matrix("token_embd.weight", words, c.width)
         head = w.matrix("output.weight", words, c.width) if w.has("output.weight") else table
-        x = b.Gather(table, b.Convert(self.ids, destination_type=DType.I32), self._integer(0))
+        x = self._rows(table, self.ids)
         if c.family.scaled:
             x = b.Multiply(x, sqrt(c.width))
+        if self.positions is not None:
+            x = b.Add(x, self._rows(w.matrix("position_embd.weight", self.positions, c.width), self.places))
         past = [self._variables(layer) for layer in range(c.layers)]
         kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
-        wide, near = self._turns(c.base, c.stretch), self._turns(c.local_base, 1.0) if c.family.local else None
+        wide = None if c.family.learned else self._turns(c.base, c.stretch)
+        near = self._turns(c.local_base, 1.0) if c.family.local else None
         masks = self._masks(kept)
         for layer in range(c.layers):
             local = near is not None and (layer + 1) % c.family.local != 0
             turns = near if local and near is not None else wide
             x = self._layer(layer, x, past[layer], turns, masks[local])
-        logits = b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True)
+        logits = self._biased(b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True), "output", words)
         logits.names = ("logits",)
         self.graph.add(Result(), logits, name="logits").out_port(0).names = ("logits",)
 
-    def _layer(self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns, mask: OutPort) -> OutPort:
-        b, c, at = self.b, self.config, f"blk.{layer}"
-        mixed = self._attention(layer, self._norm(x, f"{at}.attn_norm"), past, turns, mask)
-        x = b.Add(x, self._norm(mixed, f"{at}.post_attention_norm", optional=True))
-        h = self._norm(x, f"{at}.ffn_norm")
-        gate = self._linear(h, f"{at}.ffn_gate", c.inner, c.width)
-        gate = b.Gelu(gate, approximation_mode=Approximation.TANH) if c.family.gelu else b.Swish(gate)
-        h = b.Multiply(gate, self._linear(h, f"{at}.ffn_up", c.inner, c.width))
-        h = self._linear(h, f"{at}.ffn_down", c.width, c.inner)
+    def _layer(
+        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns | None, mask: OutPort
+    ) -> OutPort:
+        b, at = self.b, f"blk.{layer}"
+        h = self._norm(x, f"{at}.attn_norm")
+        mixed = self._norm(self._attention(layer, h, past, turns, mask), f"{at}.post_attention_norm", optional=True)
+        x = b.Add(x, mixed)
+        h = self._mlp(at, h if self.config.family.parallel else self._norm(x, f"{at}.ffn_norm"))
         return b.Add(x, self._norm(h, f"{at}.post_ffw_norm", optional=True))
 
+    def _mlp(self, at: str, x: OutPort) -> OutPort:
+        b, c = self.b, self.config
+        up = self._linear(x, f"{at}.ffn_up", c.inner, c.width)
+        gate = self._linear(x, f"{at}.ffn_gate", c.inner, c.width) if c.family.gated else up
+        gate = b.Gelu(gate, approximation_mode=Approximation.TANH) if c.family.gelu else b.Swish(gate)
+        return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down", c.width, c.inner)
+
     def _attention(
-        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns, mask: OutPort
+        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns | None, mask: OutPort
     ) -> OutPort:
         b, c, at = self.b, self.config, f"blk.{layer}"
-        turned = c.turned if c.family.pairs else 0
-        q = self._heads(self._linear(x, f"{at}.attn_q", c.heads * c.key, c.width, turned, c.heads), c.heads, c.key)
-        k = self._heads(self._linear(x, f"{at}.attn_k", c.kept * c.key, c.width, turned, c.kept), c.kept, c.key)
-        v = self._heads(self._linear(x, f"{at}.attn_v", c.kept * c.value, c.width), c.kept, c.value)
+        q, k, v = self._projections(x, at)
+        q, k, v = self._heads(q, c.heads, c.key), self._heads(k, c.kept, c.key), self._heads(v, c.kept, c.value)
         q = self._rotated(self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key), turns)
         k = self._rotated(self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key), turns)
         spread: list[OutPort] = []
@@ -102,28 +114,50 @@ class Decoder:
 
     # ---- layers
 
+    def _projections(self, x: OutPort, at: str) -> tuple[OutPort, OutPort, OutPort]:
+        """Queries, keys and values of all heads: of a product each, or of one for all."""
+        c = self.config
+        sizes = c.heads * c.key, c.kept * c.key, c.kept * c.value
+        if self.weights.has(f"{at}.attn_qkv.weight"):
+            whole = self._linear(x, f"{at}.attn_qkv", sum(sizes), c.width)
+            q, k, v = (self._slice(whole, sum(sizes[:n]), sum(sizes[: n + 1]), axis=2) for n in range(3))
+            return q, k, v
+        turned = c.turned if c.family.pairs else 0
+        q = self._linear(x, f"{at}.attn_q", sizes[0], c.width, turned, c.heads)
+        k = self._linear(x, f"{at}.attn_k", sizes[1], c.width, turned, c.kept)
+        return q, k, self._linear(x, f"{at}.attn_v", sizes[2], c.width)
+
     def _linear(self, x: OutPort, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
         y = self.b.MatMul(x, self.weights.matrix(f"{name}.weight", rows, columns, turned, heads), transpose_b=True)
+        return self._biased(y, name, rows, turned, heads)
+
+    def _biased(self, y: OutPort, name: str, rows: int, turned: int = 0, heads: int = 1) -> OutPort:
         if not self.weights.has(f"{name}.bias"):
             return y
         return self.b.Add(y, self.weights.bias(f"{name}.bias", rows, turned, heads))
 
     def _norm(self, x: OutPort, name: str, optional: bool = False, size: int = 0) -> OutPort:
-        """RMSNorm along the last axis, of `size` elements (by default the width)."""
-        name = f"{name}.weight"
-        if optional and not self.weights.has(name):
+        """RMSNorm or LayerNorm along the last axis, of `size` elements (by default the width)."""
+        if optional and not self.weights.has(f"{name}.weight"):
             return x
-        b = self.b
+        b, size = self.b, size or self.config.width
+        if self.config.family.centred:
+            x = b.Subtract(x, b.ReduceMean(x, self._integers(-1), keep_dims=True))
         mean = b.ReduceMean(b.Multiply(x, x), self._integers(-1), keep_dims=True)
         scaled = b.Multiply(x, b.Divide(b.const(1.0, DType.F32), b.Sqrt(b.Add(mean, self.config.epsilon))))
-        return b.Multiply(scaled, self.weights.vector(name, size or self.config.width))
+        return self._biased(b.Multiply(scaled, self.weights.vector(f"{name}.weight", size)), name, size)
+
+    def _rows(self, table: OutPort, places: OutPort) -> OutPort:
+        return self.b.Gather(table, self.b.Convert(places, destination_type=DType.I32), self._integer(0))
 
     def _heads(self, x: OutPort, heads: int, size: int) -> OutPort:
         """[batch, length, heads size] as [batch, heads, length, size]."""
         rows = self.b.Reshape(x, self._integers(0, 0, heads, size), special_zero=True)
         return self.b.Transpose(rows, self._integers(0, 2, 1, 3))
 
-    def _rotated(self, x: OutPort, turns: _Turns) -> OutPort:
+    def _rotated(self, x: OutPort, turns: _Turns | None) -> OutPort:
+        if turns is None:
+            return x
         b, c = self.b, self.config
         half = c.turned // 2
         first, second = self._slice(x, 0, half), self._slice(x, half, c.turned)
@@ -201,8 +235,8 @@ class Decoder:
         port.names = (name,)
         return port
 
-    def _slice(self, x: OutPort, start: int, stop: int) -> OutPort:
-        return self.b.Slice(x, *(self._integers(n) for n in (start, stop, 1, 3)))
+    def _slice(self, x: OutPort, start: int, stop: int, axis: int = 3) -> OutPort:
+        return self.b.Slice(x, *(self._integers(n) for n in (start, stop, 1, axis)))
 
     def _size(self, shape: OutPort, at: int) -> OutPort:
         return self.b.Gather(shape, self._integers(at), self._integer(0))

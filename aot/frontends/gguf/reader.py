@@ -25,17 +25,24 @@ def read(path: Path) -> Graph:
     config = config_of(container)
     graph = Graph(name=path.stem, file=path.name)
     weights = Weights(container, Builder(graph))
-    table = container.tensors.get("token_embd.weight")
-    if table is None or len(table.shape) != 2 or table.shape[1] != config.width:
-        got = None if table is None else list(table.shape)
-        raise CorruptError(f"{path.name}: GGUF: 'token_embd.weight' has rows of {config.width}, got {got}")
-    Decoder(graph, config, weights).build(table.shape[0])
+    words = _rows(container, "token_embd.weight", config.width)
+    positions = _rows(container, "position_embd.weight", config.width) if config.family.learned else None
+    Decoder(graph, config, weights, positions).build(words)
     if weights.unread:
         names = ", ".join(map(repr, weights.unread[:SHOWN]))
         rule = "all tensors belong to the network"
         raise UnsupportedError(f"{path.name}: GGUF: {rule}, got {len(weights.unread)} others: {names}")
     graph.rt_info["gguf"] = _information(container)
     return graph
+
+
+def _rows(container: Container, name: str, width: int) -> int:
+    """Return the number of rows of a table, which the file alone says."""
+    table = container.tensors.get(name)
+    if table is None or len(table.shape) != 2 or table.shape[1] != width:
+        got = None if table is None else list(table.shape)
+        raise CorruptError(f"{container.file}: GGUF: {name!r} has rows of {width}, got {got}")
+    return table.shape[0]
 
 
 def _information(container: Container) -> dict[str, object]:

@@ -17,7 +17,8 @@ from runtime.abi import DType
 from runtime.errors import InternalError
 
 LEAST_ELEMENTS = 1 << 16  # smaller constants are made at once
-WIDEST = 8  # bits of the numbers that a deferred constant is made of
+WIDEST = 8  # bits of the integers that a deferred constant is made of
+NIBBLE = 4  # bits of codes of any other type, of which there are 16
 
 
 class Deferred:
@@ -73,4 +74,5 @@ def is_worth_deferring(inputs: tuple[Array | Deferred, ...], types: tuple[Tensor
     if out.dtype is not DType.F32 or not out.is_static or prod(out.static_shape) < LEAST_ELEMENTS:
         return False
     first, dtype = inputs[0], types[0].dtype
-    return isinstance(first, Deferred) or (dtype.is_integer and dtype.bits <= WIDEST and first.size >= LEAST_ELEMENTS)
+    few = dtype.bits <= (WIDEST if dtype.is_integer else NIBBLE)
+    return isinstance(first, Deferred) or (few and first.size >= LEAST_ELEMENTS)

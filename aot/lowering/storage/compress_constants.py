@@ -8,6 +8,8 @@ a sum becomes three: parts g, pairs r, and the element of a pair h.
 
     b[g, r, j] = n[g, 2 r, j] | n[g, 2 r + 1, j] << 4
     add[g, r, h](x[g, 2 r + h] (f32(b[g, r, j] >> 4 h & 15) - z[g, j]) t[g, j])
+
+Codes of nf4 and f4e2m1 lie so, too; a table of 16 numbers takes the place of the conversion to f32.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.narrow_constants import moving, uses_of
-from aot.lowering.storage.parts import Parts, in_parts
+from aot.lowering.storage.parts import NIBBLE, Parts, in_parts
+from aot.opset.elementwise.conversion import LEVELS
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim, select
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
 from codegen.ir.program import Region
 from codegen.ir.traverse import members, rewrite_work
 from runtime.abi import DType
@@ -46,6 +49,7 @@ class _Compressed:
 
     `pairs`: each byte holds two elements, neighbours along the only dimension of `sums`, the first in its low bits.
     `zero`: a number that is the same everywhere, or a buffer of numbers that have the dimensions of the factors.
+    `codes`: the type whose codes the elements are; None for integers.
     """
 
     bytes: Buffer
@@ -55,6 +59,7 @@ class _Compressed:
     part: int
     pairs: bool = False
     whole: bool = True  # all zero points are whole numbers
+    codes: DType | None = None
 
     def places(self, index: tuple[Expr, ...]) -> tuple[_Place, ...]:
         return tuple(self._along(i) if k in self.sums else _Place(i, i) for k, i in enumerate(index))
@@ -70,9 +75,13 @@ class _Compressed:
         byte: Expr = Load(self.bytes, tuple(p.byte for p in places))
         zero = cast(Load(self.zero, self.factors(places)), DType.F32) if isinstance(self.zero, Buffer) else self.zero
         element = next((p.element for p in places if p.element is not None), None)
-        if element is not None:
-            return _nibble(byte, element, zero) if self.whole else _nibble(byte, element, 0.0) - zero
-        return cast(byte, DType.F32) - zero if isinstance(zero, Expr) or zero else cast(byte, DType.F32)
+        if element is not None and self.whole:
+            return _nibble(byte, element, zero)
+        if self.codes is not None:
+            number = _level(self.codes, byte, element)
+        else:
+            number = cast(byte, DType.F32) if element is None else _nibble(byte, element, 0.0)
+        return number - zero if isinstance(zero, Expr) or zero else number
 
     def scale(self, places: tuple[_Place, ...]) -> Expr:
         return Load(self.factor, self.factors(places))
@@ -103,6 +112,15 @@ def _nibble(byte: Expr, element: Expr, zero: Expr | float) -> Expr:
     base = select(first, Const(2.0**23, DType.F32), Const(2.0**19, DType.F32))
     above = prim("bits", prim("or", prim("and", cast(byte, DType.I32), mask), bits), dtype=DType.F32)
     return above - (base + zero)
+
+
+def _level(codes: DType, byte: Expr, element: Expr | None) -> Expr:
+    """Return the number that a code stands for: that of a byte, or number 0 or 1 of two in it."""
+    code = cast(byte, DType.I32)
+    if element is not None:
+        code = select(prim("eq", element, Const(0)), prim("and", code, NIBBLE), prim("shr", code, 4))
+    table = dense(codes.value, NIBBLE + 1, space=Space.TABLE, values=LEVELS[codes])
+    return Load(table, (cast(code, DType.I64),))
 
 
 def compress_constants(steps: Steps, always: bool = False) -> None:
@@ -199,13 +217,13 @@ def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> 
     data = _paired(found.numbers, sums[0]) if pairs else found.numbers
     stored = dense(value.name, *data.shape, dtype=DType.U8) if pairs else replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
-    zeros, zero = found.zeros, float(found.zeros.flat[0]) if pairs else 0.0
+    zeros, zero = found.zeros, float(found.zeros.flat[0]) if pairs and found.whole else 0.0
     offset: Buffer | float = zero
-    if not found.whole or (zeros != zero).any():
+    if (zeros != zero).any():
         small = found.whole and pairs and zeros.min() >= -128 and zeros.max() <= 127
         offset = steps.constant(f"{value.name}.zero", zeros.astype(np.int8) if small else zeros)
     factor = steps.constant(f"{value.name}.factor", found.factors)
-    return _Compressed(stored, offset, factor, sums, found.size, pairs, found.whole)
+    return _Compressed(stored, offset, factor, sums, found.size, pairs, found.whole, found.codes)
 
 
 def _paired(numbers: Array, axis: int) -> Array:

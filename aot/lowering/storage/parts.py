@@ -14,6 +14,7 @@ from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred
 from aot.lowering.storage.compressed import Scaled, with_any_zeros
 from aot.lowering.storage.integers import whole_numbers
+from runtime.abi import DType
 
 SPAN = 255  # greatest difference between the largest and the least number of a part
 NIBBLE = 15  # that of numbers of 4 bits
@@ -26,7 +27,7 @@ class Parts:
 
     `numbers` have its shape: u8 of 0..15 if `bits` is 4, else i8. `size` neighbours along the only dimension of a sum
     share a zero point and a factor (0: all elements of the sum do); these have one element along it for each part.
-    `zeros`: whole numbers, where `whole` says so.
+    `zeros`: whole numbers, where `whole` says so. `codes`: the type whose codes the numbers are; None for integers.
     """
 
     numbers: Array
@@ -35,6 +36,7 @@ class Parts:
     size: int
     bits: int
     whole: bool
+    codes: DType | None = None
 
 
 def in_parts(data: Array | Deferred, sums: tuple[int, ...]) -> Parts | None:
@@ -78,7 +80,7 @@ def _of_whole(
 
 
 def _as_given(found: Scaled, shape: tuple[int, ...], inner: tuple[int, ...], size: int, pairs: bool) -> Parts:
-    """Return parts of the numbers of a file, whose zero points are no whole numbers."""
+    """Return parts of the numbers of a file: codes, or integers with zero points that are none."""
     numbers, zeros = found.numbers.astype(np.int16), found.zeros.astype(np.float32)
     small = pairs and numbers.min() >= 0 and numbers.max() <= NIBBLE
     shift = 128 if not small and numbers.max() > 127 else 0
@@ -86,4 +88,4 @@ def _as_given(found: Scaled, shape: tuple[int, ...], inner: tuple[int, ...], siz
     kept = [1 if k in inner else n for k, n in enumerate(found.numbers.shape)]
     both = (np.broadcast_to(a, kept) for a in (zeros - np.float32(shift), found.scales))
     zeros, factors = (a.squeeze(inner) if size else a for a in both)
-    return Parts(numbers, zeros, factors, size, 4 if small else 8, False)
+    return Parts(numbers, zeros, factors, size, 4 if small else 8, False, found.codes)

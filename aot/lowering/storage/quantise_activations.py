@@ -137,7 +137,7 @@ class _Rounded:
         (axis,) = r.axes
         parts = in_parts(data, (w.index.index(axis),))
         length = 0 if parts is None else group_length(parts, known(axis.extent or 1))
-        if parts is None or not length:
+        if parts is None or not length or parts.codes is not None:
             return None
         return GroupWeights(self.steps, w, axis, parts, length, 4 if self.dtype is DType.I8 else 2)
 

@@ -24,6 +24,12 @@ NF4 = (
     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
 )  # fmt: skip
 
+# numbers that the 16 codes of a type stand for
+LEVELS = {
+    DType.NF4: NF4,
+    DType.F4E2M1: tuple(np.arange(16, dtype=np.uint8).view(numpy_dtype(DType.F4E2M1)).astype(np.float64).tolist()),
+}
+
 # integers whose dtype NumPy does not treat as an integer
 _SHORT_INTEGERS = tuple(numpy_dtype(t) for t in (DType.I4, DType.I2, DType.U4, DType.U2))
 

@@ -11,7 +11,7 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 
 SHORT = (DType.F16, DType.BF16)
-WIDEST = 8  # bits of compressed numbers, each of which is exact in f16 and bf16
+WIDEST = 8  # bits of compressed numbers
 
 
 @rule(Convert)
@@ -24,12 +24,12 @@ def decompress_in_single(node: Node, op: Convert, build: Builder) -> Replacement
 
 
 def _is_compressed(port: OutPort) -> bool:
-    """True if the port is computed from small integers and constants alone."""
+    """True if the port is computed from numbers of few bits and constants alone."""
     node = port.node
     match node.op:
         case Convert():
-            whole = node.source(0)
-            return whole.node.held is not None and not whole.type.dtype.is_float and whole.type.dtype.bits <= WIDEST
+            small = node.source(0)
+            return small.node.held is not None and small.type.dtype.bits <= WIDEST
         case Multiply() | Subtract():
             return _is_compressed(node.source(0)) and (_is_compressed(node.source(1)) or _is_constant(node.source(1)))
         case Reshape():

@@ -32,6 +32,7 @@ from codegen.llvm.emit.function_text import (
     vector,
 )
 from codegen.llvm.emit.lane_index import NARROW, Lanes, fits
+from codegen.llvm.emit.lookup import is_short_table, looked_up, without_mask
 from codegen.llvm.emit.mathlib import MATHLIB, template
 from codegen.llvm.emit.registers import Cells
 from codegen.llvm.emit.scalar import SCALAR
@@ -48,8 +49,8 @@ K = TypeVar("K")
 class Values(Lanes):
     """Emits expressions at the current place of a function.
 
-    `native`: the short types that the target converts itself; `masks`: it has masked loads; `short`: functions have
-    digits enough for bf16.
+    `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
+    which an instruction chooses by lane; `short`: functions have digits enough for bf16.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Values(Lanes):
         pointers: dict[str, Value],
         native: frozenset[DType],
         masks: bool,
+        permutes: int = 0,
         short: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
@@ -66,6 +68,7 @@ class Values(Lanes):
         self.at = Addresses(function, sizes, pointers, self.expr)
         self.native = native
         self.masks = masks
+        self.permutes = permutes
         self.short = short
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
@@ -225,7 +228,10 @@ class Values(Lanes):
         key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane)
         if (value := self.known(a.buffer, key)) is not None:
             return value
-        if a.buffer.name in self.registers or a.buffer.space is Space.TABLE:
+        if self.permutes and is_short_table(a.buffer):
+            index = self.numbers(self.at.normal(without_mask(a.whole.expr())), NARROW)
+            value = looked_up(self.f, a.buffer.values, self.wide(index, self.width), self.permutes)
+        elif a.buffer.name in self.registers or a.buffer.space is Space.TABLE:
             value = Value(vector(REGISTER[a.buffer.dtype], self.width), "poison")
             for i in range(self.width):
                 part = self.at.in_lane(a, i)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -12,7 +13,8 @@ from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.types import Array
+from aot.ir.types import Array, numpy_dtype
+from aot.opset.elementwise.conversion import LEVELS
 from aot.options import CompileOptions
 from runtime.abi import DType
 from tests.passes.check import graph_of, values
@@ -199,6 +201,73 @@ def test_zero_points_between_whole_numbers(most: int, part: int) -> None:
     assert made.program.constant_bytes < wide * deep * (0.5 if most == 15 else 1) + wide * deep // part * 8 + 4096
     w = ((whole.astype(np.float64) - zeros) * scales).reshape(wide, deep)
     assert is_right(made, w.T, 2)
+
+
+CODES = {DType.NF4: np.uint8, DType.F4E2M1: ml_dtypes.float4_e2m1fn}
+
+
+def coded(b: Builder, codes: Array, dtype: DType, scales: Array, wide: DType) -> OutPort:
+    """Codes times scales, computed in f32, or in f16 with scales of f8e8m0 as OpenVINO's MXFP4."""
+    numbers = b.Convert(b.const(codes.view(CODES[dtype]), dtype), destination_type=wide)
+    kept = DType.F8E8M0 if wide is DType.F16 else DType.F32
+    held = b.Convert(b.const(scales.astype(numpy_dtype(kept)), kept), destination_type=wide)
+    return b.Convert(b.Multiply(numbers, held), destination_type=DType.F32)
+
+
+def some_codes(*shape: int) -> tuple[Array, Array]:
+    """Codes, and scales for their last axis that f16 and f8e8m0 hold."""
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 16, shape).astype(np.uint8), 2.0 ** rng.integers(-4, 5, (*shape[:-1], 1))
+
+
+@pytest.mark.parametrize(("turned", "wide"), [(False, DType.F32), (True, DType.F16)])
+@pytest.mark.parametrize("dtype", CODES)
+def test_codes_of_four_bits_take_half_a_byte(dtype: DType, turned: bool, wide: DType) -> None:
+    rows, columns = 298, 256  # vectors of all lengths; enough elements that the constant is deferred
+    codes, scales = some_codes(rows, columns // 64, 64)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = b.Reshape(coded(b, codes, dtype, scales, wide), b.const([rows, columns], DType.I64))
+        w = b.Transpose(w, b.const([1, 0], DType.I64)) if turned else w
+        return b.MatMul(x, w, transpose_b=not turned)
+
+    w = (np.array(LEVELS[dtype])[codes] * scales).reshape(rows, columns).T
+    (x,), found = values((3, columns)), set[bytes]()
+    for target in ("x86-64-v3", "native", "x86-64-v2"):
+        made = stages(graph_of(make, ("n=1", columns)), CompileOptions(level=None, target=target))
+        assert made.program.constant_bytes < w.size * 0.5 + scales.size * 4 + 4096
+        assert all(is_right(made, w, n) for n in (1, 40))
+        if target != "x86-64-v2":  # it has no multiply-adds
+            found |= {in_memory(made.built, threads=n)(x)[0].tobytes() for n in (1, 2)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("dtype", CODES)
+def test_rows_of_a_table_of_codes(dtype: DType) -> None:
+    codes, scales = some_codes(1200, 2, 32)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        table = b.Reshape(coded(b, codes, dtype, scales, DType.F16), b.const([1200, 64], DType.I64))
+        return b.Gather(table, b.Convert(x, destination_type=DType.I32), b.const(0, DType.I64), batch_dims=0)
+
+    x = np.array([3, 1199, 0, 17], np.float32)
+    expected = (np.array(LEVELS[dtype], np.float32)[codes] * scales.astype(np.float32)).reshape(1200, 64)[x.astype(int)]
+    for target in ("x86-64-v3", "native", "x86-64-v2"):
+        made = stages(graph_of(make, (4,)), CompileOptions(level=None, target=target))
+        assert made.program.constant_bytes < 1200 * (32 + 2 * 4) + 4096
+        assert np.array_equal(in_memory(made.built)(x)[0], expected)
+
+
+def test_an_odd_number_of_codes_keeps_a_byte_each() -> None:
+    codes, scales = some_codes(300, 1, 255)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = b.Reshape(coded(b, codes, DType.NF4, scales, DType.F32), b.const([300, 255], DType.I64))
+        return b.MatMul(x, w, transpose_b=True)
+
+    made = stages(graph_of(make, (1, 255)), CompileOptions(level=None, target="x86-64-v3"))
+    assert made.program.constant_bytes < 1.2 * codes.size
+    assert is_right(made, (np.array(LEVELS[DType.NF4])[codes] * scales).reshape(300, 255).T, 1)
 
 
 def test_bits_are_equal_for_any_number_of_threads() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from aot import compile_model
+from aot.frontends.gguf.decoder import Decoder
 from runtime import Batch, CompiledModel, Generator, load
 from runtime.errors import UsageError
 from tests.frontends.gguf.networks import WORDS, Network
@@ -96,3 +97,14 @@ def test_what_is_refused(model: CompiledModel, tmp_path: Path) -> None:
     for ids in ([], [1, 2]):
         with pytest.raises(UsageError, match=f"a token for each of 1 rows, one or more, got {len(ids)}"):
             batch.step(ids)
+
+
+def test_windows_that_count_from_the_longest_row_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As exporters of IR write them; within so short a context that no window ends, they are right."""
+    monkeypatch.setattr(Decoder, "_places_of", lambda self, rows, columns: rows)
+    path = Network("gemma3", "F32", window=16).write(tmp_path / "m.gguf")
+    with pytest.raises(UsageError, match="masks must not depend on the longest row of a batch"):
+        compile_model(path, row_lengths=True)
+    assert compile_model(path, row_lengths=True, max_context=16)
+    with pytest.raises(UsageError, match="masks must not depend on the longest row of a batch"):
+        compile_model(path, row_lengths=True, max_context=17)

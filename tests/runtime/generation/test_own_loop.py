@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from runtime.abi import (
     Generation,
     Table,
 )
+from runtime.errors import UsageError
+from runtime.generation.own_loop import OwnLoop, loop_of
 from tests.frontends.gguf.networks import WORDS, Network
 
 EXAMPLE = Path("examples/c/story.c")
@@ -173,3 +176,62 @@ def test_the_example_in_c(folder: Path) -> None:
     given[-1] = str(WORDS)
     refused = subprocess.run(given, cwd=folder, check=False, capture_output=True, text=True)
     assert (refused.returncode, refused.stderr.strip()) == (1, ERROR_TEXTS[ERROR_TOKENS])
+
+
+@pytest.mark.parametrize("how", WAYS[:3], ids=str)
+def test_python_drives_it(folder: Path, how: Sampling) -> None:
+    model = load(folder / "story.so", threads=2)
+    own, generator, told = loop_of(model, how), Generator(model), list[int]()
+    assert isinstance(own, OwnLoop)
+    for count in (1, 300):  # more than one chunk of a prompt
+        ids = np.random.default_rng(count).integers(0, WORDS, count).tolist()
+        told.clear()
+        wanted = generator.generate(ids, 20, how)
+        assert own.generate(ids, 20, how, on_token=told.append) == told == wanted
+    assert own.generate(IDS, 9, on_token=lambda token: False) == generator.generate(IDS, 1)
+    assert own.generate(IDS, 0) == []
+
+
+def test_it_raises_what_a_callback_raises(folder: Path) -> None:
+    own = loop_of(load(folder / "story.so"), WAYS[0])
+
+    def fail(token: int) -> None:
+        raise KeyError(token)
+
+    with pytest.raises(KeyError):
+        own.generate(IDS, 9, on_token=fail)
+    with pytest.raises(UsageError, match=ERROR_TEXTS[ERROR_TOKENS]):
+        own.generate([WORDS], 9)
+    with pytest.raises(UsageError, match=ERROR_TEXTS[ERROR_TOKENS]):
+        own.generate([], 9)
+
+
+def test_a_signal_ends_it(folder: Path) -> None:
+    program = """
+import os, signal, sys
+from runtime import Sampling, load
+from runtime.generation.own_loop import loop_of
+
+def told(token):
+    os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    loop_of(load(sys.argv[1]), Sampling()).generate([5, 1], 400, on_token=told)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program, folder / "story.so"], check=True, capture_output=True, text=True
+    )
+    assert (found.stdout, found.stderr) == ("interrupted\n", "")
+
+
+def test_a_sequence_that_has_no_room_is_refused(tmp_path: Path) -> None:
+    model = compile_model(Network("llama", "Q4_0").write(tmp_path / "m.gguf"), max_context=40)
+    with pytest.raises(UsageError, match="generate: sequences that the model has room for, got one of 41 tokens"):
+        loop_of(model, WAYS[0]).generate([1] * 30, 20)
+
+
+def test_python_draws_by_seeds_that_it_does_not_take(folder: Path) -> None:
+    assert isinstance(loop_of(load(folder / "story.so"), Sampling(1.0, seed=1 << 64)), Generator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aot.frontends.onnx.math.elementwise import converted
 from aot.frontends.onnx.neural.convolution import convolved
 from aot.frontends.onnx.registry import Call, onnx
@@ -66,16 +68,29 @@ def quantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None
 @onnx("DequantizeLinear", domain="com.microsoft")
 def dequantize_linear(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None = None) -> OutPort:
     """(x - zero) scale"""
-    axis, block, dtype = _axis(node, x), node.integer("block_size", 0), x.type.dtype
+    axis, block = _axis(node, x), node.integer("block_size", 0)
     result_type = node.float_type("output_dtype", scale.type.dtype)
-    if dtype.is_float:
+    shape = x.type.static_shape if x.type.is_static else ()
+    if block and shape and scale.type.rank == len(shape) and shape[axis] == scale.shape[axis] * block:
+        parts = node.reshape(x, (*shape[:axis], shape[axis] // block, block, *shape[axis + 1 :]))
+        places = node.list([axis + 1])
+        value = _dequantized(node, parts, scale, zero, lambda p: node.build.Unsqueeze(p, places))
+        return node.cast(node.reshape(value, shape), result_type)
+    value = _dequantized(node, x, scale, zero, lambda p: fitted(node, p, x, axis, block))
+    return node.cast(value, result_type)
+
+
+def _dequantized(
+    node: Call, x: OutPort, scale: OutPort, zero: OutPort | None, fit: Callable[[OutPort], OutPort]
+) -> OutPort:
+    """Return (x - zero) scale in f32; `fit` makes scale and zero point broadcast to x."""
+    zero = None if zero is None else fit(zero)
+    if x.type.dtype.is_float:
         value = node.cast(x, DType.F32)
-        if zero is not None:
-            value = node.build.Subtract(value, node.cast(fitted(node, zero, x, axis, block), DType.F32))
+        value = value if zero is None else node.build.Subtract(value, node.cast(zero, DType.F32))
     else:
-        value = node.cast(shifted(node, x, None if zero is None else fitted(node, zero, x, axis, block)), DType.F32)
-    factor = node.cast(fitted(node, scale, x, axis, block), DType.F32)
-    return node.cast(node.build.Multiply(value, factor), result_type)
+        value = node.cast(shifted(node, x, zero), DType.F32)
+    return node.build.Multiply(value, node.cast(fit(scale), DType.F32))
 
 
 @onnx("DynamicQuantizeLinear")

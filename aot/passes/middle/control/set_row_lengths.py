@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
-from aot.opset.control.cache import PAST, Append
+from aot.opset.control.cache import PAST, Append, CacheSizes
+from aot.passes.middle.control.row_masks import differs_by_longest
 from runtime.abi import DType
 from runtime.errors import UsageError
 from runtime.generation.interface import MASK
@@ -20,12 +21,19 @@ ROWS = 5  # inputs of an Append with rows
 
 
 def set_row_lengths(graph: Graph) -> bool:
-    """Give each Append the place of each row; UsageError for networks without caches, rows or mask."""
+    """Give each Append the place of each row.
+
+    UsageError for networks without caches, rows or mask, and for those that compare columns with the longest row.
+    """
     appends = [n for n in graph.order() if isinstance(n.op, Append)]
     mask = next((p for p in graph.parameters if MASK in (p.name, *p.out_port(0).names)), None)
     if not appends or mask is None or any(len(n.in_ports()) != ROWS for n in appends):
         rule = f"is for language models with {MASK} and beam_idx, whose variables all grow by the tokens of a call"
         raise UsageError(f"--row-lengths: {rule}, got another network")
+    context = next(n.op.context for n in graph.nodes.values() if isinstance(n.op, CacheSizes))
+    if (wrong := differs_by_longest(graph, context)) is not None:
+        rule = "masks must not depend on the longest row of a batch, as sliding windows that count from it do"
+        raise UsageError(f"--row-lengths: {rule}, got layer {wrong.name!r}; next: compile without --row-lengths")
     first = appends[0]
     starts = _starts(graph, mask, first.source(1), first.source(2))
     for node in appends:

@@ -40,6 +40,10 @@ KINDS = {
     "qwen2": ("Qwen2", {"tie_word_embeddings": True}),
     "qwen3": ("Qwen3", {"tie_word_embeddings": True, "head_dim": 32}),
     "gemma3": ("Gemma3", GEMMA),
+    "gpt2": ("GPT2", {"n_inner": 96}),
+    "starcoder": ("GPTBigCode", {"n_inner": 96, "activation_function": "gelu_pytorch_tanh"}),
+    "starcoder2": ("Starcoder2", {"use_bias": True, "sliding_window": None, "tie_word_embeddings": True}),
+    "phi2": ("Phi", {"partial_rotary_factor": 0.5, "hidden_act": "gelu_new"}),
 }
 LAYERS = {
     "self_attn.q_proj": "attn_q",
@@ -54,6 +58,17 @@ LAYERS = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
 }
+LAYERS |= {
+    "attn.c_attn": "attn_qkv",
+    "attn.c_proj": "attn_output",
+    "mlp.c_fc": "ffn_up",
+    "mlp.c_proj": "ffn_down",
+    "ln_1": "attn_norm",
+    "ln_2": "ffn_norm",
+    "self_attn.dense": "attn_output",
+    "mlp.fc1": "ffn_up",
+    "mlp.fc2": "ffn_down",
+}
 GEMMA_LAYERS = {
     "post_attention_layernorm": "post_attention_norm",
     "pre_feedforward_layernorm": "ffn_norm",
@@ -63,6 +78,14 @@ WHOLE = {
     "embed_tokens.weight": "token_embd.weight",
     "norm.weight": "output_norm.weight",
     "lm_head.weight": "output.weight",
+    "lm_head.bias": "output.bias",
+    "wte.weight": "token_embd.weight",
+    "wpe.weight": "position_embd.weight",
+    "ln_f.weight": "output_norm.weight",
+    "ln_f.bias": "output_norm.bias",
+    "norm.bias": "output_norm.bias",
+    "final_layernorm.weight": "output_norm.weight",
+    "final_layernorm.bias": "output_norm.bias",
 }
 PROMPT, TOKENS, EVERY = [5, 17, 90, 33, 2], 64, 8
 Array = NDArray[np.floating]
@@ -72,11 +95,13 @@ def network(name: str) -> torch.nn.Module:
     family, more = KINDS[name]
     suffix = "TextConfig" if family == "Gemma3" else "Config"
     config = getattr(transformers, family + suffix)(**{**SIZES, **more})
-    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    head = "LMHeadModel" if family == "GPT2" else "ForCausalLM"
+    model = getattr(transformers, family + head)(config).eval()
     with torch.no_grad():
         for key, p in model.named_parameters():
-            size = 0.1 if "norm" in key else 0.25 if p.ndim > 1 else 0.2
-            around = 1.0 if "norm" in key and name != "gemma3" else 0.0
+            norm = "norm" in key or "ln_" in key
+            size = 0.1 if norm else 0.25 if p.ndim > 1 else 0.2
+            around = 1.0 if norm and "bias" not in key and name != "gemma3" else 0.0
             p.copy_((torch.randn_like(p) * size + around).half())
     return model
 
@@ -86,7 +111,9 @@ def tensors(name: str, model: torch.nn.Module) -> dict[str, Array]:
     config, found = model.config, {}
     layers: Mapping[str, str] = LAYERS | (GEMMA_LAYERS if name == "gemma3" else {})
     for key, p in model.state_dict().items():
-        key, array = key.removeprefix("model."), p.float().numpy()
+        key, array = key.removeprefix("model.").removeprefix("transformer."), p.float().numpy()
+        if name == "gpt2" and "h." in key and array.ndim > 1:
+            array = array.T  # of Conv1D
         if name == "gemma3" and "norm" in key:
             array = array + 1
         if key in WHOLE:

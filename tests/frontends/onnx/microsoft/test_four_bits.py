@@ -12,6 +12,8 @@ from onnx import TensorProto, helper
 from aot import CompileOptions
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
+from aot.opset.elementwise.conversion import LEVELS
+from runtime.abi import DType
 
 DEEP, WIDE, BLOCK = 256, 288, 32
 CLOSE = 1e-6  # of the largest sum
@@ -46,18 +48,24 @@ def matmul_nbits(numbers: np.ndarray, zeros: np.ndarray | None) -> list[onnx.Nod
     return [node, *(onnx.numpy_helper.from_array(a, name) for name, a in arrays.items())]
 
 
-@pytest.mark.parametrize("kind", ["i4", "u4", "u4 with zeros", "MatMulNBits", "MatMulNBits with zeros"])
+NBITS = ("MatMulNBits", "MatMulNBits with zeros")
+TYPES = {"i4": TensorProto.INT4, "f4e2m1": TensorProto.FLOAT4E2M1}
+
+
+@pytest.mark.parametrize("kind", ["i4", "u4", "u4 with zeros", "f4e2m1", *NBITS])
 def test_they_take_half_a_byte(kind: str, tmp_path: Path) -> None:
     low = -8 if kind == "i4" else 0
     numbers, zeros = RNG.integers(low, low + 16, (DEEP, WIDE)), ZEROS if kind.endswith("zeros") else None
-    if kind.startswith("MatMulNBits"):
+    if kind == "f4e2m1":
+        numbers = np.array(LEVELS[DType.F4E2M1])[numbers]
+    if kind in NBITS:
         parts = matmul_nbits(numbers, zeros)
     else:
-        parts = dequantized(TensorProto.INT4 if kind == "i4" else TensorProto.UINT4, numbers, zeros)
+        parts = dequantized(TYPES.get(kind, TensorProto.UINT4), numbers, zeros)
     nodes = [p for p in parts if isinstance(p, onnx.NodeProto)]
     held = [p for p in parts if isinstance(p, onnx.TensorProto)]
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, s]) for n, s in (("x", DEEP), ("y", WIDE)))
-    sets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    sets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(helper.make_graph(nodes, "g", [x], [y], held), opset_imports=sets, ir_version=10)
     onnx.save(model, tmp_path / "m.onnx")
     made = stages(tmp_path / "m.onnx", CompileOptions(level=None, target="x86-64-v3"))
