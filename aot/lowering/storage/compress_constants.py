@@ -23,6 +23,7 @@ from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.compressed import Scaled, with_any_zeros
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.narrow_constants import moving, uses_of
+from aot.lowering.storage.stored_bytes import arranged, stored_bytes
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.expressions import loads, rewrite, variables
@@ -218,17 +219,13 @@ def _made(
     low, high = whole.min(inner, keepdims=True), whole.max(inner, keepdims=True)
     if (high - low > SPAN).any():
         return None
-    shape = [int(n) for n in value.buffer.shape if isinstance(n, int)]
+    shape = tuple(int(n) for n in value.buffer.shape if isinstance(n, int))
     outer = factors.squeeze(inner) if part else factors
     pairs = len(sums) == 1 and shape[sums[0]] % 2 == 0 and not (high - low > NIBBLE).any()
-    if pairs:
-        zero = np.where((low < -8) | (high > 7), -low, 8)
-        data = _paired((whole + zero).astype(np.uint8).reshape(shape), sums[0])
-        stored = dense(value.name, *data.shape, dtype=DType.U8)
-    else:
-        zero = np.where((low < -128) | (high > 127), -128 - low, 0)
-        data = (whole + zero).astype(np.int8).reshape(shape)
-        stored = replace(value.buffer, dtype=DType.I8)
+    zero = np.where((low < -8) | (high > 7), -low, 8) if pairs else np.where((low < -128) | (high > 127), -128 - low, 0)
+    assert value.data is not None
+    data = stored_bytes(value.data, whole, zero, shape, sums[0] if pairs else None)
+    stored = dense(value.name, *data.shape, dtype=DType.U8) if pairs else replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
     offset: Buffer | float = float(zero.flat[0]) if pairs else 0.0
     if (zero != offset).any():
@@ -246,11 +243,11 @@ def _made_as_given(
     numbers, zeros = found.numbers.astype(np.int16), found.zeros.astype(np.float32)
     pairs = len(sums) == 1 and shape[sums[0]] % 2 == 0 and numbers.min() >= 0 and numbers.max() <= NIBBLE
     if pairs:
-        data = _paired(numbers.astype(np.uint8).reshape(shape), sums[0])
+        data = arranged(numbers.astype(np.uint8), tuple(shape), sums[0])
         stored = dense(value.name, *data.shape, dtype=DType.U8)
     else:
         shift = 128 if numbers.max() > 127 else 0
-        data, zeros = (numbers - shift).astype(np.int8).reshape(shape), zeros - np.float32(shift)
+        data, zeros = arranged((numbers - shift).astype(np.uint8), tuple(shape), None), zeros - np.float32(shift)
         stored = replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
     kept = [1 if k in inner else n for k, n in enumerate(found.numbers.shape)]
@@ -259,9 +256,3 @@ def _made_as_given(
     made = (steps.constant(f"{value.name}.{name}", a) for name, a in (("zero", zeros), ("factor", scales)))
     zero, factor = made
     return _Compressed(stored, zero, factor, sums, part, pairs, whole=False)
-
-
-def _paired(numbers: Array, axis: int) -> Array:
-    """Put neighbours along `axis` into one byte, the first into its low bits."""
-    pairs = np.moveaxis(numbers, axis, -1).reshape(*np.delete(numbers.shape, axis), -1, 2)
-    return np.ascontiguousarray(np.moveaxis(pairs[..., 0] | pairs[..., 1] << 4, -1, axis))
