@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +17,7 @@ from aot.opset.movement.shape import Reshape
 from runtime.abi import DType
 
 LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
+_UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))  # each lies in the low bits of a byte
 GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
 
 
@@ -123,7 +125,7 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     if isinstance(numbers, Deferred) or numbers.shape != differences.shape:
         return None
     if numbers.dtype.kind not in "iu":  # types of fewer than 8 bits, with which NumPy does not compute
-        numbers = numbers.astype(np.int8)
+        numbers = numbers.view(np.int8) if numbers.dtype in _UNSIGNED else numbers.astype(np.int8)
     if not whole:
         finite = bool(np.isfinite(zeros).all())
         return Scaled(numbers, _padded(zeros, rank).astype(np.float32), _padded(scales, rank)) if finite else None

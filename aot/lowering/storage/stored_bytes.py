@@ -34,13 +34,20 @@ def stored_bytes(
     """
     made = arranged((numbers + zero).astype(np.uint8), shape, pairs)
     parts = scaled(constant, numbers.shape) if isinstance(constant, Deferred) else None
-    if parts is None or parts.numbers.dtype.itemsize != 1:
+    if parts is None or parts.numbers.dtype.itemsize != 1 or not np.may_share_memory(parts.numbers, _origin(constant)):
         return made
     operation, offsets = Shifted(shape, pairs), (zero - parts.zeros).astype(np.uint8)
     if not np.array_equal(operation.reference(parts.numbers, offsets), made):  # a common divisor was taken out
         return made
     types = tuple(TensorType(dtype_of(a), a.shape) for a in (parts.numbers, offsets))
     return Deferred(operation, (parts.numbers, offsets), types, TensorType(dtype_of(made), made.shape))
+
+
+def _origin(constant: Array | Deferred) -> Array:
+    """Return the numbers that a constant is made of, as they were read."""
+    while isinstance(constant, Deferred):
+        constant = constant.inputs[0]
+    return constant
 
 
 def arranged(numbers: NDArray[np.uint8], shape: tuple[int, ...], pairs: int | None) -> NDArray[np.int8 | np.uint8]:
