@@ -185,6 +185,7 @@ class Node:
     """An operation in a graph. `op` may be replaced by another with as many inputs and outputs."""
 
     __slots__ = (
+        "_inferred_from",
         "_inputs",
         "_op",
         "_operands",
@@ -205,6 +206,7 @@ class Node:
         self._inputs = [InPort(self, i) for i in range(inputs)]
         self._outputs = [OutPort(self, i) for i in range(outputs)]
         self._operands: tuple[Operand, ...] | None = None
+        self._inferred_from: _Inferred | None = None
         self._symbols: tuple[Named, ...] | None = None
         self.held: Array | Deferred | None = None  # of a Constant
         self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
@@ -248,6 +250,12 @@ class Node:
 
     def out_ports(self) -> dict[int, OutPort]:
         return dict(enumerate(self._outputs))
+
+    def inputs(self) -> Sequence[InPort]:
+        return self._inputs
+
+    def outputs(self) -> Sequence[OutPort]:
+        return self._outputs
 
     def add_input_port(self) -> InPort:
         self._inputs.append(InPort(self, len(self._inputs)))
@@ -302,9 +310,12 @@ class Node:
     def operands(self) -> tuple[Operand, ...]:
         """Return the operands of the outputs; they are inferred if necessary, producers first."""
         if self._operands is None:
-            for node in self.graph.above(self):
-                if node._operands is None:
-                    node._infer()
+            if all(p.source is None or p.source.node._operands is not None for p in self._inputs):
+                self._infer()
+            else:
+                for node in self.graph.above(self):
+                    if node._operands is None:
+                        node._infer()
         assert self._operands is not None
         return self._operands
 
@@ -324,12 +335,18 @@ class Node:
         known = [None if p.source is None else p.source.node._operands for p in self._inputs]
         pairs = zip(known, self._inputs, strict=True)
         inputs = [None if k is None or p.source is None else k[p.source.idx] for k, p in pairs]
+        before = self._inferred_from
+        if before is not None and before.holds_for(self._op, inputs, len(self._outputs)):
+            self._operands = before.outputs
+            return
         try:
             found = infer_outputs(self._op, inputs, len(self._outputs), self.held, self.regions)
-            self._operands = tuple(replace(o, source=p) for o, p in zip(found, self._outputs, strict=True))
         except AotError as error:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
             raise
+        self._operands = tuple(Operand(o.type, o.value, p) for o, p in zip(found, self._outputs, strict=True))
+        if self.held is None and not self.regions and not any(map(_may_be_asked, inputs)):
+            self._inferred_from = _Inferred(self._op, inputs, self._operands)
 
     def symbols(self) -> tuple[Named, ...]:
         """Return the outputs' values as far as they are known, else symbols for their elements, else None."""
@@ -361,6 +378,27 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Inferred:
+    """Outputs that a node's operation had for its inputs: a change above that leaves the inputs' facts ends there."""
+
+    op: Op
+    inputs: list[Operand | None]
+    outputs: tuple[Operand, ...]
+
+    def holds_for(self, op: Op, inputs: list[Operand | None], outputs: int) -> bool:
+        """True if inference would give these outputs again."""
+        if op is not self.op or len(inputs) != len(self.inputs) or outputs != len(self.outputs):
+            return False
+        pairs = zip(inputs, self.inputs, strict=True)
+        return all(a is b or (a is not None and b is not None and a.is_same(b)) for a, b in pairs)
+
+
+def _may_be_asked(operand: Operand | None) -> bool:
+    """True if inference may have used symbols for the value of an input: these change without its type."""
+    return operand is not None and operand.value is None and has_few_integers(operand.type)
 
 
 @dataclass(eq=False)

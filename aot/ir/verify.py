@@ -27,7 +27,7 @@ def verify(graph: Graph, types: bool = True) -> None:
 
     `types=False` leaves inference out: for graphs that still hold operations without inference.
     """
-    listed = Counter(id(d) for node in graph.nodes.values() for p in node.out_ports().values() for d in p.destinations)
+    listed = Counter(id(d) for node in graph.nodes.values() for p in node.outputs() for d in p.destinations)
     for key, node in graph.nodes.items():
         if node.id != key or node.graph is not graph:
             raise _broken(node, "is listed under another id or belongs to another graph")
@@ -48,7 +48,7 @@ def _inputs(graph: Graph, node: Node, listed: Counter[int]) -> None:
 
     `_outputs` checks that a destination reads the port that lists it.
     """
-    for i, port in node.in_ports().items():
+    for i, port in enumerate(node.inputs()):
         if port.idx != i or port.node is not node:
             raise _broken(node, f"input {i} is numbered {port.idx} or belongs to another node")
         source = port.source
@@ -57,14 +57,14 @@ def _inputs(graph: Graph, node: Node, listed: Counter[int]) -> None:
         above = source.node
         if graph.nodes.get(above.id) is not above:
             raise _broken(node, f"input {i} reads {above.name!r}, which is not in the graph")
-        if above.out_ports().get(source.idx) is not source:
+        if not any(p is source for p in above.outputs()):
             raise _broken(node, f"input {i} reads a port that {above.name!r} does not have")
         if (times := listed[id(port)]) != 1:
             raise _broken(node, f"input {i} is listed {times} times at {above.name!r}")
 
 
 def _outputs(graph: Graph, node: Node) -> None:
-    for i, port in node.out_ports().items():
+    for i, port in enumerate(node.outputs()):
         if port.idx != i or port.node is not node:
             raise _broken(node, f"output {i} is numbered {port.idx} or belongs to another node")
         for reader in port.destinations:

@@ -255,6 +255,6 @@ def sweep(graph: Graph, roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
 
 def is_dead(graph: Graph, node: Node) -> bool:
     """True if the node has no consumers and is neither input, output nor sink, nor holds a sink in a body."""
-    if any(p.destinations for p in node.out_ports().values()) or any(body.sinks for body in node.regions.values()):
+    if any(p.destinations for p in node.outputs()) or any(body.sinks for body in node.regions.values()):
         return False
     return node not in graph.parameters and node not in graph.results and node not in graph.sinks

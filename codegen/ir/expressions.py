@@ -86,7 +86,7 @@ def _variables(node: Expr) -> frozenset[Var]:
         for child in children(node):
             read = _variables(child)
             found = found if read <= found else read if found <= read else found | read  # sets are shared
-        object.__setattr__(node, "known_variables", found)
+        node.known_variables = found
     return found
 
 
@@ -97,7 +97,7 @@ def measure(node: Expr) -> tuple[int, int]:
     except AttributeError:
         parts = [measure(child) for child in children(node)]
         result = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
-        object.__setattr__(node, "known_measure", result)
+        node.known_measure = result
         return result
 
 
@@ -109,7 +109,7 @@ def reduction_in(node: Expr) -> Reduce | None:
         return node.known_reduction
     except AttributeError:
         found = next((r for child in children(node) if (r := reduction_in(child)) is not None), None)
-        object.__setattr__(node, "known_reduction", found)
+        node.known_reduction = found
         return found
 
 
@@ -123,5 +123,5 @@ def _loads(node: Expr) -> tuple[Load, ...]:
     if found is None:
         parts = [inside for child in children(node) if (inside := _loads(child))]
         found = () if not parts else parts[0] if len(parts) == 1 else tuple(dict.fromkeys(chain.from_iterable(parts)))
-        object.__setattr__(node, "known_loads", found)
+        node.known_loads = found
     return (node, *found) if isinstance(node, Load) else found

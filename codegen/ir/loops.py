@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from runtime.abi import DType
 
@@ -33,40 +33,53 @@ class LoopKind(StrEnum):
     VECTOR = "vector"
 
 
+N = TypeVar("N")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def node(cls: type[N]) -> type[N]:
+    """Make a class of nodes of its annotations.
+
+    The type checker forbids changes; at run time nothing does, because a frozen class is made three times as slowly,
+    and a compilation makes nodes by the million.
+    """
+    return dataclass(slots=True, eq=False)(cls)
+
+
 class Node:
     """Structural equality and a hash that is computed once; expressions are graphs, so neither may walk a tree."""
 
     __slots__ = ("_hash",)
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    _fields: ClassVar[operator.attrgetter[tuple[Any, ...]]]
+    _hash: int
+    _fields: ClassVar[staticmethod[[Any], tuple[Any, ...]]]
 
     def __init_subclass__(cls) -> None:
         if "__dataclass_fields__" in vars(cls):  # only for the copy that dataclass(slots=True) creates of each class
-            cls._fields = operator.attrgetter(*cls.__dataclass_fields__)
+            cls._fields = staticmethod(operator.attrgetter(*cls.__dataclass_fields__))
 
     def parts(self) -> tuple[Any, ...]:
         """The fields, in order."""
         return self._fields(self)
 
-    _key = parts
-
     def __hash__(self) -> int:
         try:
             return self._hash
         except AttributeError:
-            value = hash((type(self), self._key()))
-            object.__setattr__(self, "_hash", value)
-            return value
+            self._hash = hash((type(self), self._fields(self)))
+            return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Node) or type(self) is not type(other) or hash(self) != hash(other):
+        if type(self) is not type(other):
             return False
-        for a, b in zip(self._key(), other._key(), strict=True):
-            if a is not b and (type(a) is not type(b) or a != b):
-                return False
-        return True
+        assert isinstance(other, Node)
+        try:
+            differ = self._hash != other._hash
+        except AttributeError:
+            differ = hash(self) != hash(other)
+        return not differ and self._fields(self) == other._fields(other)
 
 
 class Arith(Node):
@@ -119,19 +132,31 @@ class Arith(Node):
         return prim("neg", self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Const(Arith):
     """A number of a compute type; booleans are `Const(1, BOOL)` and `Const(0, BOOL)`."""
 
     value: float
     dtype: DType = DType.I64
 
-    def _key(self) -> tuple[Any, ...]:
-        # repr, so that 0.0 and -0.0 differ and NaN equals itself.
-        return (self.value if isinstance(self.value, int) else repr(self.value), self.dtype)
+    def __eq__(self, other: object) -> bool:
+        if self is other or type(other) is not Const:
+            return self is other
+        return self.dtype is other.dtype and self._digits() == other._digits()
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash((Const, self._digits(), self.dtype))
+            return self._hash
+
+    def _digits(self) -> int | str:
+        """The number, so that 0.0 and -0.0 differ and NaN equals itself."""
+        return self.value if isinstance(self.value, int) else repr(self.value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Var(Arith):
     """An integer, `low <= var < extent`. The extent of a dynamic size is None or an upper bound, excluded.
 
@@ -147,8 +172,8 @@ class Var(Arith):
         # A fast path: variables are the keys of every environment, and compared more often than all other nodes.
         if self is other or type(other) is not Var:
             return self is other
-        a, b = self.extent, other.extent
-        return self.name == other.name and self.low == other.low and (a is b or (type(a) is type(b) and a == b))
+        alike = self.name == other.name and self.low == other.low and self.typical == other.typical
+        return alike and (self.extent is other.extent or self.extent == other.extent)
 
     __hash__ = Node.__hash__
 
@@ -157,7 +182,7 @@ class Var(Arith):
         return DType.I64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Load(Arith):
     """`buffer[index]`, as a number of the compute type of the buffer's storage type."""
 
@@ -169,7 +194,7 @@ class Load(Arith):
         return self.buffer.dtype.compute
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Prim(Arith):
     """A scalar primitive, one of `PRIMS`."""
 
@@ -178,7 +203,7 @@ class Prim(Arith):
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Reduce(Arith):
     """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity.
 
@@ -231,7 +256,7 @@ CHAINS = "chains"
 IDENTITY = {"add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Buffer(Node):
     """Memory with strides, in elements.
 
@@ -257,7 +282,7 @@ class Buffer(Node):
         return Load(self, tuple(as_expr(i, DType.I64) for i in parts))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Store(Node):
     """`buffer[index] = value`, or with `accumulate` the reduction of the element with `value`."""
 
@@ -267,7 +292,7 @@ class Store(Node):
     accumulate: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Prefetch(Node):
     """Prefetch of the cache line of `buffer[index]`; changes no result, and the index may be out of bounds."""
 
@@ -278,7 +303,7 @@ class Prefetch(Node):
     level: int = 1  # cache that is filled: 1 for L1, 2 for L2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class TileOp(Node):
     """An instruction on tile registers, which hold up to 16 rows of 64 bytes.
 
@@ -296,7 +321,7 @@ class TileOp(Node):
     kind: str = ""  # of `dot`: types of the factors, `bf16`, `u8i8` or `i8u8`
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class For(Node):
     """A loop. A vector loop has steps of `lanes` and ever shorter vectors for the rest: 36 by 8 is 4 of 8, 1 of 4."""
 
@@ -306,7 +331,7 @@ class For(Node):
     lanes: int = 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class While(Node):
     """Repeats `body` while `condition` holds; the condition reads memory, so it is evaluated before each iteration."""
 
@@ -314,7 +339,7 @@ class While(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Let(Node):
     """Names an index, so that tiling adds lines and leaves the maths below alone."""
 
@@ -323,13 +348,13 @@ class Let(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Alloc(Node):
     buffer: Buffer
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class If(Node):
     """Runs `body` if `condition` holds, else `otherwise`; a bound `i < n` is free if the ranges of loops decide it."""
 
@@ -341,7 +366,7 @@ class If(Node):
 Stmt = Store | Prefetch | TileOp | For | While | Let | Alloc | If
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@node
 class Kernel(Node):
     """A function. Parameters: pointers to `buffers`, which are ARG buffers in order, then dynamic `sizes`."""
 
@@ -394,7 +419,7 @@ def prim(fn: str, *args: Operand, dtype: DType | None = None) -> Expr:
 
 
 def _fold(fn: str, args: tuple[Expr, ...], like: DType) -> Expr | None:
-    if fn not in _FOLDED or not any(isinstance(a, Const) for a in args):
+    if fn not in _FOLDED or Const not in map(type, args):
         return None
     match fn, args:
         case "add", (Const(0), e) | (e, Const(0)):

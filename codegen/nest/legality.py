@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.ir.access import all_axes
+from codegen.ir.access import access, all_axes
 from codegen.ir.chains import block_terms, is_chains
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import (
@@ -126,8 +126,12 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
     for p in s.pack:
         _pack(name, p, operands)
-    if s.prefetch is not None and not any(p.operand == s.prefetch for p in s.pack):
-        raise ScheduleError(f"{name}: prefetch names a packed operand, got {s.prefetch!r}")
+    if (
+        s.prefetch is not None
+        and not any(p.operand == s.prefetch for p in s.pack)
+        and not _lies_in_lanes(definition, s)
+    ):
+        raise ScheduleError(f"{name}: prefetch names an operand that is packed or lies in lanes, got {s.prefetch!r}")
     if s.prefetch_within is not None and (s.prefetch is None or s.prefetch_within < 0):
         raise ScheduleError(f"{name}: prefetch_within counts units, and prefetch names what, got {s.prefetch_within}")
     reduction = definition.reduction
@@ -219,6 +223,13 @@ def _chains(name: str, r: Reduce, s: Schedule) -> None:
     if wrong or s.dots is not None or s.prefetch is not None:
         rule = "chains are neither cut, fused, spread nor prefetched"
         raise ScheduleError(f"{name}: {rule}, got {(*wrong, s.dots, s.prefetch)[0]!r}")
+
+
+def _lies_in_lanes(d: Definition, s: Schedule) -> bool:
+    """True if neighbours along the vector axis are neighbours in the memory of the prefetched operand."""
+    lane = next((a for a in d.axes if s.lanes is not None and a.name == s.lanes[0]), None)
+    read = (access(x.buffer, x.index, d.axes) for x in loads(d.value) if x.buffer.name == s.prefetch)
+    return lane is not None and any(x.step(lane) == 1 for x in read)
 
 
 def _sums_in_blocks(d: Definition, reduction: Reduce, s: Schedule) -> None:

@@ -165,8 +165,10 @@ def _ahead(reduction: Reduce, schedule: Schedule, points: Points, part: Spans, s
     """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
-    if read is None or place is None or points.vector is None:
+    if read is None or points.vector is None:
         return ()
+    if place is None:
+        return _across(read, schedule, points, points.vector, inner)
     if schedule.prefetch_within is not None:
         return _further(read, schedule, points, inner)
     rank = {name: n for n, name in enumerate(schedule.order)}
@@ -199,6 +201,26 @@ def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> St
     ahead = COSTS.stream_distance_bytes // size
     first = Prefetch(read.buffer, (*index, Const(0)), ahead, schedule.prefetch_within, schedule.prefetch_level)
     return tuple(replace(first, index=(*index, Const(n * COSTS.line_bytes // size))) for n in range(lines))
+
+
+def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Spans) -> Stmts:
+    """Prefetch the same steps of the sum of the tile that comes `COSTS.tiles_ahead` later along the vector axis.
+
+    None beyond the last tile: there, its own lines are asked for once more.
+    """
+    tile, size = points.spans[lane], read.buffer.dtype.stored_bytes
+    width = points.extent(lane)
+    if width < schedule.size(lane.name).size or any(s.extent != 1 for s in inner.values()):
+        return ()
+    last = as_expr(_size(lane.extent), DType.I64) - width
+    begin = prim("min", tile.start + COSTS.tiles_ahead * width, last)
+    known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
+    stmts: Stmts = ()
+    for n in range(-(-width * size // COSTS.line_bytes)):
+        here = known | {lane: begin + n * COSTS.line_bytes // size}
+        here |= {axis: rewrite(value, here) for axis, value in points.lets}
+        stmts += (Prefetch(read.buffer, tuple(rewrite(i, here) for i in read.index), level=schedule.prefetch_level),)
+    return stmts
 
 
 def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:

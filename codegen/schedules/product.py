@@ -124,8 +124,12 @@ def _matrix(
         blocks = _halves(down[0], _count(form, down[0], fuse), prod(map(extent, form.rows)), target)
     if row_loops and not (outside or loops or shared or whole):
         blocks = _slices(d, form, sums[:-1], width * vectors, target)
-    alone = outside and not (loops or blocks or row_loops or dots or shared)
-    within = _prefetch_within(d, form, width * vectors, target) if alone and len(plans) == 1 else None
+    within = (
+        _prefetch_within(d, form, width * vectors, target)
+        if outside and len(plans) == 1 and not (loops or blocks or row_loops or dots or shared)
+        else None
+    )
+    streamed = None if plans or dots or len(sums) > 1 else _lying_across(d, form, constants, target)
     return Schedule(
         fuse=tuple(fuse),
         blocks=blocks,
@@ -134,12 +138,12 @@ def _matrix(
         skip_padding=tuple(b.axis.name for b in skipped),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not dots) else None,
+        prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not dots) else streamed,
         prefetch_within=within,
         apart=apart.name if apart is not None and (whole or not (dots or blocks)) else None,
         dots=sums[-1] if dots else None,
         prefetch_epilogue=epilogue,
-        prefetch_level=_prefetch_level(form, target),
+        prefetch_level=2 if streamed is not None else _prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
 
@@ -174,6 +178,23 @@ def _prefetch_within(d: Definition, form: MatmulShape, width: int, target: Targe
     if not max(kept, panel) < total <= target.l3:
         return None
     return 0 if total > target.cores * target.l2 else kept // panel + 1
+
+
+def _lying_across(d: Definition, form: MatmulShape, constants: frozenset[str], target: Target) -> str | None:
+    """Return the operand whose next step of the sum lies in another page, if it may be larger than L2; else None.
+
+    Each step begins elsewhere, as in a product of keys that lie token by token: hardware follows fewer sequences than a
+    sum has steps, and none into another page. So half of the memory's speed is lost without prefetches.
+    """
+    k = form.sums[-1]
+    if varies(form.sums):
+        return None
+    for x in reads(d, body=True):
+        far = x.reach(k) * x.buffer.dtype.stored_bytes >= COSTS.page_bytes or x.steps[k] is None
+        large = varies((form.lane,)) or extent(form.lane) * extent(k) * x.buffer.dtype.stored_bytes > target.l2
+        if x.buffer.name not in constants and x.steps[form.lane] == 1 and far and large:
+            return x.buffer.name
+    return None
 
 
 def _prefetch_level(form: MatmulShape, target: Target) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from aot.ir.op import Foreign
 from aot.ir.registry import REGISTRY
 from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
+from codegen.ir.loops import Var
 from runtime.errors import InternalError, ModelError, UnsupportedError, UsageError
 
 TEXT = """
@@ -47,6 +49,30 @@ def test_types_follow_changes() -> None:
     node(graph, "b").in_port(0).connect(node(graph, "c").out_port(0))
     with pytest.raises(ModelError, match=r"MatMul: inner dimensions differ: 1 and 4"):
         node(graph, "r").out_port(0).type  # noqa: B018
+
+
+def test_inference_ends_where_types_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = parse_graph(TEXT)
+    verify(graph)
+    asked: list[str] = []
+    for name in ("MatMul", "Result", "Abs"):
+        kind = REGISTRY[name]
+
+        def infer(self: Any, *inputs: Any, kind: Any = kind, usual: Any = kind.infer) -> Any:
+            asked.append(kind.type)
+            return usual(self, *inputs)
+
+        monkeypatch.setattr(kind, "infer", infer)
+    added = graph.add(REGISTRY["Abs"](), node(graph, "x").out_port(0))
+    node(graph, "a").in_port(0).connect(added.out_port(0))
+    verify(graph)
+    assert asked == ["Abs"]
+    node(graph, "y").op = REGISTRY["Parameter"](shape=(3, Var("n", 9, 4, 5)))
+    assert str(node(graph, "s").out_port(0).type) == "f32[2,n]"
+    node(graph, "y").op = REGISTRY["Parameter"](shape=(3, Var("n", 9, 4, 6)))
+    size = node(graph, "s").out_port(0).shape[1]
+    assert isinstance(size, Var)
+    assert size.typical == 6
 
 
 def test_the_order_follows_changes() -> None:

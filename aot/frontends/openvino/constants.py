@@ -12,7 +12,6 @@ from itertools import pairwise
 from math import prod
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -72,12 +71,7 @@ def unpack(dtype: DType, raw: Bytes, count: int, offset: int = 0) -> Array:
     if dtype is DType.BOOL:
         return raw != 0
     if dtype in _CODES:
-        codes = _CODES[dtype](raw)[:count]
-        if dtype is DType.I4:
-            return ((codes.astype(np.int8) ^ 8) - 8).astype(ml_dtypes.int4)
-        if dtype is DType.F4E2M1:
-            return codes.view(ml_dtypes.float4_e2m1fn)
-        return codes.astype(numpy_dtype(dtype))
+        return _CODES[dtype](raw)[:count].view(numpy_dtype(dtype))
     wanted = numpy_dtype(dtype)
     return raw.view(wanted) if offset % wanted.itemsize == 0 else raw.copy().view(wanted)
 
@@ -136,7 +130,11 @@ def _bits(raw: Bytes, width: int, highest_first: bool) -> Bytes:
     shifts = np.arange(0, 8, width, dtype=np.uint8)
     if highest_first:
         shifts = shifts[::-1]
-    return ((raw[:, None] >> shifts) & np.uint8((1 << width) - 1)).reshape(-1)
+    fields = np.empty((len(raw), len(shifts)), np.uint8)
+    for k, shift in enumerate(shifts):  # a pass for each place: passes along rows of two are ten times as slow
+        np.right_shift(raw, shift, out=fields[:, k])
+    fields &= np.uint8((1 << width) - 1)
+    return fields.reshape(-1)
 
 
 def _joined(codes: Bytes, width: int, highest_first: bool) -> Bytes:

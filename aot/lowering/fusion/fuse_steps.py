@@ -311,7 +311,7 @@ def simplified(e: Expr) -> Expr:
         return None
 
     found = rewrite(e, change)
-    object.__setattr__(found, "has_plain_indices", True)  # expressions grow by merging: each part is visited once
+    found.has_plain_indices = True  # expressions grow by merging: each part is visited once
     return found
 
 

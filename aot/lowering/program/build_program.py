@@ -297,13 +297,15 @@ class ProgramBuilder:
     def _has_tiny_scalars(self, works: tuple[Work, ...], names: dict[str, str]) -> bool:
         """True if a constant of one element is denormal: log(x + 1e-45) means it."""
         scalars = {names[x.buffer.name] for w in works for x in reads(w) if x.buffer.name in names}
-        data = (self.steps.values[n].array for n in scalars if self.steps.values[n].region is Region.CONSTANT)
-        return any(d is not None and d.size == 1 and denormals(d) for d in data)
+        values = (self.steps.values[n] for n in scalars if self.steps.values[n].region is Region.CONSTANT)
+        data = (v.array for v in values if v.data is not None and v.data.size == 1)
+        return any(d is not None and denormals(d) for d in data)
 
     def _count_denormals(self, names: Iterable[str]) -> None:
         for name in names:
             value = self.steps.values[name]
-            if value.region is Region.CONSTANT and name not in self.flushed and (data := value.array) is not None:
+            counted = name in self.flushed or value.region is not Region.CONSTANT or not value.buffer.dtype.is_float
+            if not counted and (data := value.array) is not None:
                 self.flushed[name] = denormals(data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:

@@ -19,11 +19,11 @@ from functools import partial
 
 import numpy as np
 
-from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.narrow_constants import moving, uses_of
 from aot.lowering.storage.parts import NIBBLE, Parts, in_parts
+from aot.lowering.storage.stored_bytes import stored_bytes
 from aot.opset.elementwise.conversion import LEVELS
 from codegen.costs import COSTS
 from codegen.ir.access import known
@@ -214,7 +214,8 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
 def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> _Compressed:
     """Replace the data of `value` by bytes, and add constants for its zero points and factors."""
     pairs = found.bits == 4
-    data = _paired(found.numbers, sums[0]) if pairs else found.numbers
+    assert value.data is not None
+    data = stored_bytes(value.data, found, sums)
     stored = dense(value.name, *data.shape, dtype=DType.U8) if pairs else replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
     zeros, zero = found.zeros, float(found.zeros.flat[0]) if pairs and found.whole else 0.0
@@ -224,9 +225,3 @@ def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> 
         offset = steps.constant(f"{value.name}.zero", zeros.astype(np.int8) if small else zeros)
     factor = steps.constant(f"{value.name}.factor", found.factors)
     return _Compressed(stored, offset, factor, sums, found.size, pairs, found.whole, found.codes)
-
-
-def _paired(numbers: Array, axis: int) -> Array:
-    """Put neighbours along `axis` into one byte, the first into its low bits."""
-    pairs = np.moveaxis(numbers, axis, -1).reshape(*np.delete(numbers.shape, axis), -1, 2)
-    return np.ascontiguousarray(np.moveaxis(pairs[..., 0] | pairs[..., 1] << 4, -1, axis))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +18,7 @@ from aot.opset.movement.shape import Reshape
 from runtime.abi import DType
 
 LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
+_UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))  # each lies in the low bits of a byte
 GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
 
 
@@ -148,7 +150,7 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     if codes is not None:
         numbers = numbers.view(np.uint8)
     elif numbers.dtype.kind not in "iu":  # types of fewer than 8 bits, with which NumPy does not compute
-        numbers = numbers.astype(np.int8)
+        numbers = numbers.view(np.int8) if numbers.dtype in _UNSIGNED else numbers.astype(np.int8)
     if not whole:
         zeros, finite = _padded(zeros, rank).astype(np.float32), bool(np.isfinite(zeros).all())
         return Scaled(numbers, zeros, _padded(scales, rank), codes) if finite else None

@@ -44,7 +44,7 @@ def in_parts(data: Array | Deferred, sums: tuple[int, ...]) -> Parts | None:
     for size in (0, *(SIZES if len(sums) == 1 else ())):
         if size and data.shape[sums[0]] % size:
             continue
-        shape = tuple(n for k, n in enumerate(data.shape) for n in ((n // size, size) if size and k in sums else (n,)))
+        shape = split_shape(data.shape, sums, size)
         inner = tuple(k + 1 for k in sums) if size else sums
         pairs = len(sums) == 1 and data.shape[sums[0]] % 2 == 0
         any_zeros = with_any_zeros(data, shape) if isinstance(data, Deferred) else None
@@ -56,6 +56,11 @@ def in_parts(data: Array | Deferred, sums: tuple[int, ...]) -> Parts | None:
         if found is not None:
             return _of_whole(*found, data.shape, inner, size, pairs)
     return None
+
+
+def split_shape(shape: tuple[int, ...], sums: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """Return a shape whose dimension of `sums` is two: parts, and their `size` elements; the same for size 0."""
+    return tuple(n for k, m in enumerate(shape) for n in ((m // size, size) if size and k in sums else (m,)))
 
 
 def _of_whole(

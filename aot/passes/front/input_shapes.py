@@ -48,7 +48,7 @@ class InputShapes:
                 shape = _named(shape, names)
             if shape is not None:
                 made = tuple(self._ranged(d, k, len(shape), symbols) for k, d in enumerate(shape))
-                if made != op.shape or [_typical(a) for a in made] != [_typical(b) for b in op.shape or ()]:
+                if made != op.shape:
                     node.op = replace(op, shape=made)
         unknown = [n for n, *_ in self.dims if n not in symbols]
         if unknown:
@@ -78,10 +78,6 @@ class InputShapes:
             symbols[dim.name] = Var(dim.name, None if high is None else high + 1, low, typical)
         found = symbols[dim.name]
         return found.low if found.extent == found.low + 1 else found
-
-
-def _typical(dim: Dim) -> int:
-    return dim.typical if isinstance(dim, Var) else 0
 
 
 def parameter_named(graph: Graph, name: str, option: str) -> Node:

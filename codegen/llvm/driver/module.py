@@ -1,6 +1,6 @@
-"""The LLVM module of a program: kernels, one thunk for each call, drivers, thread pool, and the table of the ABI.
+"""The LLVM module of a program: kernels, thunks that call them, drivers, thread pool, and the table of the ABI.
 
-aot_query_<tag> -> @table -> infer -> pool_run -> participate -> @call_17(request, begin, end, scratch)
+aot_query_<tag> -> @table -> infer -> pool_run -> participate -> @call_3(request, begin, end, scratch, 17)
                           |                                        -> @k3(%x, %w, %y, sizes, begin, end, scratch)
                           -> shapes, arena_size, pool_*, error_text, descriptors, manifest
 """
@@ -16,14 +16,14 @@ from codegen.costs import COSTS
 from codegen.ir.expressions import rewrite
 from codegen.ir.index import normal
 from codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
-from codegen.ir.program import Call, Program, Tensor
+from codegen.ir.program import Program, Tensor
 from codegen.ir.traverse import uses_tiles
 from codegen.llvm.driver.control import control_functions
 from codegen.llvm.driver.generation import generation_functions
-from codegen.llvm.driver.places import address
-from codegen.llvm.driver.plan import plan_bytes, plan_function, traversals
-from codegen.llvm.driver.shape_functions import depends, function_text, made_of, size_functions, static, symbol_code
+from codegen.llvm.driver.plan import plan_bytes, plan_function
+from codegen.llvm.driver.shape_functions import depends, made_of, size_functions, static
 from codegen.llvm.driver.size_code import size_text
+from codegen.llvm.driver.thunks import thunks
 from codegen.llvm.pool import template_text
 from codegen.target import Target
 from runtime import abi
@@ -38,7 +38,6 @@ _PAUSE = {
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
-_FLUSH_TO_ZERO, _DENORMALS_ARE_ZERO = 1 << 15, 1 << 6  # of MXCSR
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 
 
@@ -68,8 +67,7 @@ def module_text(
         _drivers(program, tag, generates=bool(loop)),
         *(line for f in kernels.values() for line in f.globals),
         *(f.text() for f in kernels.values()),
-        *(_thunk(i, call, names[call.kernel], program, tag) for i, call in enumerate(program.calls)),
-        _call_table(program),
+        *thunks(program, names, tag),
         plan_function(program),
         *control_functions(program, tag),
         *size_functions(program, scratch_of(program, functions)),
@@ -130,49 +128,6 @@ def _function_name(function: Function) -> str:
     if found is None:
         raise InternalError("module: an emitted kernel defines a function, got none")
     return found[1]
-
-
-# --- calls ------------------------------------------------------------------------------------------------------------
-
-
-def _thunk(index: int, call: Call, function: str, program: Program, tag: str) -> str:
-    """@call_<index>: the kernel with the addresses and sizes of this call."""
-    code = symbol_code(program, call.sizes + tuple(p.offset for p in call.args))
-    code.lines[:0] = [
-        "%symbols.at = getelementptr %request, ptr %request, i64 0, i32 2",
-        "%symbols = load ptr, ptr %symbols.at, align 8",
-    ]
-    args = [f"ptr {address(f'a{i}', place, code, tag)}" for i, place in enumerate(call.args)]
-    args += [f"i64 {code.operand(size)}" for size in call.sizes]
-    args += ["i64 %begin", "i64 %end", "ptr %scratch"]
-    # a kernel is large and takes long to optimise: inlined, it would be optimised once for each call
-    run = f"call void @{function}({', '.join(args)}) noinline"
-    code.lines += _flushing(run) if call.flushes else [run]
-    head = f"define internal void @call_{index}(ptr %request, i64 %begin, i64 %end, ptr %scratch) nounwind {{"
-    return function_text(head, code.lines, "ret void")
-
-
-def _flushing(run: str) -> list[str]:
-    """Wrap `run` so that denormal operands and results are flushed to zero; restore the thread's mode afterwards."""
-    return [
-        "%own.mode = alloca i32, align 4",
-        "%flush.mode = alloca i32, align 4",
-        "call void @llvm.x86.sse.stmxcsr(ptr %own.mode)",
-        "%own = load i32, ptr %own.mode, align 4",
-        f"%flush = or i32 %own, {_FLUSH_TO_ZERO | _DENORMALS_ARE_ZERO}",
-        "store i32 %flush, ptr %flush.mode, align 4",
-        "call void @llvm.x86.sse.ldmxcsr(ptr %flush.mode)",
-        run,
-        "call void @llvm.x86.sse.ldmxcsr(ptr %own.mode)",
-    ]
-
-
-def _call_table(program: Program) -> str:
-    count, entries = len(program.calls), ", ".join(f"ptr @call_{i}" for i in range(len(program.calls)))
-    ways = ", ".join(f"i8 {traversal}" for traversal in traversals(program))
-    table = f"@calls = internal constant [{count} x ptr] [{entries}]"
-    # The symbol keeps its older name, since libraries hold it: their bytes stay equal.
-    return f"{table}\n@swings = internal constant [{count} x i8] [{ways}]"
 
 
 # --- table, templates -------------------------------------------------------------------------------------------------

@@ -14,6 +14,23 @@ from runtime import abi
 
 Rows = list[tuple[Size, Size]]
 
+# row @plan.rows[i] of the distinct ones for each call i
+_COPY = """\
+br label %next
+next:
+%i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+%number.at = getelementptr i32, ptr @plan.rows, i64 %i
+%number.short = load i32, ptr %number.at, align 4
+%number = zext i32 %number.short to i64
+%from = getelementptr [2 x i64], ptr %distinct, i64 %number
+%row = load <2 x i64>, ptr %from, align 8
+%to = getelementptr [2 x i64], ptr %area, i64 %i
+store <2 x i64> %row, ptr %to, align 8
+%i.next = add i64 %i, 1
+%more = icmp ult i64 %i.next, {calls}
+br i1 %more, label %next, label %done
+done:"""
+
 
 def plan_rows(program: Program) -> Rows:
     """Return the units and the pieces of each call."""
@@ -33,12 +50,17 @@ def plan_function(program: Program) -> str:
         entries = ", ".join(f"[2 x i64] [i64 {static(u)}, i64 {static(p)}]" for u, p in rows)
         table = f"@plan = internal constant [{len(rows)} x [2 x i64]] [{entries}]"
         return table + "\n" + function_text(head, [], "ret ptr @plan")
-    code = symbol_code(program, [size for row in rows for size in row])
-    for i, size in enumerate(size for row in rows for size in row):
+    distinct = {row: n for n, row in enumerate(dict.fromkeys(rows))}  # equal layers have equal rows
+    code = symbol_code(program, [size for row in distinct for size in row])
+    code.lines[:0] = ["entry:", f"%distinct = alloca [{2 * len(distinct)} x i64], align 8"]
+    for i, size in enumerate(size for row in distinct for size in row):
         value = code.operand(size)
-        code.lines.append(f"%p{i} = getelementptr i64, ptr %area, i64 {i}")
+        code.lines.append(f"%p{i} = getelementptr i64, ptr %distinct, i64 {i}")
         code.lines.append(f"store i64 {value}, ptr %p{i}, align 8")
-    return function_text(head, code.lines, "ret ptr %area")
+    numbers = ", ".join(f"i32 {distinct[row]}" for row in rows)
+    table = f"@plan.rows = internal constant [{len(rows)} x i32] [{numbers}]"
+    code.lines += _COPY.format(calls=len(rows)).splitlines()
+    return table + "\n" + function_text(head, code.lines, "ret ptr %area")
 
 
 def _constant(rows: Rows) -> bool:

@@ -107,6 +107,8 @@ class SizeCode:
 
     def _division(self, fn: str, a: str, b: str) -> str:
         """x / 0 = 0; floordiv and mod round towards minus infinity, the remainder has the divisor's sign."""
+        if b.isdigit() and b != "0":
+            return self._divided(fn, a, b)
         zero = self.add(f"icmp eq i64 {b}, 0")
         negative = self.add(f"icmp eq i64 {b}, -1")  # x / -1 is -x / 1: the least number would trap
         special = self.add(f"or i1 {zero}, {negative}")
@@ -127,6 +129,18 @@ class SizeCode:
             quotient, rest = lower, upper
         result = quotient if fn in ("div", "floordiv") else rest
         return self.add(f"select i1 {zero}, i64 0, i64 {result}")
+
+    def _divided(self, fn: str, a: str, b: str) -> str:
+        """A quotient by a number above 0, or its remainder."""
+        if fn == "div":
+            return self.add(f"sdiv i64 {a}, {b}")
+        rest = self.add(f"srem i64 {a}, {b}")
+        if fn == "rem":
+            return rest
+        below = self.add(f"icmp slt i64 {rest}, 0")
+        if fn == "mod":
+            return self.add(f"add i64 {rest}, {self.add(f'select i1 {below}, i64 {b}, i64 0')}")
+        return self.add(f"add i64 {self.add(f'sdiv i64 {a}, {b}')}, {self.add(f'sext i1 {below} to i64')}")
 
 
 class CheckedSizeCode(SizeCode):

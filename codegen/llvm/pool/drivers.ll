@@ -107,7 +107,7 @@ call:
   %backwards = call i1 @goes_back(ptr %job, i64 %i)
   br i1 %backwards, label %back, label %forth
 forth:
-  call void %run(ptr %request, i64 0, i64 %units, ptr %scratch)
+  call void %run(ptr %request, i64 0, i64 %units, ptr %scratch, i64 %i)
   br label %ran
 back:
   %from = phi i64 [ %units, %call ], [ %unit, %unit.run ]
@@ -115,7 +115,7 @@ back:
   br i1 %some, label %unit.run, label %ran
 unit.run:
   %unit = sub i64 %from, 1
-  call void %run(ptr %request, i64 %unit, i64 %from, ptr %scratch)
+  call void %run(ptr %request, i64 %unit, i64 %from, ptr %scratch, i64 %i)
   br label %back
 ran:
   call void @stamp(ptr %profile, i64 %end)
@@ -219,7 +219,7 @@ chunk.run:
   %high = mul i64 %chunk.next, %units
   %begin = udiv i64 %low, %chunks
   %end = udiv i64 %high, %chunks
-  call void %run(ptr %request, i64 %begin, i64 %end, ptr %scratch)
+  call void %run(ptr %request, i64 %begin, i64 %end, ptr %scratch, i64 %i)
   %counted = atomicrmw add ptr %done.at, i64 1 seq_cst
   %last.chunk = sub i64 %chunks, 1
   %final = icmp eq i64 %counted, %last.chunk

@@ -165,6 +165,21 @@ def test_the_panel_after_a_block_is_its_first_at_the_next_piece_of_the_sum() -> 
     assert fetched[1].startswith(f"select({last}, j.o * 32 // 16, {panel}), select({last}, k.o * 8 + 8, k.o * 8), ")
 
 
+def test_an_operand_that_is_not_packed_is_fetched_tiles_ahead_within_its_rows() -> None:
+    n = Var("n")
+    i, j, k = Var("i", 3), Var("j", n), Var("k", 64)
+    a, b, c = dense("a", 3, 64), dense("b", 64, n), dense("c", 3, n)
+    work = Definition(c, (i, j), Reduce("add", (k,), a[i, k] * b[k, j]))
+    tiles = (Tile("i", 3), Tile("j", 32, Tail.CUT))
+    plan = Schedule(tile=tiles, lanes=("j", 16), prefetch="b", prefetch_level=2)
+    text = kernel_text(apply("k", work, plan, (a, b, c), (n,)))
+    at = "min(j.o * 32 + 64, n - 32)"
+    assert [x.strip() for x in text.splitlines() if "prefetch" in x] == [
+        f"prefetch b[k, {at}] into L2",
+        f"prefetch b[k, {at} + 16] into L2",
+    ]
+
+
 def test_blocks_around_a_parallel_loop_are_parallel() -> None:
     plan = replace(PLAN, blocks=(("i", 8),), order=("j", "i"), parallel="j", prefetch="b")
     kernel = apply("matmul", matmul(16, 16, 64), plan, params(16, 16, 64))  # type: ignore[arg-type]
@@ -244,7 +259,7 @@ def test_definition_and_schedule_print() -> None:
         ({"fuse": (("p", ("i", "k")),)}, "c: fuse mixes output and reduction axes, got i, k"),
         ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
         ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions with 1, got (0, 2)"),
-        ({"prefetch": "a"}, "c: prefetch names a packed operand, got 'a'"),
+        ({"prefetch": "a"}, "c: prefetch names an operand that is packed or lies in lanes, got 'a'"),
         ({"prefetch_within": 2}, "c: prefetch_within counts units, and prefetch names what, got 2"),
         ({"blocks": (("x", 4),)}, "c: blocks names no axis: 'x' (axes: i, j, k)"),
         ({"blocks": (("j", 0),)}, "c: block sizes are positive, got 0"),

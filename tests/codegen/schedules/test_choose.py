@@ -40,6 +40,13 @@ def test_long_sums_are_blocked_where_the_rows_would_come_from_far() -> None:
     assert "k" not in dict(chosen(work, NEAR).blocks)
 
 
+@pytest.mark.parametrize(("tokens", "wanted"), [(Var("tokens", None, 1), "keys"), (8192, "keys"), (64, None)], ids=str)
+def test_data_that_lie_across_a_sum_are_prefetched_unless_a_cache_holds_them(tokens: Size, wanted: str | None) -> None:
+    i, j, k = Var("i", 3), Var("j", tokens), Var("k", 64)
+    x, keys, y = dense("x", 3, 64), dense("keys", 64, tokens), dense("y", 3, tokens)
+    assert chosen(Definition(y, (i, j), Reduce("add", (k,), x[i, k] * keys[k, j])), NEAR).prefetch == wanted
+
+
 def test_each_core_has_its_rows_where_they_are_many() -> None:
     assert chosen(product(128, 768, 768), NEAR).blocks == (("i", 64),)
     assert chosen(product(128, 768, 768), replace(NEAR, cores=1)).blocks == ()
