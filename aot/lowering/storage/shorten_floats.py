@@ -29,6 +29,7 @@ from codegen.costs import COSTS
 from codegen.ir.access import all_axes, known
 from codegen.ir.chains import block_terms, chain_factors
 from codegen.ir.definition import Definition, Group
+from codegen.ir.dot_widths import multiplies_small
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.ir.program import Region
@@ -381,15 +382,16 @@ def _needs_digits(e: Prim) -> bool:
 
 
 def _counts(e: Prim) -> bool:
-    """True for a float converted from a wide integer: a position, a size, a time."""
-    inner = e.args[0].dtype if e.fn == "cast" else DType.F32
-    return not inner.is_float and inner.bits > 8 and bool(variables(*e.args) or loads(*e.args))
+    """True for a float converted from a wide integer: a position, a size, a time; not a sum of products of bytes."""
+    inner = e.args[0].dtype if e.fn == "cast" and e.dtype.is_float else DType.F32
+    wide = not inner.is_float and inner.bits > 8 and bool(variables(*e.args) or loads(*e.args))
+    return wide and not multiplies_small(*e.args)
 
 
 def _is_statistic(d: Definition) -> bool:
     """True for a long sum that is no product: a mean, a variance."""
     r = d.reduction
-    if r is None or r.fn not in ("add", "mul"):
+    if r is None or r.fn not in ("add", "mul") or multiplies_small(r.body):
         return False
     factors = chain_factors(r)
     if factors is not None and factors[0].buffer != factors[1].buffer:
