@@ -48,8 +48,7 @@ K = TypeVar("K")
 class Values(Lanes):
     """Emits expressions at the current place of a function.
 
-    `native`: the short types that the target converts itself; `masks`: it has masked loads; `short`: functions have
-    digits enough for bf16.
+    `native`: the short types that the target converts itself; `masks`: it has masked loads.
     """
 
     def __init__(
@@ -59,14 +58,12 @@ class Values(Lanes):
         pointers: dict[str, Value],
         native: frozenset[DType],
         masks: bool,
-        short: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
         self.at = Addresses(function, sizes, pointers, self.expr)
         self.native = native
         self.masks = masks
-        self.short = short
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
@@ -380,7 +377,7 @@ class Values(Lanes):
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
         """Emit a function of `codegen.llvm.emit.mathlib`: its expression, with the arguments for its parameters."""
-        params, body = template(fn, args[0].dtype, self.short)
+        params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
         result = self.expr(body)
