@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from codegen.ir.clamps import clamp_of, without_inner_bounds
+from codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
 from codegen.ir.expressions import variables
 from codegen.ir.index import Affine, decide, exactly, is_index, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.llvm.emit.address import Access, Addresses, fixed, reads_memory
-from codegen.llvm.emit.convert import MEMORY, REGISTER, bits, cast, clamped, constant, from_memory, to_memory
+from codegen.llvm.emit.convert import MEMORY, REGISTER, bits, cast, clamped, constant, from_memory, rounded, to_memory
 from codegen.llvm.emit.function_text import (
     Function,
     Value,
@@ -360,8 +360,12 @@ class Values(Lanes):
                 return cast(self.f, NARROW, dtype.compute, self.numbers(self.at.normal(a), NARROW))
             case "cast", (a,) if (found := clamp_of(expr) or clamp_of(a)) is not None:
                 value, low, high = found
-                level = self.expr(without_inner_bounds(value, low, high))
-                return cast(self.f, DType.I32, dtype.compute, clamped(self.f, level, low, high))
+                value = without_inner_bounds(value, low, high)
+                if (whole := rounded_of(value)) is not None and low.is_integer() and high.is_integer():
+                    level = rounded(self.f, self.expr(whole[0]), whole[1], int(low), int(high))
+                else:
+                    level = clamped(self.f, self.expr(value), low, high)
+                return cast(self.f, DType.I32, dtype.compute, level)
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
             case (("even" | "odd"), (Load() as x,)):
