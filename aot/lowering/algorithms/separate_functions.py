@@ -39,6 +39,8 @@ def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:
     around = sorted((a for a in d.axes if a is not column), key=lambda a: a.name != plan.parallel)
     if column is None or not around or around[0].name != plan.parallel:  # threads share columns
         return work
+    if plan.tile:  # several sums at a time have other partial sums than one alone
+        return work
     if plan.lanes is None or any(a.name == plan.lanes[0] for a in d.axes) or not isinstance(column.extent, int):
         return work
     if not target.lanes(d.out.dtype) <= column.extent <= COSTS.max_function_columns:
