@@ -115,11 +115,12 @@ class Costs:
     min_halved_terms: int = 32  # terms of the sum; estimated
     max_halved_terms: int = 2048  # terms of which a panel stays near: short tiles read it often; measured 2026-11-26
 
-    # ---- recurrences, pooling, strips: aot.lowering
+    # ---- recurrences, pooling, functions, strips: aot.lowering
     max_unrolled_steps: int = 512  # time steps that are worth a call each; estimated
     private_weight_bytes: int = 1 << 17  # weights that one thread keeps in its own cache; measured 2026-11-21
     max_pooling_terms: float = 0.5  # terms left, relative to before, up to which separation pays; measured 2026-11-23
     max_pooling_lane_terms: float = 0.75  # same for a maximum over channels in lanes: NaN tests; measured 2026-11-23
+    max_function_columns: int = 4096  # sums of a row, in half of L1, that wait for functions of them; estimated
     max_strip_recompute: float = 0.15  # share of a strip's input rows that are computed twice; measured 2026-11-24
     min_strip_columns: int = 8  # columns that give a product rows enough in one picture row; estimated
 

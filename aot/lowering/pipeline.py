@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from aot.lowering.algorithms.halve_products import halve_products
+from aot.lowering.algorithms.separate_functions import separate_functions
 from aot.lowering.algorithms.separate_pooling import separate_pooling
 from aot.lowering.algorithms.unroll_recurrence import unroll_recurrence
 from aot.lowering.algorithms.use_strassen import use_strassen
@@ -66,6 +67,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     dots = partial(use_integer_dots, target=target)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
+    functions = partial(separate_functions, target=target)
     halved = partial(halve_products, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
@@ -90,6 +92,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory
         _final("halve_products", halved, enabled=not plain),  # takes what no group took; words lie side by side by now
+        _final("separate_functions", functions),  # asks which sums run along memory; groups made before stay whole
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step
         _final("write_in_place", write_in_place),  # the last readers are known, and which layouts are equal
         _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known

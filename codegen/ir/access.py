@@ -190,9 +190,11 @@ _ESTIMATES: dict[str, Callable[[int, int], int]] = {
 COST = {
     "exp": 10,
     "exp_normal": 10,
+    "exp_short": 8,
     "log": 12,
     "tanh": 12,
     "erf": 14,
+    "erf_short": 10,
     "pow": 25,
     "sin": 15,
     "cos": 15,

@@ -9,6 +9,7 @@ from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Const, Expr, Prim
 from runtime.abi import DType
 
+MOST_ZERO = 1 << 16  # magnitude of a zero point that f32 adds to any level exactly
 MARGIN = 0.25  # of a whole number: far more than operations in f32 round by, and not yet the next one
 
 
@@ -21,6 +22,17 @@ def clamp_of(e: Expr) -> tuple[Expr, float, float] | None:
             least = -(1 << dtype.bits - 1) if dtype.is_signed else 0
             fits = least <= low <= high < least + (1 << dtype.bits)
             return (value, float(low), float(high)) if fits else None
+        case _:
+            return None
+
+
+def rounded_of(value: Expr) -> tuple[Expr, int] | None:
+    """Match a number that is rounded to the nearest one, plus a whole number: return both; None for other values."""
+    match value:
+        case Prim("round_even", (x,), DType.F32):
+            return x, 0
+        case Prim("add", (Prim("round_even", (x,), DType.F32), Const(zero))) if float(zero).is_integer():
+            return (x, int(zero)) if abs(zero) <= MOST_ZERO else None
         case _:
             return None
 

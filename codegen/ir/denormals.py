@@ -24,10 +24,11 @@ from runtime.abi import DType
 MIN_NORMAL = 2.0**-126  # the least normal f32
 MIN_SAFE_SUMMAND = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
 TAME_FNS = frozenset(
-    "add sub mul neg abs min max exp exp_normal tanh erf sin cos atan asinh fma within select cast and or xor not "
-    "exact_add exact_sub exact_mul exact_fma".split()
+    "add sub mul neg abs min max exp exp_normal exp_short tanh erf erf_short sin cos atan asinh fma within select "
+    "cast and or xor not exact_add exact_sub exact_mul exact_fma".split()
 )
 JUMP_FNS = COMPARISONS | {"sign", "floor", "ceil", "trunc", "round_even", "round_away"}
+EXPONENTIALS = frozenset({"exp", "exp_normal", "exp_short"})
 DIVIDING_FNS = frozenset({"div", "sqrt", "log"})
 FLUSHED_TYPES = (DType.F32, DType.F16, DType.BF16)
 
@@ -90,10 +91,10 @@ def _is_far(e: Expr, producers: Mapping[str, Expr], depth: int = 4) -> bool:
             return _is_far(x, producers, depth)
         case Prim(("add" | "max"), args, _):
             return any(isinstance(a, Const) and a.value >= MIN_SAFE_SUMMAND for a in args)
-        case Reduce("add", _, Prim(("exp" | "exp_normal"), _, _), _):
+        case Reduce("add", _, Prim(fn), _) if fn in EXPONENTIALS:
             return True
         case Reduce("add", _, Load(buffer, _), _) if buffer.name in producers:
-            return isinstance(producer := producers[buffer.name], Prim) and producer.fn in ("exp", "exp_normal")
+            return isinstance(producer := producers[buffer.name], Prim) and producer.fn in EXPONENTIALS
         case _:
             return False
 

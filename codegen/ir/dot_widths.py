@@ -67,8 +67,16 @@ def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
     if (found := halved_factors(reduction)) is not None:
         (x, _), (_, w) = found
         return x, w
-    body = reduction.body
-    if reduction.fn != "add" or reduction.dtype is not DType.I32 or not isinstance(body, Prim) or body.fn != "mul":
+    return _factors(reduction.body) if reduction.fn == "add" and reduction.dtype is DType.I32 else None
+
+
+def multiplies_small(*values: Expr) -> bool:
+    """True if values are computed from products that dots sum: i32(u8) * i32(i8), or i32(i16) * i32(i16)."""
+    return any(_factors(e) is not None for e in walk(*values))
+
+
+def _factors(body: Expr) -> tuple[Load, Load] | None:
+    if not isinstance(body, Prim) or body.fn != "mul":
         return None
     x, w = map(_small, body.args)
     if x is None or w is None:

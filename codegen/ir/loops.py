@@ -240,16 +240,17 @@ Operand = Arith | float | int
 #   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
 #   bits(x)                                     the same bits as another type of equal size
 #   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
+#   exp_short(x) erf_short(x)                   f32 `exp_normal` and `erf` with four digits
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
 #   even(a) odd(a)                              f32 of the bf16 element that is loaded, of the one after it in memory
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 PRIMS = frozenset(
-    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan asin acos "
-    "atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away eq ne lt le gt ge and or xor "
-    "not shl shr select cast bits fma within dot even odd exact_add exact_sub exact_mul exact_fma "
-    "fixed_product".split()
+    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal exp_short log sin cos tan "
+    "asin acos atan sinh cosh tanh asinh acosh atanh erf erf_short floor ceil trunc round_even round_away "
+    "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd "
+    "exact_add exact_sub exact_mul exact_fma fixed_product".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 CHAINS = "chains"

@@ -130,6 +130,7 @@ CASES = {
     ),
     "fuse_row_strips": Case(inverted, ((1, 6, 100, 26),)),
     "halve_products": Case(quantised_rows, ((8, 64),)),
+    "separate_functions": Case(lambda b, x: b.Sigmoid(b.ReduceSum(x, ints(b, -1), keep_dims=False)), ((8, 20, 16),)),
     "unroll_recurrence": Case(recurrent, ((1, 4, 8), (1, 1, 192), (1, 1, 192))),
     "write_in_place": Case(in_place, ((8, 8),)),
     "compress_constants": Case(

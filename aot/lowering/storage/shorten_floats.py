@@ -29,9 +29,9 @@ from codegen.costs import COSTS
 from codegen.ir.access import all_axes, known
 from codegen.ir.chains import block_terms, chain_factors
 from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import scaled_sum
+from codegen.ir.dot_widths import multiplies_small, scaled_sum
 from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
+from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
 from codegen.ir.program import Region
 from codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from codegen.target import Target
@@ -49,6 +49,7 @@ EXACTING = frozenset("floor ceil trunc round_even round_away sign mod rem sin co
 
 
 SHORT = {BF16: DType.BF16, F16: DType.F16}
+FEW_DIGITS = {"exp_normal": "exp_short", "erf": "erf_short"}  # functions of f32 whose results are rounded to 8 bits
 MAX_F16 = 65504.0
 
 
@@ -56,17 +57,20 @@ MAX_F16 = 65504.0
 class Sums:
     """Sums of products of bf16: `pairs`: by dots of two, in any order, instead of chains.
 
-    `plain`: types whose products are sums of f32; a kernel that loads such numbers often reads f32.
+    `plain`: types whose products are sums of f32; a kernel that loads such numbers often reads f32. `rough`: functions
+    have few digits where their results are rounded to 8 bits.
     """
 
     pairs: bool = False
+    rough: bool = False
     plain: frozenset[DType] = frozenset({DType.F16})
 
     @staticmethod
     def of(target: Target) -> Sums:
         """Return those of a target: with fast sums, chains are for tile registers only."""
         slow = target.fast_math and not target.has_tiles and not target.sums_pairs
-        return Sums(target.sums_pairs, frozenset({DType.F16, *([DType.BF16] if slow else [])}))
+        plain = frozenset({DType.F16, DType.BF16} if slow else {DType.F16})
+        return Sums(target.sums_pairs, target.fast_math, plain)
 
 
 CHAINED = Sums()
@@ -84,6 +88,7 @@ def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums
     maker.shorten_values()
     for block in steps.blocks():
         maker.use_chains(block)
+        maker.shorten_functions(block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +185,15 @@ class _Shortened:
                 self._round_weights(step, kind)
             found.append(step)
         block.steps = found
+
+    def shorten_functions(self, block: Steps) -> None:
+        """Compute functions in four digits in steps that write nothing but bf16 and bytes."""
+        for step in block.steps if self.sums.rough else ():
+            if self.kind(step) is DType.BF16 and all(map(self._is_rough, step.writes())):
+                step.works = tuple(rewrite_work(w, _with_few_digits) for w in step.works)
+
+    def _is_rough(self, b: Buffer) -> bool:
+        return b.dtype is DType.BF16 or self.steps.values[b.name].holds_bytes
 
     def _factors(self, d: Definition) -> tuple[Load, Load] | None:
         """Return the operands of the rows and of the columns of a product of enough of both."""
@@ -372,6 +386,12 @@ def _is_worth_it(value: Value) -> bool:
     return not all(isinstance(n, int) for n in b.shape) or prod(map(known, b.shape)) >= MIN_ELEMENTS
 
 
+def _with_few_digits(e: Expr) -> Expr | None:
+    if not isinstance(e, Prim) or e.dtype is not DType.F32 or e.fn not in FEW_DIGITS:
+        return None
+    return prim(FEW_DIGITS[e.fn], *(rewrite(a, _with_few_digits) for a in e.args))
+
+
 def _without_product(d: Definition) -> Expr:
     """Return the value computed from a product's sum, whose factors are rounded anyway; of other definitions, all."""
     r = d.reduction
@@ -384,15 +404,16 @@ def _needs_digits(e: Prim) -> bool:
 
 
 def _counts(e: Prim) -> bool:
-    """True for a float converted from a wide integer: a position, a size, a time."""
-    inner = e.args[0].dtype if e.fn == "cast" else DType.F32
-    return not inner.is_float and inner.bits > 8 and bool(variables(*e.args) or loads(*e.args))
+    """True for a float converted from a wide integer: a position, a size, a time; not a sum of products of bytes."""
+    inner = e.args[0].dtype if e.fn == "cast" and e.dtype.is_float else DType.F32
+    wide = not inner.is_float and inner.bits > 8 and bool(variables(*e.args) or loads(*e.args))
+    return wide and not multiplies_small(*e.args)
 
 
 def _is_statistic(d: Definition) -> bool:
     """True for a long sum that is no product: a mean, a variance."""
     r = d.reduction
-    if r is None or r.fn not in ("add", "mul"):
+    if r is None or r.fn not in ("add", "mul") or multiplies_small(r.body):
         return False
     factors = chain_factors(r)
     if factors is not None and factors[0].buffer != factors[1].buffer:

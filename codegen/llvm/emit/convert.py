@@ -88,11 +88,27 @@ def _saturated(f: Function, src: DType, dst: DType, v: Value) -> Value:
 
 def clamped(f: Function, v: Value, low: float, high: float) -> Value:
     """Clamp a float and convert it to i32; NaN gives 0. Each bound takes one instruction."""
-    bounds = number(low, v.type), number(high, v.type)
-    inside = f.select(f.compare("fcmp ogt", v, bounds[0]), v, bounds[0])
-    inside = f.select(f.compare("fcmp olt", inside, bounds[1]), inside, bounds[1])
-    found = f.cast("fptosi", inside, "i32")
+    found = f.cast("fptosi", _between(f, v, low, high), "i32")
     return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
+
+
+def rounded(f: Function, v: Value, zero: int, low: int, high: int) -> Value:
+    """Round a float to the nearest number, the even one of two, add `zero`, clamp, as i32; NaN gives 0.
+
+    The conversion rounds, so that the bounds are tested before.
+    """
+    type_ = vector("i32", lanes_of(v.type))
+    inside = _between(f, v, low - zero, high - zero)
+    found = f.call(f"llvm.lrint.{suffix(type_)}.{suffix(v.type)}", type_, inside)
+    found = f.binary("add", found, same(found, zero)) if zero else found
+    return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
+
+
+def _between(f: Function, v: Value, low: float, high: float) -> Value:
+    """Return `v` between bounds, the lower one for NaN."""
+    bounds = number(float(low), v.type), number(float(high), v.type)
+    inside = f.select(f.compare("fcmp ogt", v, bounds[0]), v, bounds[0])
+    return f.select(f.compare("fcmp olt", inside, bounds[1]), inside, bounds[1])
 
 
 def bits(f: Function, src: DType, dst: DType, v: Value) -> Value:

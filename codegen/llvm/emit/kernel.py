@@ -39,9 +39,7 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     function.branch(body)
     native = target.converts if target is not None else frozenset[DType]()
     masks, permutes = (target.masks, target.permutes) if target is not None else (False, 0)
-    kinds = {b.dtype for b in kernel.buffers if b.name in written and b.dtype.is_float}
-    short = target is not None and target.fast_math and kinds == {DType.BF16}
-    values = Values(function, sizes, pointers, native, masks, permutes, short)
+    values = Values(function, sizes, pointers, native, masks, permutes)
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
     StatementEmitter(values, stacks).block(unified(kernel.body))

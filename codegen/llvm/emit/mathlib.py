@@ -50,7 +50,7 @@ ERF64_FAR = (  # in x - 3.5
     -0.00014729776123701644, 0.0008736873280782569, -0.00522565822605001, -0.9667530547429669, -7.266099588364825,
     -14.112437402148188,
 )  # fmt: skip
-# For results that are rounded to bf16: 2^r for |r| <= 1/2 within 7.5e-5 of it, erf(x) = x p(x^2) below 3 within 4e-5.
+# For results that are rounded to 8 bits: 2^r for |r| <= 1/2 within 7.5e-5 of it, erf(x) = x p(x^2) below 3 within 4e-5.
 EXP2_SHORT = (0.055171659080990997, 0.24261122129244797, 0.6932609960453908, 0.999928067763014)
 ERF_SHORT_MOST = 3.0
 ERF_SHORT = (
@@ -213,7 +213,7 @@ def erf(x: Expr) -> Expr:
     return select(prim("lt", a, 1.0), small, _with_sign(large, x))
 
 
-def _short_exp_normal(x: Expr) -> Expr:
+def exp_short(x: Expr) -> Expr:
     """`exp_normal` of f32 within 1e-4 of the result."""
     magic = 12582912.0 + 127
     low = prim("lt", x, -87.33)
@@ -223,7 +223,7 @@ def _short_exp_normal(x: Expr) -> Expr:
     return select(low, 0.0, prim("exact_mul", poly(r, EXP2_SHORT), _float(prim("shl", _bits(t), 23))))
 
 
-def _short_erf(x: Expr) -> Expr:
+def erf_short(x: Expr) -> Expr:
     """`erf` of f32 within 5e-5; exactly 1 or -1 from 3 on."""
     x = _clamp(x, -ERF_SHORT_MOST, ERF_SHORT_MOST)
     return _clamp(prim("exact_mul", x, poly(prim("exact_mul", x, x), ERF_SHORT)), -1.0, 1.0)
@@ -417,16 +417,15 @@ MATHLIB: dict[tuple[str, DType], Callable[..., Expr]] = {
     **{(fn, t): f for fn, f in _BOTH.items() for t in (F32, F64)},
     **{(fn, F64): f for fn, f in _DOUBLE.items()},
     **{(fn, F32): _rounded(f) for fn, f in _DOUBLE.items()},
+    ("exp_short", F32): exp_short,
+    ("erf_short", F32): erf_short,
     **{("pow", t): integer_power for t in _INTEGERS},
 }
 
 
-SHORT: dict[str, Callable[..., Expr]] = {"exp_normal": _short_exp_normal, "erf": _short_erf}  # of f32
-
-
 @cache
-def template(fn: str, dtype: DType, short: bool = False) -> tuple[tuple[Expr, ...], Expr]:
-    """Return the parameters of a function and its expression over them; `short`: with digits enough for bf16."""
+def template(fn: str, dtype: DType) -> tuple[tuple[Expr, ...], Expr]:
+    """Return the parameters of a function and its expression over them."""
     count = 2 if fn in ("pow", "atan2") else 1
     params = tuple(dense(f"{fn}.{i}", 1, space=Space.REGISTERS, dtype=dtype)[0] for i in range(count))
-    return params, (SHORT[fn] if short and dtype is F32 and fn in SHORT else MATHLIB[fn, dtype])(*params)
+    return params, MATHLIB[fn, dtype](*params)

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from codegen.ir.clamps import clamp_of, without_inner_bounds
+from codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
 from codegen.ir.expressions import variables
 from codegen.ir.index import Affine, decide, exactly, is_index, normal
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
 from codegen.llvm.emit.address import Access, Addresses, fixed, reads_memory
-from codegen.llvm.emit.convert import MEMORY, REGISTER, bits, cast, clamped, constant, from_memory, to_memory
+from codegen.llvm.emit.convert import MEMORY, REGISTER, bits, cast, clamped, constant, from_memory, rounded, to_memory
 from codegen.llvm.emit.function_text import (
     Function,
     Value,
@@ -50,7 +50,7 @@ class Values(Lanes):
     """Emits expressions at the current place of a function.
 
     `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
-    which an instruction chooses by lane; `short`: functions have digits enough for bf16.
+    which an instruction chooses by lane.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class Values(Lanes):
         native: frozenset[DType],
         masks: bool,
         permutes: int = 0,
-        short: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
@@ -69,7 +68,6 @@ class Values(Lanes):
         self.native = native
         self.masks = masks
         self.permutes = permutes
-        self.short = short
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
@@ -369,8 +367,12 @@ class Values(Lanes):
                 return cast(self.f, NARROW, dtype.compute, self.numbers(self.at.normal(a), NARROW))
             case "cast", (a,) if (found := clamp_of(expr) or clamp_of(a)) is not None:
                 value, low, high = found
-                level = self.expr(without_inner_bounds(value, low, high))
-                return cast(self.f, DType.I32, dtype.compute, clamped(self.f, level, low, high))
+                value = without_inner_bounds(value, low, high)
+                if (whole := rounded_of(value)) is not None and low.is_integer() and high.is_integer():
+                    level = rounded(self.f, self.expr(whole[0]), whole[1], int(low), int(high))
+                else:
+                    level = clamped(self.f, self.expr(value), low, high)
+                return cast(self.f, DType.I32, dtype.compute, level)
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
             case (("even" | "odd"), (Load() as x,)):
@@ -386,7 +388,7 @@ class Values(Lanes):
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
         """Emit a function of `codegen.llvm.emit.mathlib`: its expression, with the arguments for its parameters."""
-        params, body = template(fn, args[0].dtype, self.short)
+        params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
         result = self.expr(body)

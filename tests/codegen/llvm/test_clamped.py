@@ -119,11 +119,37 @@ def test_rounded_numbers(rounding: str) -> None:
     np.testing.assert_array_equal(found, expected(whole, 0, 255, DType.U8))
 
 
-# ---- bounds before the rounding
-
-
 def level(x: Expr, step: float, zero: float = 0.0) -> Expr:
     return prim("round_even", x / step) + zero if zero else prim("round_even", x / step)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("target", ["native", "x86-64-v2", "x86-64-v3"])
+@pytest.mark.parametrize(
+    ("t", "low", "high", "zero"),
+    [
+        (DType.U8, 0, 255, 0),
+        (DType.U8, 0, 255, 121),
+        (DType.U8, 3, 200, 300),
+        (DType.I8, -128, 127, -7),
+        (DType.I8, 1, 127, 0),
+        (DType.I16, -128, 127, 3),
+        (DType.U8, 0, 255, 0.5),
+        (DType.U8, 0, 255, 1e9),
+    ],
+)
+def test_levels(t: DType, low: int, high: int, zero: float, target: str, lanes: int) -> None:
+    """Rounded numbers plus a zero point: the conversion rounds, and NaN gives 0, wherever the bounds are."""
+    x = np.concatenate([floats(t, "f4"), np.arange(-300, 300, dtype="f4") + np.float32(0.5)])
+
+    def made(e: Expr) -> Expr:
+        return cast(clamp(level(e, 1.0, zero), low, high), t)
+
+    found = run(made, t, (DType.F32, x), lanes=lanes, target=target)
+    np.testing.assert_array_equal(found, expected(np.rint(x) + np.float32(zero), low, high, t))
+
+
+# ---- bounds before the rounding
 
 
 def test_bounds_that_the_outer_ones_imply_vanish() -> None:

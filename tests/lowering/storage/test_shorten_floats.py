@@ -24,6 +24,8 @@ from runtime.abi import DType
 from runtime.errors import UsageError
 from runtime.machine import missing_features, refused_tiles
 from tests.lowering.check import conv, ints, weights
+from tests.lowering.quantised import data, quantised
+from tests.lowering.quantised import weights as int8
 from tests.passes.check import Make, Size, graph_of, values
 
 NAMES = ("x86-64-v3", "x86-64-v4", "x86-64-v4-amx")
@@ -152,6 +154,30 @@ def test_layers_are_chosen_by_patterns() -> None:
     assert found("second=bf16") == {"chains": 1, "bf16": 1, "f32": 2}
     assert found("f16") == {"chains": 0, "f32": 2}  # products load each element often
     assert found("bf16,second=f16") == {"chains": 1, "bf16": 1, "f32": 2}
+
+
+def quantised_attention(b: Builder, x: OutPort) -> OutPort:
+    """Projections of bytes, whose results two products of f32 multiply."""
+    x = quantised(b, x)
+    q, k, v = (b.MatMul(x, int8(b, 64, 64, seed=n), transpose_b=True) for n in range(3))
+    p = b.Softmax(b.Multiply(b.MatMul(q, k, transpose_b=True), 1e-3), axis=-1)
+    return b.MatMul(quantised(b, b.MatMul(p, v)), int8(b, 64, 64, seed=3), transpose_b=True)
+
+
+def test_sums_of_bytes_are_stored_in_16_bits() -> None:
+    """Products of bytes are neither statistics nor counts, so that their results are as short as those of f32."""
+    x = data(32, 64)
+    expected = interpret(graph_of(quantised_attention, x.shape), [x])[0]
+    found: set[bytes] = set()
+    for target in run_here():
+        made = short(quantised_attention, x.shape, target=target)
+        stored = [b.dtype for s in made.steps.steps for b in s.writes() if not b.dtype.is_float or b.dtype.bits < 32]
+        assert stored.count(DType.BF16) == 5  # queries, keys, values, scores and probabilities
+        assert stored.count(DType.U8 if parse_target(target).dots == 4 else DType.I16) == 2
+        y = np.asarray(in_memory(made.built, threads=1)(x)[0])
+        assert np.abs(y - expected).max() < ERROR["bf16"] * np.abs(expected).max()
+        found.add(y.tobytes())
+    assert len(found) == 1
 
 
 def statistics(b: Builder, x: OutPort) -> OutPort:
