@@ -25,6 +25,7 @@ class Costs:
     # ---- processors
     line_bytes: int = 64  # bytes of a cache line; derived: x86-64 and most aarch64
     page_bytes: int = 4096  # bytes; addresses this far apart compete for the same lines of L1; derived
+    cache_ways: int = 8  # lines of a set of L1; derived: x86-64 from Zen and Haswell on
     latency_chains: int = 8  # independent multiply-adds that fill both units: 2 a cycle, latency 4; derived
     gather_distance: int = 5  # elements between lanes from which on each lane is loaded by itself; measured 2026-11-22
     min_transposed_extent: int = 4  # rows or lanes from which on a transpose in registers pays; estimated

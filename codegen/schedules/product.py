@@ -323,7 +323,7 @@ def tile_of(
     best: tuple[float, int, int, int] | None = None
     tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
     free = target.registers - 1
-    for vectors in range(1, 9):
+    for vectors in range(1, min(8, max(_tiles(columns, width), 1)) + 1):
         for height in range(1, COSTS.max_tile_rows + 1):
             if (sums * height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
                 continue

@@ -37,8 +37,8 @@ class WinogradForm:
     """A convolution's parts: `x` and `w` loads of the product, its axes, and where `w` has them.
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
-    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures. `dtype`: of the transforms,
-    as of data and weights; i16 for sums of whole numbers.
+    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures. `groups`: the axis of the
+    groups of channels, if there are any. `dtype`: of the transforms, as of data and weights; i16 for whole numbers.
     """
 
     x: Load
@@ -51,6 +51,7 @@ class WinogradForm:
     oc: Var
     ic: Var
     deep: tuple[Var, ...]
+    groups: tuple[Var, ...]
     dtype: DType
 
     @property
@@ -96,8 +97,8 @@ class WinogradForm:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Return the dimensions of the weights in the transform's order: taps, other axes of the sum, ic, oc."""
-        return tuple(self.w.index.index(a) for a in (*self.taps, *self.deep, self.ic, self.oc))
+        """Return the dimensions of the weights in the transform's order: taps, groups, the deep axes, ic, oc."""
+        return tuple(self.w.index.index(a) for a in (*self.taps, *self.groups, *self.deep, self.ic, self.oc))
 
     @property
     def arrangement(self) -> str:
@@ -160,9 +161,57 @@ def _unguarded(e: Expr, whole: bool) -> Expr:
 def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> WinogradForm | None:
     if not all(isinstance(i, Var | Const) for i in w.index):
         return None
-    windows: list[tuple[Var, Var]] = []
-    steps: dict[Var, int] = {}
-    strides: dict[Var, int] = {}
+    found = _places_read(d, r, x)
+    if found is None:
+        return None
+    pairs, plain = found
+    grouped = [p for p in pairs if p.out in w.index]
+    if any((p.step, p.stride) != (1, p.tap.extent) for p in grouped):
+        return None
+    windows = [p for p in pairs if p not in grouped]
+    channels = [a for a in (*plain, *(p.tap for p in grouped)) if a in r.axes]
+    window = [p for p in windows if p.tap.extent in TAPS][-2:]
+    if not window or len(channels) != 1 or len(r.axes) != 1 + len(windows):
+        return None
+    if not all(_strided(p.stride, p.step, p in window) for p in windows):
+        return None
+    groups, others = tuple(p.out for p in grouped), [p for p in windows if p not in window]
+    lanes = [a for a in d.axes if a in w.index and a not in groups]
+    batch, deep = (*(a for a in plain if a in d.axes), *(p.out for p in others)), tuple(p.tap for p in others)
+    outputs = {*batch, *groups, *(p.out for p in window), *lanes}
+    if len(lanes) != 1 or outputs != set(d.axes) or not set(r.axes) <= set(w.index):
+        return None
+    if not all(isinstance(a.extent, int) for a in (*groups, lanes[0], *r.axes)):
+        return None
+    return WinogradForm(
+        x=x,
+        w=w,
+        guarded=guarded,
+        n=batch,
+        window=tuple((p.out, p.tap) for p in window),
+        strides=tuple(p.stride for p in window),
+        steps=tuple(p.step for p in window),
+        oc=lanes[0],
+        ic=channels[0],
+        deep=deep,
+        groups=groups,
+        dtype=x.buffer.dtype,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An output axis and an axis of the sum that index one dimension: `stride` * out + `step` * tap."""
+
+    out: Var
+    tap: Var
+    stride: int
+    step: int
+
+
+def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[Var]] | None:
+    """Return the pairs that index `x`, and the axes that index it alone; None if anything else does."""
+    pairs: list[_Pair] = []
     plain: list[Var] = []
     for i in x.index:
         at = normal(i, {})
@@ -171,28 +220,12 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> Winog
         if len(found) != len(at.terms) or any(at.terms[a] < 1 for a in found):
             return None
         if len(taps) == len(outs) == 1:
-            windows.append((outs[0], taps[0]))
-            steps[taps[0]], strides[taps[0]] = at.terms[taps[0]], at.terms[outs[0]]
+            pairs.append(_Pair(outs[0], taps[0], at.terms[outs[0]], at.terms[taps[0]]))
         elif len(found) == 1 and (found[0] in r.axes or at.terms[found[0]] == 1):
             plain.append(found[0])
         elif found:
             return None
-    channels = [a for a in plain if a in r.axes]
-    window = [pair for pair in windows if pair[1].extent in TAPS][-2:]
-    if not window or len(channels) != 1 or len(r.axes) != 1 + len(windows):
-        return None
-    if not all(_strided(strides[k], steps[k], (a, k) in window) for a, k in windows):
-        return None
-    lanes = [a for a in d.axes if a in w.index]
-    others = [pair for pair in windows if pair not in window]
-    batch, deep = (*(a for a in plain if a in d.axes), *(a for a, _ in others)), tuple(k for _, k in others)
-    if len(lanes) != 1 or {*batch, *(a for a, _ in window), lanes[0]} != set(d.axes) or not set(r.axes) <= set(w.index):
-        return None
-    if not all(isinstance(a.extent, int) for a in (lanes[0], *r.axes)):
-        return None
-    apart = tuple(steps[k] for _, k in window)
-    beside = tuple(strides[k] for _, k in window)
-    return WinogradForm(x, w, guarded, batch, tuple(window), beside, apart, lanes[0], channels[0], deep, x.buffer.dtype)
+    return pairs, plain
 
 
 def _strided(stride: int, step: int, inside: bool) -> bool:
@@ -248,9 +281,9 @@ def tiles_of(size: int, side: int, step: int) -> int:
 
 
 def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> Array:
-    """Transform the weights to [points in all directions, deep.., ic, oc], computed in f64, of the form's type.
+    """Transform the weights to [groups.., points in all directions, deep.., ic, oc], computed in f64.
 
-    Whole numbers are multiplied by `form.factor`.
+    They get the form's type; whole numbers are multiplied by `form.factor`.
     """
     order = form.order
     rest = [k for k in range(weights.ndim) if k not in order]
@@ -266,7 +299,7 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -
         for matrix in second:
             across = np.matmul(matrix, across)
         made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
-    found = made.reshape(points ** len(taps), *deep, oc)
+    found = np.moveaxis(made.reshape(points ** len(taps), *deep, oc), 0, len(form.groups))
     if form.is_whole:
         return np.rint(found * np.float32(form.factor(points))).astype(np.int16)
     return found if form.dtype is DType.F32 else found.astype(ml_dtypes.bfloat16)

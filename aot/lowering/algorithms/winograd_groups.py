@@ -44,7 +44,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Winograd:
-    """`work` with its schedule; `weights`: buffer of the transformed ones [points, ic, oc]; `blocks` for threads."""
+    """`work` with its schedule; `weights`: the transformed ones [groups.., points, ic, oc]; `blocks` for threads."""
 
     work: Group
     schedule: Schedule
@@ -60,7 +60,9 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
     sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
     terms = [known(a.extent or 1) for a in sums]
-    u = dense(f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{LOCAL}", count, *terms, outs, dtype=form.dtype)
+    groups = [known(a.extent or 1) for a in form.groups]
+    name = f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{LOCAL}"
+    u = dense(name, *groups, count, *terms, outs, dtype=form.dtype)
     v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
     mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
@@ -80,8 +82,8 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
         return Definition(d.out, (*axes, oc, *reversed(at)), value, index, tuple(ragged))
 
     xn = Var("xn", count)
-    outer = tiles.shared if vary else ()
-    total = Reduce("add", sums, form.number(v[xn, *place, *sums]) * form.number(u[xn, *sums, oc]))
+    outer = tiles.shared if vary else form.groups
+    total = Reduce("add", sums, form.number(v[xn, *place, *sums]) * form.number(u[*form.groups, xn, *sums, oc]))
     products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
 
     def fill(at: tuple[Var, ...], e: Expr) -> Definition:
@@ -122,12 +124,14 @@ def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int
 
     In two directions so many, too, where weights that do not stay there come from afar for each block.
     """
-    rows, beside = known(tiles.shared[-1].extent or 1), prod(known(a.extent or 1) for a in tiles.inside)
-    outs = known(form.oc.extent or 1)
+    rows, outs = known(tiles.shared[-1].extent or 1), known(form.oc.extent or 1)
+    beside = prod(known(a.extent or 1) for a in tiles.inside)
     held = count * (form.dtype.stored_bytes * form.terms + 4 * outs)
     if len(tiles.sides) > 1:
         passing = not target.near_l3 and form.dtype.stored_bytes * count * form.terms * outs > target.l2
         wanted = max(COSTS.winograd_tiles / beside, target.l2 * 3 // 4 // held // beside if passing else 0)
+        if form.groups:  # a group's panels are small, so tiles may be many
+            wanted = max(wanted, target.l2 // 4 // held // beside)
         return max(1, min(round(wanted), rows))
     most = max(COSTS.winograd_tiles, target.l2 // held) // beside
     blocks = -(-rows // max(1, most))
@@ -157,7 +161,7 @@ def _rows(form: WinogradForm, n: int) -> Tiles:
     if not others:
         first, inside = [], tuple(first)
     shape = (ty, *(known(a.extent or 1) for a in inside))
-    return Tiles(sides, (*form.n, *first, ty), inside, (ty, *inside), shape, at, phase)
+    return Tiles(sides, (*form.n, *form.groups, *first, ty), inside, (ty, *inside), shape, at, phase)
 
 
 def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
@@ -192,7 +196,7 @@ def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], 
     for axis, step in zip(form.outs, form.steps, strict=True):
         if step > 1:
             phase[axis], at[axis] = prim("mod", at[axis], step), prim("floordiv", at[axis], step)
-    return Tiles(sides, (block,), (tile,), (tile,), (most,), at, phase)
+    return Tiles(sides, (*form.groups, block), (tile,), (tile,), (most,), at, phase)
 
 
 def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
@@ -289,7 +293,8 @@ def _plan(
     assert isinstance(products, Definition)
     sizes = {"ty": rows, "tile": Var("tiles", None, 1, COSTS.winograd_tiles)}
     block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
-    plan = product(block, target, frozenset({weights}), frozenset(a for a in axes if a.name == "block"))
+    around = frozenset(a for a in axes if a in products.axes and a.name not in sizes)
+    plan = product(block, target, frozenset({weights}), around)
     assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
     v, m = group.temps
     edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(sides)] if ragged)

@@ -11,7 +11,7 @@ without a reduction. Among the orders with that dimension innermost, one is take
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 from math import inf, prod
 
@@ -323,7 +323,13 @@ def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:
 # ---- placement
 
 
-Site = tuple[Definition, tuple[Expr, ...]]
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An access of a definition. `rows`: the axes of the group around it, at one point of which it runs at a time."""
+
+    d: Definition
+    index: tuple[Expr, ...]
+    rows: tuple[Var, ...]
 
 
 def _place(
@@ -364,7 +370,7 @@ def _innermost(dims: list[int], votes: dict[int, float]) -> int | None:
 
 def _is_reshaped(sites: list[Site]) -> bool:
     """True if some access divides an index into dimensions, or gathers."""
-    return any(not isinstance(atom, Var) for _, index in sites for i in index for atom in normal(i, {}).terms)
+    return any(not isinstance(atom, Var) for x in sites for i in x.index for atom in normal(i, {}).terms)
 
 
 def _sites(steps: Steps) -> dict[str, list[Site]]:
@@ -372,21 +378,35 @@ def _sites(steps: Steps) -> dict[str, list[Site]]:
     found: dict[str, list[Site]] = {}
     for step in steps.steps:
         for work in step.works:
+            rows = work.axes if isinstance(work, Group) else ()
             for d in members(work):
                 for x in loads(d.value, *d.index):
-                    found.setdefault(x.buffer.name, []).append((d, x.index))
-                found.setdefault(d.out.name, []).append((d, d.target))
+                    found.setdefault(x.buffer.name, []).append(Site(d, x.index, rows))
+                found.setdefault(d.out.name, []).append(Site(d, d.target, rows))
     return found
 
 
 def _unevenness(b: Buffer, sites: list[Site]) -> float:
-    """Count the points of all accesses in the layout of `b`, times the axes along which each moves unevenly."""
+    """Count the steps of all accesses that the layout of `b` makes uneven, or that lie in the same set of the cache.
+
+    An axis of a group's rows counts once for a row: its address is computed there.
+    """
     total = 0.0
-    for d, index in sites:
-        at = offset(b, index)
-        uneven = sum(coefficient(at, a) is None for a in all_axes(d))
-        total += known(points(d)) * uneven if uneven else 0
+    for x in sites:
+        at, count = offset(b, x.index), float(known(points(x.d)))
+        for a in all_axes(x.d):
+            step = coefficient(at, a)
+            row = a in x.rows
+            if step is None:
+                total += count / prod(known(i.extent or 1) for i in all_axes(x.d) if row and i not in x.rows)
+            elif x.rows and not row and _collides(step.const * b.dtype.stored_bytes, known(a.extent or 1)):
+                total += count
     return total
+
+
+def _collides(step: int, count: int) -> bool:
+    """True if so many elements, `step` bytes apart, are more than a set of the nearest cache holds."""
+    return step != 0 and step % COSTS.page_bytes == 0 and count > COSTS.cache_ways
 
 
 def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -> tuple[Buffer, Size]:
@@ -414,6 +434,6 @@ def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: froz
     half = COSTS.page_bytes // 2
     if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % half:
         return 0
-    products = (d for d, _ in sites if d.reduction is not None and d.out.name != b.name)
+    products = (x.d for x in sites if x.d.reduction is not None and x.d.out.name != b.name)
     rows = [d for d in products if not streams(d, constants)]
     return COSTS.line_bytes // b.dtype.stored_bytes if rows and not _is_reshaped(sites) else 0

@@ -34,6 +34,12 @@ def chosen(d: Definition, target: Target) -> Schedule:
     return choose(d, target, frozenset({"w"}))
 
 
+def test_panels_are_no_wider_than_the_columns() -> None:
+    """Of groups of 16 channels; wider ones would hold as much padding as weights."""
+    (pack,) = chosen(product(16, 16, 16, batch=6), Target.parse("x86-64-v4")).pack
+    assert pack.width == 16
+
+
 def test_long_sums_are_blocked_where_the_rows_would_come_from_far() -> None:
     work = product(128, 768, 3072)
     assert dict(chosen(work, FAR).blocks)["k"] < 3072

@@ -313,3 +313,37 @@ def test_weights_from_memory_are_not_made_more(
     monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "COSTS", costs)
     graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))
     assert points_of(stages(graph, CompileOptions(target="native"))) == points
+
+
+@pytest.mark.parametrize(
+    ("groups", "channels", "window", "size", "stride"),
+    [
+        (4, 16, (3, 3), (28, 28), 1),
+        (3, 24, (3, 3), (14, 17), 1),
+        (2, 32, (5, 5), (20, 20), 1),
+        (2, 96, (3, 3), (33, 28), 2),
+        (4, 16, (1, 3), (1, 120), 1),
+        (2, 16, (3, 3), ("h=21", "w=14"), 1),
+    ],
+)
+def test_groups_of_channels(
+    groups: int, channels: int, window: tuple[int, int], size: tuple[int | str, int | str], stride: int
+) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = weights(b, groups, channels, channels, *window)
+        pads, ones = tuple(k // 2 for k in window), (1, 1)
+        y = b.GroupConvolution(x, w, strides=(stride,) * 2, dilations=ones, pads_begin=pads, pads_end=pads)
+        return b.Relu(y)
+
+    made = compiled(make, (2, groups * channels, *size))
+    assert any(known(v.buffer.shape[1]) >= 6 for name, v in made.steps.values.items() if ".winograd" in name)
+
+
+def test_groups_of_a_few_channels_are_summed_plainly() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        ones = (1, 1)
+        return b.GroupConvolution(
+            x, weights(b, 8, 4, 4, 3, 3), strides=ones, dilations=ones, pads_begin=ones, pads_end=ones
+        )
+
+    assert points_of(compiled(make, (1, 32, 28, 28))) == 0

@@ -110,3 +110,17 @@ def test_bytes_of_dot_instructions_are_plain() -> None:
 )
 def test_whole_transforms(points: int, taps: int, stride: int, factor: int) -> None:
     assert whole_factor(points, taps, stride) == factor
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_groups_of_channels_are_exact(target: str) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        kernel = np.random.default_rng(0).integers(-127, 128, (2, 32, 32, 3, 3))
+        w = b.const((kernel * np.float32(0.0125)).astype(np.float32), DType.F32)
+        ones = (1, 1)
+        y = numbers_of(b, bytes_of(b, x, ZERO), ZERO)
+        return b.GroupConvolution(y, w, strides=ones, dilations=ones, pads_begin=ones, pads_end=ones)
+
+    made, found, plain = both(make, target, data(1, 64, 14, 14))
+    assert any(v.buffer.shape == (2, 16, 32, 32) for name, v in made.steps.values.items() if ".winograd" in name)
+    np.testing.assert_array_equal(found, plain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from aot.compilation.stages import Compilation
@@ -13,6 +14,7 @@ from codegen.ir.expressions import walk
 from codegen.ir.loops import Buffer, Expr, Prim
 from codegen.ir.program import Region
 from codegen.ir.traverse import expressions, members
+from runtime.abi import DType
 from tests.lowering.check import asks, calls, compiled, conv, ints, weights
 
 
@@ -133,6 +135,20 @@ def test_rows_that_would_collide_in_the_cache_are_moved_apart() -> None:
 
     (between,) = buffers(compiled(make, (3, 4)))
     assert between.strides == (1024 + 16, 1)
+
+
+def test_elements_of_a_normalised_key_lie_in_several_sets_of_the_cache() -> None:
+    """Of windows of 64 tokens with 3 heads; 48 KiB apart all 32 of them would lie in one set."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        split = b.Reshape(b.MatMul(x, weights(b, 96, 288)), ints(b, 64, 64, 3, 3, 32))
+        heads = b.Transpose(split, ints(b, 2, 0, 3, 1, 4))
+        q, k, v = (b.Gather(heads, b.const(np.int64(n), DType.I64), ints(b, 0), batch_dims=0) for n in (0, 1, 2))
+        q, k = (b.Divide(a, b.ReduceL2(a, ints(b, -1), keep_dims=True)) for a in (q, k))
+        return b.MatMul(b.Softmax(b.MatMul(q, k, transpose_b=True), axis=-1), v)
+
+    keys = [b for b in buffers(compiled(make, (64, 64, 96))) if b.shape == (64, 3, 64, 32) and b.strides[3] != 1]
+    assert [b.strides for b in keys] == [(6144, 2048, 1, 64)]
 
 
 def test_a_pitch_is_not_put_where_the_value_is_reshaped() -> None:
