@@ -52,12 +52,17 @@ def chained(
     )
 
 
-def word_panels(d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...]) -> tuple[Pack, ...]:
-    """Return the packing of constant weights; in words of two if their terms lie along the last axis of `sums`."""
-    accesses, axis = reads(d, body=True), sums[-1]
+def word_panels(
+    d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...], across: int = 1
+) -> tuple[Pack, ...]:
+    """Return the packing of constant weights; in words if their terms lie along the last `across` axes of `sums`."""
+    accesses, inner = reads(d, body=True), sums[-across:]
     found = packs(accesses, form.lane, constants, PANEL, sums, form.outer)
     indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}
-    return tuple(replace(p, words=1) if indices[p.operand][p.order[-1]] == axis else p for p in found)
+    return tuple(
+        replace(p, words=across) if tuple(indices[p.operand][k] for k in p.order[-across:]) == inner else p
+        for p in found
+    )
 
 
 def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:

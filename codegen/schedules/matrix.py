@@ -5,6 +5,7 @@ y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
@@ -12,11 +13,11 @@ from codegen.costs import COSTS
 from codegen.ir.access import reads, runs_on, varies
 from codegen.ir.chains import is_chains, is_contiguous
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables, walk
+from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Prim, Var
 from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.padding_terms import padding_terms
+from codegen.nest.padding_terms import PaddingTerms, padding_terms
 from codegen.schedules.chains import word_panels
 from codegen.schedules.pointwise import fresh
 from codegen.schedules.product_form import MatmulShape, extent, loops_of
@@ -24,7 +25,7 @@ from codegen.schedules.reasons import note
 from codegen.target import Target
 
 MIN_ROWS = 4  # rows below which memory limits a product, whatever computes it
-PANEL_BYTES = 24 << 10  # of columns that are arranged in words, on the stack
+PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of the second cache of these processors
 
 
 def in_tiles(
@@ -35,12 +36,17 @@ def in_tiles(
     assert r is not None
     chains = is_chains(r)
     fits = target.has_tiles and r.init is None and not varies(form.sums)
-    found = matrix_form(r, form.lane, form.sums[-1]) if fits and (chains or _is_large(form)) else None
+    fuse: list[tuple[str, tuple[str, ...]]] = []
+    found = None
+    if fits and (chains or _is_large(form)):
+        found = matrix_form(r, form.lane) if chains else _bytes(d, form, fuse)
     axes = r.axes if chains else form.sums
-    plans = word_panels(d, form, constants, axes) if found is not None else ()
+    plans = word_panels(d, form, constants, axes, 2 if fuse else 1) if found is not None else ()
     if found is None or not form.rows or (not plans and not chains) or not _lies_well(d, form, found, plans):
         return None
-    fuse: list[tuple[str, tuple[str, ...]]] = []
+    sums = [a.name for a in axes]
+    if fuse:
+        sums[-2:] = [found.axis.name]
     loops = loops_of(d, form.outer, fuse)
     row, around = _rows(d, form, found, fuse)
     if row is None:
@@ -51,7 +57,6 @@ def in_tiles(
         line, skipped = None, _skipped(d, found, dict(fuse).get(row, (row,)))
     if skipped is None:
         return None
-    sums = [a.name for a in axes]
     panels = prod(map(extent, form.sums)) * extent(form.lane)
     outside = not plans or panels > prod(map(extent, form.rows)) * extent(found.axis)
     across, down = [form.lane.name], [*around, row]
@@ -72,6 +77,25 @@ def in_tiles(
     )
 
 
+def _bytes(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[str, ...]]]) -> MatrixForm | None:
+    """Return the form of a sum of bytes; its blocks run along columns of a window and channels if they are fewer so."""
+    r = d.reduction
+    assert r is not None
+    alone = matrix_form(r, form.lane, form.sums[-1])
+    if len(form.sums) < 2 or any(b.axis in form.sums[-2:] and _is_passed(b) for b in padding_terms(d)):
+        return alone
+    outer, inner = form.sums[-2:]
+    n, across = extent(inner), Var(fresh("kc", d), extent(outer) * extent(inner))
+    both = matrix_form(r, form.lane, across)
+    if both is None or (alone is not None and extent(outer) * n // alone.terms <= extent(across) // both.terms):
+        return alone
+    index = tuple(rewrite(i, {outer: across // n, inner: across % n}) for i in both.x.index)
+    if not is_contiguous(replace(both.x, index=index), across, both.terms):
+        return alone
+    fuse.append((across.name, (outer.name, inner.name)))
+    return both
+
+
 def _is_large(form: MatmulShape) -> bool:
     """True if rows and columns of a sum of bytes fill tiles enough to be faster than vectors."""
     return extent(form.lane) >= ROWS and prod(map(extent, form.rows)) >= MIN_ROWS
@@ -90,14 +114,19 @@ def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) ->
     assert r is not None
     moving = {a for a in d.axes if a.name in parts}
     terms = [b for b in padding_terms(d) if b.axis != found.axis and moving.isdisjoint(variables(b.index))]
-    passed = [b for b in terms if b.asks is not None or b.share >= COSTS.min_skipped_share]
+    passed = [b for b in terms if _is_passed(b)]
     asked = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
     return tuple(b.axis.name for b in passed) if asked <= {b.asks for b in passed} else None
 
 
+def _is_passed(b: PaddingTerms) -> bool:
+    """True if terms in padding are passed over: they are asked for, or worth it."""
+    return b.asks is not None or b.share >= COSTS.min_skipped_share
+
+
 def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
     """True if blocks of the rows' operand lie side by side, and columns are packed or can be arranged in panels."""
-    if not is_contiguous(found.x, found.axis, found.terms):
+    if found.axis in form.sums and not is_contiguous(found.x, found.axis, found.terms):
         return False
     if plans:
         return all(p.operand == found.w.buffer.name and p.words for p in plans)

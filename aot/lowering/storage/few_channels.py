@@ -3,7 +3,8 @@
     add[ic in 3, kh, kw in 7](x[ic, h + kh, w + kw] * f[c, ic, kh, kw])
     chains[kh, t in 28](x.pixels[h + kh, w + t // 4, t % 4] * f.pixels[c, kh, t])          t = kw * 4 + ic
 
-Pictures of 3 channels have none to fill a block of terms; pixels of 4, the last of which is zero, lie side by side.
+Pictures of 3 channels have none to fill a block of terms; pixels of 4, the last of which is zero, lie side by side. A
+window of 16 columns needs no such zeros: its 48 terms are two blocks.
 """
 
 from __future__ import annotations
@@ -112,6 +113,6 @@ def few_channels(d: Definition, x: Load, w: Load) -> FewChannels | None:
         return None
     if any(column in variables(i) for i in x.index[:-1]) or x.buffer.shape[x.index.index(channel)] != channel.extent:
         return None
-    least = channel.extent + channel.extent % 2
-    width = next((n for n in (least, least + 2) if block_terms(column.extent * n)), 0)
+    even = channel.extent + channel.extent % 2
+    width = next((n for n in (channel.extent, even, even + 2) if block_terms(column.extent * n)), 0)
     return FewChannels(d, x, w, channel, column, width) if width else None

@@ -173,13 +173,14 @@ class _Shortened:
         for step in block.steps:
             d, kind = step.definition, self.kind(step)
             chained = kind is DType.BF16 and kind not in self.sums.plain
-            product = self._product(d) if d is not None and chained else None
+            pixels = self._pixels(step, copies) if chained else None
+            product = self._product(d) if d is not None and chained and pixels is None else None
             if d is not None and product is not None:
                 for x in (product.x, product.w):
                     found += self._copy(x.buffer, step, copies)
                 step.works = (self._summed(d, product, copies),)
             elif kind is not None:
-                found += self._pixels(step, copies) if chained else []
+                found += pixels or []
                 if chained and self.sums.pairs:
                     step.works = tuple(self._recurrent(w) if isinstance(w, Group) else w for w in step.works)
                 self._round_weights(step, kind)
@@ -205,20 +206,23 @@ class _Shortened:
         if factors is None or lane is None or known(lane.extent or 1) < MIN_COLUMNS:
             return None
         x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
-        if lane in variables(*x.index) or lane not in variables(*w.index) or x.buffer.name == w.buffer.name:
+        if lane in variables(*x.index) or lane not in variables(*w.index):
             return None
         if not all(f.buffer.space is Space.ARG and self._is_plain(f.buffer) for f in factors):
             return None
         rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
         return (x, w) if rows >= MIN_ROWS else None
 
-    def _pixels(self, step: Step, copies: dict[str, Buffer]) -> list[Step]:
-        """Rewrite a convolution of few channels, and return the step that writes the pixels that it reads."""
+    def _pixels(self, step: Step, copies: dict[str, Buffer]) -> list[Step] | None:
+        """Rewrite a convolution of few channels, and return the step that writes the pixels that it reads, if none did.
+
+        None for other steps.
+        """
         d = step.definition
         factors = self._factors(d) if d is not None else None
         found = few_channels(d, *factors) if d is not None and factors is not None else None
         if found is None or found.w.buffer.name not in self.constants:
-            return []
+            return None
         data = self.steps.values[found.w.buffer.name].array
         assert data is not None
         filters = self.steps.constant(f"{found.w.buffer.name}.pixels", found.filters(data))

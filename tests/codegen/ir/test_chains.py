@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import ml_dtypes
@@ -18,7 +19,7 @@ from codegen.nest.pack import pack_array
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType
-from runtime.machine import missing_features, refused_tiles
+from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.codegen.running import Array, aligned, compiled
 
 BF16 = ml_dtypes.bfloat16
@@ -26,9 +27,10 @@ W = frozenset({"w"})
 TILES = replace(Target.parse("x86-64-v4-amx"), same_sums=True)
 
 
-def runs(target: Target) -> bool:
-    missing = missing_features(target.isa_features)
-    return not missing and not (target.has_tiles and refused_tiles())
+@pytest.fixture(autouse=True)
+def tiles_everywhere() -> Iterator[None]:
+    with tile_registers():
+        yield
 
 
 TARGETS = [
@@ -167,12 +169,14 @@ def test_two_lines_of_a_low_picture_fill_both_tiles(target: Target, size: int) -
 
 
 @on_targets
-@pytest.mark.parametrize(("heads", "rows", "columns"), [(2, 40, 24), (1, 7, 17), (3, 64, 64)])
-def test_products_of_data(target: Target, heads: int, rows: int, columns: int) -> None:
+@pytest.mark.parametrize(
+    ("heads", "rows", "columns", "terms"), [(2, 40, 24, 48), (1, 7, 17, 48), (3, 64, 64, 48), (2, 40, 40, 1024)]
+)
+def test_products_of_data(target: Target, heads: int, rows: int, columns: int, terms: int) -> None:
     """Columns of data are arranged in words; results lie along rows or columns."""
-    b, i, j, k = Var("b", heads), Var("i", rows), Var("j", columns), Var("k", 48)
-    x, w = dense("x", heads, rows, 48, dtype=DType.BF16), dense("w", heads, 48, columns, dtype=DType.BF16)
-    left, right = numbers(heads, rows, 48), numbers(heads, 48, columns)
+    b, i, j, k = Var("b", heads), Var("i", rows), Var("j", columns), Var("k", terms)
+    x, w = dense("x", heads, rows, terms, dtype=DType.BF16), dense("w", heads, terms, columns, dtype=DType.BF16)
+    left, right = numbers(heads, rows, terms), numbers(heads, terms, columns)
     expected = np.stack([chain_sum(p, q) for p, q in zip(left, right, strict=True)])
     for across in (False, True):
         y = dense("y", heads, columns, rows) if across else dense("y", heads, rows, columns)
@@ -193,7 +197,7 @@ def byte_product(rows: int, terms: int, columns: int, start: bool = False) -> tu
     return Definition(y, (i, j), prim("max", total, -1000)), (x, w, b, y)
 
 
-@pytest.mark.skipif(not runs(TILES), reason="this machine has no tile registers")
+@pytest.mark.skipif(not runs(TILES), reason="this machine has no AVX-512")
 @pytest.mark.parametrize(("rows", "terms", "columns"), [(4, 64, 16), (49, 96, 40), (32, 36, 17), (100, 640, 64)])
 def test_sums_of_bytes_are_exact(rows: int, terms: int, columns: int) -> None:
     work, params = byte_product(rows, terms, columns)
@@ -205,6 +209,43 @@ def test_sums_of_bytes_are_exact(rows: int, terms: int, columns: int) -> None:
     bias = aligned(np.zeros(columns, np.int32))
     compiled(apply("k", work, plan, params), TILES)(aligned(x), aligned(pack_array(w, plan.pack[0])), bias, y)
     np.testing.assert_array_equal(y, np.maximum(x.astype(np.int32) @ w.astype(np.int32), -1000))
+
+
+def byte_window(channels: int, stride: int, columns: int) -> tuple[Definition, tuple[Buffer, ...]]:
+    """Return 9x9 outputs of 3x3 windows."""
+    h, v, c, kh, kw, ic = (
+        Var(n, m) for n, m in zip("h v c kh kw ic".split(), (9, 9, columns, 3, 3, channels), strict=True)
+    )
+    x = dense("x", 9 * stride + 2, 9 * stride + 2, channels, dtype=DType.U8)
+    w, y = dense("w", 3, 3, channels, columns, dtype=DType.I8), dense("y", 9, 9, columns, dtype=DType.I32)
+    factors = cast(x[h * stride + kh, v * stride + kw, ic], DType.I32) * cast(w[kh, kw, ic, c], DType.I32)
+    return Definition(y, (h, v, c), Reduce("add", (kh, kw, ic), factors)), (x, w, y)
+
+
+WINDOWS = [(16, 1, 24, 48), (16, 2, 16, 48), (20, 1, 40, 60), (32, 1, 32, 48), (64, 1, 32, 64)]
+
+
+@pytest.mark.parametrize(("channels", "stride", "columns", "terms"), WINDOWS)
+def test_blocks_of_bytes_run_across_columns_of_a_window(channels: int, stride: int, columns: int, terms: int) -> None:
+    work, _ = byte_window(channels, stride, columns)
+    plan = choose(work, TILES, W)
+    assert plan.matrix == "v"
+    assert plan.fuse == ((("kc", ("kw", "ic")),) if terms != channels else ())
+    assert Tile("kc" if plan.fuse else "ic", terms, Tail.CUT) in plan.tile
+
+
+@pytest.mark.skipif(not runs(TILES), reason="this machine has no AVX-512")
+@pytest.mark.parametrize(("channels", "stride", "columns", "terms"), WINDOWS)
+def test_windows_of_bytes_are_exact(channels: int, stride: int, columns: int, terms: int) -> None:
+    work, params = byte_window(channels, stride, columns)
+    plan = choose(work, TILES, W)
+    r, side = np.random.default_rng(terms), 9 * stride + 2
+    x = r.integers(0, 256, (side, side, channels), np.uint8)
+    w = r.integers(-128, 128, (3, 3, channels, columns), np.int8)
+    y = aligned(np.zeros((9, 9, columns), np.int32))
+    compiled(apply("k", work, plan, params), TILES)(aligned(x), aligned(pack_array(w, plan.pack[0])), y)
+    parts = [(x[a:, b:][: 9 * stride : stride, : 9 * stride : stride], w[a, b]) for a in range(3) for b in range(3)]
+    np.testing.assert_array_equal(y, sum(p.astype(np.int32) @ q.astype(np.int32) for p, q in parts))
 
 
 @pytest.mark.parametrize(
