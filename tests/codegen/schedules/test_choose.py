@@ -77,7 +77,7 @@ def test_cores_share_the_panels_of_one_row(columns: int, steps: int, cores: int,
     target = replace(Target.parse("x86-64-v4"), cores=cores)
     assert chosen(product(1, columns, steps), target).size("j").size == panel
     batch = chosen(product(1, columns, steps, batch=36), target)
-    assert batch.size("j").size == (128 if columns > 32 else 32), "cores share the batch"
+    assert batch.size("j").size == min(columns, 128), "cores share the batch"
 
 
 def depthwise(channels: int, side: int, taps: int = 3) -> Definition:
