@@ -37,7 +37,7 @@ LEVELS = 127.0  # steps from 0 to the largest number of a group
 SMALLEST = 2.0**-100  # largest number of a group of zeros: its scale has a reciprocal
 
 # reasons why a product stays in f32
-NO_SMALL_WEIGHTS = "weights have more than 8 bits, or groups that 16 does not divide"
+NO_SMALL_WEIGHTS = "weights are no integers of 8 bits or less, or have groups that 16 does not divide"
 WINDOWS = "windows of data overlap or are padded"
 GIVEN = "data are an input or a state of the model"
 FEW_OUTPUTS = f"there are fewer than {COSTS.min_dot_outputs} outputs"

@@ -243,6 +243,22 @@ def test_codes_of_four_bits_take_half_a_byte(dtype: DType, turned: bool, wide: D
 
 
 @pytest.mark.parametrize("dtype", CODES)
+def test_products_with_codes_stay_in_floats_where_data_are_rounded(dtype: DType) -> None:
+    codes, scales = some_codes(298, 4, 64)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = b.Reshape(coded(b, codes, dtype, scales, DType.F32), b.const([298, 256], DType.I64))
+        return b.MatMul(b.Abs(x), w, transpose_b=True)
+
+    (x,) = values((3, 256))
+    plain, rounded = (
+        stages(graph_of(make, ("n=1", 256)), CompileOptions(level=None, activations=kind)) for kind in ("f32", "int8")
+    )
+    assert np.array_equal(in_memory(plain.built)(x)[0], in_memory(rounded.built)(x)[0])
+    assert "no integers" in rounded.program.in_floats[0][0]
+
+
+@pytest.mark.parametrize("dtype", CODES)
 def test_rows_of_a_table_of_codes(dtype: DType) -> None:
     codes, scales = some_codes(1200, 2, 32)
 

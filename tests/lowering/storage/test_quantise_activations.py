@@ -172,7 +172,9 @@ def test_the_library_tells_what_stays_in_floats_and_why() -> None:
 
     begin = "computed in f32, not in int8, since "
     pairs = CompileOptions("x86-64-v3", level=None, activations="int8")
-    assert noted(pairs) == [f"{begin}weights have more than 8 bits, or groups that 16 does not divide: other"]
+    assert noted(pairs) == [
+        f"{begin}weights are no integers of 8 bits or less, or have groups that 16 does not divide: other"
+    ]
     none = CompileOptions("aarch64", level=None, activations="int8")
     assert noted(none) == [f"{begin}the target sums no products of bytes or i16"]
     assert not noted(pairs, product(DType.I8))
