@@ -28,6 +28,7 @@ from runtime.pipeline import Pipeline
 
 X = np.arange(1000, dtype=np.float32)
 ENDLESS = 1 << 62
+AGAIN = 0.05  # seconds to the next signal: Python ignores what a handler raises inside of a finalizer
 
 
 class Hit(Exception):
@@ -50,11 +51,11 @@ def hits() -> Iterator[None]:
 def interrupted(call: Callable[[], object], delay: float) -> None:
     """Repeat `call` until a signal interrupts it."""
     try:
-        signal.setitimer(signal.ITIMER_REAL, delay)
+        signal.setitimer(signal.ITIMER_REAL, delay, AGAIN)
         while True:
             call()
     except Hit:
-        pass
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def calls_of(model: runtime.CompiledModel) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
