@@ -17,7 +17,7 @@ from runtime.abi import DType
 ROWS = 16  # rows of a tile register, and its columns of 32 bits
 BYTES = {(DType.U8, DType.I8): "u8i8", (DType.I8, DType.U8): "i8u8"}  # factors of rows and of columns
 COLUMN_BYTES = 64  # bytes of a row of the columns and of results
-MIN_BYTE_TERMS = 24  # of a block of bytes
+MIN_BYTE_TERMS = 24  # of a block of bytes; estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,6 @@ def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixF
 def byte_terms(n: int) -> int:
     """Return the terms of a block of a sum of `n` products of bytes: whole words, three eighths of a row or more.
 
-    0 for none. Vectors take as long for 16 terms as tiles do.
+    0 for none: instructions on short rows take as long as those on full ones.
     """
     return next((t for t in range(COLUMN_BYTES, MIN_BYTE_TERMS - 1, -4) if n > 0 and n % t == 0), 0)

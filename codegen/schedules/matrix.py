@@ -25,7 +25,7 @@ from codegen.schedules.reasons import note
 from codegen.target import Target
 
 MIN_ROWS = 4  # rows below which memory limits a product, whatever computes it
-PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of the second cache of these processors
+PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated
 
 
 def in_tiles(
@@ -126,7 +126,8 @@ def _is_passed(b: PaddingTerms) -> bool:
 
 def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
     """True if blocks of the rows' operand lie side by side, and columns are packed or can be arranged in panels."""
-    if found.axis in form.sums and not is_contiguous(found.x, found.axis, found.terms):
+    fused = found.axis not in form.sums  # by `_bytes`, which has looked at it
+    if not fused and not is_contiguous(found.x, found.axis, found.terms):
         return False
     if plans:
         return all(p.operand == found.w.buffer.name and p.words for p in plans)

@@ -188,26 +188,28 @@ define internal void @emulated.{name}(i8 %t, i8 %a, i8 %b) nounwind {{
 }}"""
 
 
-EMULATOR = "\n".join([
+PARTS = (
     HEAD,
     moves("tileloadd64", True),
     moves("tilestored64", False),
     products("tdpbf16ps", BF16, BF16_END),
     products("tdpbusd", whole("zext", "sext"), ""),
     products("tdpbsud", whole("sext", "zext"), ""),
-])  # fmt: skip
+)
+EMULATOR = "\n".join(PARTS)
 
 
 def without_intrinsics(text: str) -> str:
     """Return a module whose calls of the instructions are calls of the emulator; the system is not asked for them."""
-    if not re.search(rf"@llvm\.x86\.({'|'.join(NAMES)})\b", text):
-        return text.replace("%allowed = icmp eq i64 %code, 0", "%allowed = icmp eq i64 0, 0")
-    declared = re.compile(rf"^declare void @llvm\.x86\.({'|'.join(NAMES)})\(.*$", re.MULTILINE)
-    text = re.sub(rf"@llvm\.x86\.({'|'.join(NAMES)})\b", r"@emulated.\1", declared.sub("", text))
-    have = {line for line in text.splitlines() if line.startswith("declare ")}
-    names = {line.split("(")[0] for line in have}
-    added = [line for line in EMULATOR.splitlines() if line.split("(")[0] not in names]
-    return text.replace("%allowed = icmp eq i64 %code, 0", "%allowed = icmp eq i64 0, 0") + "\n".join(added) + "\n"
+    text = text.replace("%allowed = icmp eq i64 %code, 0", "%allowed = icmp eq i64 0, 0")
+    called = rf"@llvm\.x86\.({'|'.join(NAMES)})\b"
+    if not re.search(called, text):
+        return text
+    text = re.sub(rf"^declare void {called}.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(called, r"@emulated.\1", text)
+    names = {line.split("(")[0] for line in text.splitlines() if line.startswith("declare ")}
+    added = (line for line in EMULATOR.splitlines() if line.split("(")[0] not in names)
+    return "\n".join((text, *added, ""))
 
 
 def runs(target: Target) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.parts import Parts
+from aot.opset.movement.blocks import ravel
 from codegen.ir.dot_widths import Field
 from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
 from runtime.abi import DType
@@ -52,20 +53,16 @@ class GroupWeights:
         self.fields, self.together, self.bits = room // parts.bits if parts.bits < room else 1, together, parts.bits
         count = parts.numbers.shape[self.place] // length
         self.group = Var(f"{axis.name}g", count)
-        sizes = (length // (self.fields * together), self.fields, together) if self.fields > 1 else (length,)
-        self.inner = tuple(Var(f"{axis.name}{letter}", n) for letter, n in zip("rhb", sizes, strict=False))
-        self.numbers = steps.constant(f"{w.buffer.name}.whole", self._elements(sizes))
+        self.sizes = (length // (self.fields * together), self.fields, together) if self.fields > 1 else (length,)
+        self.inner = tuple(Var(f"{axis.name}{letter}", n) for letter, n in zip("rhb", self.sizes, strict=False))
+        self.numbers = steps.constant(f"{w.buffer.name}.whole", self._elements())
         self.factor = steps.constant(f"{w.buffer.name}.factor", self._last(parts.factors))
         self.zero = self._zeros()
 
     @property
     def element(self) -> Expr:
         """Return the index of an element in its group."""
-        index: Expr = Const(0)
-        for a in self.inner:
-            assert isinstance(a.extent, int)
-            index = index * a.extent + a
-        return index
+        return ravel(self.inner, self.sizes)
 
     def sum(self, data: Data, total: Load | None) -> Reduce:
         """Return the product with data. `total`: minus the sums of the groups of data, where zero points are not 0."""
@@ -95,12 +92,12 @@ class GroupWeights:
         """Return an array with the dimension of the sum behind all others."""
         return np.ascontiguousarray(np.moveaxis(a, self.place, -1))
 
-    def _elements(self, sizes: tuple[int, ...]) -> Array:
+    def _elements(self) -> Array:
         """Return unsigned numbers, several in an element where there are fields."""
         numbers = self._last(self.parts.numbers)
         if self.bits == 8:
             numbers = (numbers.view(np.uint8) ^ np.uint8(128)).astype(np.uint8)
-        shape = (*numbers.shape[:-1], -1, *sizes)
+        shape = (*numbers.shape[:-1], -1, *self.sizes)
         if self.fields == 1:
             return numbers.reshape(shape).astype(np.uint8 if self.together == 4 else np.int16)
         numbers = numbers.reshape(shape).astype(np.uint8 if self.together == 4 else np.uint16)

@@ -22,11 +22,12 @@ from aot.lowering.storage.compressed import scaled
 from aot.lowering.storage.group_sums import LENGTHS, Data, GroupWeights, group_length
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.parts import NIBBLE, in_parts
+from aot.opset.movement.blocks import ravel
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, cast, dense, prim
 from codegen.ir.program import Region
 from codegen.ir.traverse import Work
 from codegen.target import Target
@@ -192,8 +193,8 @@ class _Rounded:
     ) -> Load:
         """Add a step that computes a value over `axes`, the last `joined` of which are one dimension."""
         cut = len(axes) - joined
-        index = (*axes[:cut], _joined(axes[cut:])) if joined else axes
         sizes = [a.extent if a.extent is not None else 1 for a in axes]
+        index = (*axes[:cut], ravel(axes[cut:], sizes[cut:])) if joined else axes
         made = dense(self.steps.unused(name), *sizes[:cut], *([volume(sizes[cut:])] if joined else []), dtype=dtype)
         self.steps.values[made.name] = Value(made, Region.ARENA, holds_bytes=dtype is DType.I16)
         before.append(Step((Definition(made, axes, value, index),), step.layers, "Quantise"))
@@ -218,14 +219,6 @@ def _in_groups(axes: tuple[Var, ...]) -> tuple[tuple[Var, ...], tuple[Var, ...],
         return (), axes, {}
     group, element = Var(f"{axis.name}g", axis.extent // size), Var(f"{axis.name}e", size)
     return (group,), (element,), {axis: group * size + element}
-
-
-def _joined(axes: tuple[Var, ...]) -> Expr:
-    """Return the index of a dimension that axes divide, outermost first."""
-    index: Expr = Const(0)
-    for a in axes:
-        index = index * a.extent + a if a.extent is not None else index
-    return index
 
 
 def _in_parts(x: Load, whole: dict[Expr, Expr]) -> tuple[Expr, ...]:

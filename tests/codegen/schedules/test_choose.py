@@ -35,7 +35,7 @@ def chosen(d: Definition, target: Target) -> Schedule:
 
 
 def test_panels_are_no_wider_than_the_columns() -> None:
-    """Of groups of 16 channels; wider ones would hold as much padding as weights."""
+    """A group of 16 channels has panels of 16 columns: half of a panel of 32 would be padding."""
     (pack,) = chosen(product(16, 16, 16, batch=6), Target.parse("x86-64-v4")).pack
     assert pack.width == 16
 

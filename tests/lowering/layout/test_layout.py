@@ -138,7 +138,7 @@ def test_rows_that_would_collide_in_the_cache_are_moved_apart() -> None:
 
 
 def test_elements_of_a_normalised_key_lie_in_several_sets_of_the_cache() -> None:
-    """Of windows of 64 tokens with 3 heads; 48 KiB apart all 32 of them would lie in one set."""
+    """A key of 32 elements, in windows of 64 tokens with 3 heads: 48 KiB apart, all of them would share one set."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
         split = b.Reshape(b.MatMul(x, weights(b, 96, 288)), ints(b, 64, 64, 3, 3, 32))

@@ -100,7 +100,7 @@ def test_what_is_refused(model: CompiledModel, tmp_path: Path) -> None:
 
 
 def test_windows_that_count_from_the_longest_row_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As exporters of IR write them; within so short a context that no window ends, they are right."""
+    """Exporters of IR write such windows. They are right where the context is too short for a window to end."""
     monkeypatch.setattr(Decoder, "_places_of", lambda self, rows, columns: rows)
     path = Network("gemma3", "F32", window=16).write(tmp_path / "m.gguf")
     with pytest.raises(UsageError, match="masks must not depend on the longest row of a batch"):
