@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -28,7 +29,7 @@ from runtime.pipeline import Pipeline
 
 X = np.arange(1000, dtype=np.float32)
 ENDLESS = 1 << 62
-AGAIN = 0.05  # seconds to the next signal: Python ignores what a handler raises inside of a finalizer
+AGAIN = 0.05  # seconds to the next signal: Python ignores what a handler raises inside of a destructor
 
 
 class Hit(Exception):
@@ -37,15 +38,20 @@ class Hit(Exception):
 
 @contextmanager
 def hits() -> Iterator[None]:
+    """Let SIGALRM raise `Hit`. No garbage is collected, for Python ignores an exception in a finalizer, and warns."""
+
     def handler(number: int, frame: FrameType | None) -> None:
         raise Hit
 
+    gc.collect()
+    gc.disable()
     before = signal.signal(signal.SIGALRM, handler)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        gc.enable()
 
 
 def interrupted(call: Callable[[], object], delay: float) -> None:
