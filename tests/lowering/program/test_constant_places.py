@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aot.lowering.program.build_program import separated
+from aot.lowering.program.kernel_parameters import separated
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Reduce, Var, dense
 from codegen.ir.schedule import Pack, Schedule, ScheduleError
