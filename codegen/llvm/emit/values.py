@@ -34,6 +34,7 @@ from codegen.llvm.emit.function_text import (
 from codegen.llvm.emit.lane_index import NARROW, Lanes, fits
 from codegen.llvm.emit.lookup import is_short_table, looked_up, without_mask
 from codegen.llvm.emit.mathlib import MATHLIB, template
+from codegen.llvm.emit.quotients import reciprocal
 from codegen.llvm.emit.registers import Cells
 from codegen.llvm.emit.scalar import SCALAR
 from codegen.llvm.emit.shuffle import aligned, near, shuffled, spread
@@ -369,7 +370,7 @@ class Values(Lanes):
                 value, low, high = found
                 value = without_inner_bounds(value, low, high)
                 if (whole := rounded_of(value)) is not None and low.is_integer() and high.is_integer():
-                    level = rounded(self.f, self.expr(whole[0]), whole[1], int(low), int(high))
+                    level = rounded(self.f, self.to_round(whole[0]), whole[1], int(low), int(high))
                 else:
                     level = clamped(self.f, self.expr(value), low, high)
                 return cast(self.f, DType.I32, dtype.compute, level)
@@ -384,7 +385,18 @@ class Values(Lanes):
             case _ if (fn, args[0].dtype) in MATHLIB:
                 return self.function(fn, args)
             case _:
-                return self.apply(fn, args[0].dtype, *[self.expr(a) for a in args])
+                operand = self.to_round if fn == "round_even" else self.expr
+                return self.apply(fn, args[0].dtype, *[operand(a) for a in args])
+
+    def to_round(self, expr: Expr) -> Value:
+        """Return the value of an expression that is rounded to a whole number: near zero it need not be exact."""
+        match expr:
+            case Prim("div", (a, Const(divisor)), DType.F32) if self.f.fused and (found := reciprocal(divisor)):
+                value = self.expr(a)
+                high, low = (number(factor, value.type) for factor in found)
+                return self.f.intrinsic("fma", value, high, self.f.binary("fmul", value, low))
+            case _:
+                return self.expr(expr)
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
         """Emit a function of `codegen.llvm.emit.mathlib`: its expression, with the arguments for its parameters."""
