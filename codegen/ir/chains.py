@@ -27,6 +27,14 @@ def block_terms(n: int) -> int:
     return best if n > 0 else 0
 
 
+def padded_terms(n: int) -> int:
+    """Return the least terms in as few blocks as hold `n`, zeros behind them included; 0 if they fill no block."""
+    if block_terms(n) or n < MIN_BLOCK_TERMS:
+        return n if block_terms(n) else 0
+    blocks = -(-n // MAX_BLOCK_TERMS)
+    return 2 * blocks * -(-n // (2 * blocks))
+
+
 def is_chains(r: Reduce | None) -> bool:
     """True for a sum in the order of this module."""
     return r is not None and r.fn == CHAINS

@@ -12,6 +12,7 @@ from codegen.ir.index import Affine, decide, is_index, normal
 from codegen.ir.loops import Const, Expr, Load, Prim, Var
 from codegen.llvm.emit.address import reads_memory
 from codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, constant, rounded
+from codegen.llvm.emit.arithmetic.quotients import reciprocal
 from codegen.llvm.emit.arithmetic.scalar import SCALAR
 from codegen.llvm.emit.function_text import Value, constants, lanes_of, number
 from codegen.llvm.emit.lane_index import NARROW, fits
@@ -59,7 +60,7 @@ class Values(Memory):
                 value, low, high = found
                 value = without_inner_bounds(value, low, high)
                 if (whole := rounded_of(value)) is not None and low.is_integer() and high.is_integer():
-                    level = rounded(self.f, self.expr(whole[0]), whole[1], int(low), int(high))
+                    level = rounded(self.f, self.to_round(whole[0]), whole[1], int(low), int(high))
                 else:
                     level = clamped(self.f, self.expr(value), low, high)
                 return cast(self.f, DType.I32, dtype.compute, level)
@@ -74,7 +75,18 @@ class Values(Memory):
             case _ if (fn, args[0].dtype) in MATHLIB:
                 return self.function(fn, args)
             case _:
-                return self.apply(fn, args[0].dtype, *[self.expr(a) for a in args])
+                operand = self.to_round if fn == "round_even" else self.expr
+                return self.apply(fn, args[0].dtype, *[operand(a) for a in args])
+
+    def to_round(self, expr: Expr) -> Value:
+        """Return the value of an expression that is rounded to a whole number: near zero it need not be exact."""
+        match expr:
+            case Prim("div", (a, Const(divisor)), DType.F32) if self.f.fused and (found := reciprocal(divisor)):
+                value = self.expr(a)
+                high, low = (number(factor, value.type) for factor in found)
+                return self.f.intrinsic("fma", value, high, self.f.binary("fmul", value, low))
+            case _:
+                return self.expr(expr)
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
         """Emit a function of `codegen.llvm.mathlib`: its expression, with the arguments for its parameters."""
