@@ -43,7 +43,16 @@ APPLICATION: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
-Model = Annotated[Path, typer.Argument(exists=True, help="OpenVINO IR, the .bin beside it, ONNX, TensorFlow (Lite)")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        exists=True, help="Model file: .xml with its .bin, .onnx, .pb or a SavedModel, .tflite, .pt2, .gguf"
+    ),
+]
+Runnable = Annotated[Path, typer.Argument(exists=True, help="m.so, or a model file to compile in memory")]
+LanguageModel = Annotated[
+    Path, typer.Argument(exists=True, help="m.so, or the file of a language model to compile in memory")
+]
 Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
 Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
@@ -52,22 +61,37 @@ Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its
 Target = Annotated[
     str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-bf16, -v4-amx; several: x86-64-v2,v3")
 ]
-Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which an input is given")]
+Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which callers give an input")]
 Mean = Annotated[
     str | None,
-    typer.Option("--mean", "--mean_values", "--mean-values", metavar="INPUT[1,2,3]", help="Subtract from channels"),
+    typer.Option(
+        "--mean",
+        "--mean_values",
+        "--mean-values",
+        metavar="INPUT[1,2,3]",
+        help="Subtract these numbers from the channels of an input",
+    ),
 ]
 Scale = Annotated[
     str | None,
-    typer.Option("--scale", "--scale_values", "--scale-values", metavar="INPUT[1,2,3]", help="Divide channels by"),
+    typer.Option(
+        "--scale",
+        "--scale_values",
+        "--scale-values",
+        metavar="INPUT[1,2,3]",
+        help="Divide the channels of an input by these numbers",
+    ),
 ]
 Reverse = Annotated[
     bool,
     typer.Option(
-        "--reverse-channels", "--reverse_input_channels", "--reverse-input-channels", help="Images come as BGR for RGB"
+        "--reverse-channels",
+        "--reverse_input_channels",
+        "--reverse-input-channels",
+        help="Callers give BGR where the model wants RGB",
     ),
 ]
-ReverseOf = Annotated[str | None, typer.Option(metavar="INPUT,...", help="Inputs whose channels come reversed")]
+ReverseOf = Annotated[str | None, typer.Option(metavar="INPUT,...", help="The same, for these inputs only")]
 Shapes = Annotated[
     list[str] | None,
     typer.Option(
@@ -77,59 +101,97 @@ Shapes = Annotated[
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]
 Values = Annotated[list[str] | None, typer.Option(metavar="INPUT=3|[1,-1]|x.npy", help="Make an input a constant")]
 Feeds = Annotated[list[str] | None, typer.Option(metavar="CONSTANT", help="Make a constant an optional input")]
-CutAt = Annotated[str | None, typer.Option(metavar="INPUT:OUTPUT", help="Only what lies between tensors: a,b:c")]
-Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Which signature of a SavedModel")]
-Specialise = Annotated[list[str] | None, typer.Option(metavar="NAME=1,8", help="Add versions for sizes of a dimension")]
-SmallWeights = Annotated[bool, typer.Option("--small-weights", help="No Winograd; bytes or f16 wherever these fit")]
+CutAt = Annotated[
+    str | None, typer.Option(metavar="INPUT:OUTPUT", help="Compile only the layers between tensors: a,b:c")
+]
+Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Signature of a SavedModel that is read")]
+Specialise = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=1,8", help="Add code for these sizes of a varying dimension")
+]
+SmallWeights = Annotated[
+    bool,
+    typer.Option(
+        "--small-weights", help="Store weights in as few bytes as hold them: no Winograd, f16 or bytes where exact"
+    ),
+]
 PlainProducts = Annotated[bool, typer.Option("--plain-products", help="Neither Winograd nor Strassen: they round more")]
 LayoutChange = Annotated[
-    bool, typer.Option("--disable-layout-change", help="Leave Transposes of NHWC networks where they are, to compare")
+    bool, typer.Option("--disable-layout-change", help="Leave the Transposes of NHWC networks, for comparisons")
 ]
 MaxContext = Annotated[
-    int | None, typer.Option(min=1, metavar="TOKENS", help="Room for a language model's tokens; more are refused")
+    int | None,
+    typer.Option(min=1, metavar="TOKENS", help="Tokens that a language model has room for; more are refused"),
 ]
 RowLengths = Annotated[
     bool,
-    typer.Option("--row-lengths", help="Rows of a batch of a language model have lengths of their own, for serving"),
+    typer.Option(
+        "--row-lengths", help="Language model: rows of a batch may have different lengths, as aot serve needs"
+    ),
 ]
-LastLogits = Annotated[bool, typer.Option("--last-logits", help="Of a language model, logits of the last token only")]
-Precision = Annotated[str, typer.Option(metavar="f32|bf16|f16|auto[,LAYER=f32]", help="Type in which layers compute")]
+LastLogits = Annotated[bool, typer.Option("--last-logits", help="Language model: logits of the last token only")]
+Precision = Annotated[
+    str,
+    typer.Option(
+        metavar="f32|bf16|f16|auto[,LAYER=f32]", help="Type in which layers compute; auto: by --data of aot compile"
+    ),
+]
 FastMath = Annotated[
-    bool, typer.Option("--fast-math", help="bf16: the fastest sums, which round differently on other processors")
+    bool, typer.Option("--fast-math", help="bf16: the fastest sums of this target; other targets round differently")
 ]
 Activations = Annotated[
-    str, typer.Option(metavar="f32|int8", help="int8: data of products with weights of 8 bits or less in 8 bits")
+    str, typer.Option(metavar="f32|int8", help="int8: quantise the data of products whose weights have 8 bits or fewer")
 ]
 Samples = Annotated[
     list[str] | None, typer.Option("--data", metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")
 ]
-Data = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Inputs for --precision auto, x.npz")]
-MaxError = Annotated[float, typer.Option(min=0, help="Error of results that --precision auto allows")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Draw the random numbers of ONNX, beginning with it")]
-Extensions = Annotated[Path | None, typer.Option(metavar="DIR", help="Your operations and passes; their code runs")]
+Data = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="Sample inputs for --precision auto: x.npz")
+]
+MaxError = Annotated[float, typer.Option(min=0, help="Largest error of results that --precision auto accepts")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Seed of operations that draw random numbers; without one they are refused")
+]
+Extensions = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of your operations and passes; their code is run")
+]
 Config = Annotated[
     str | None,
     typer.Option(
-        "--transformations-config", "--transformations_config", metavar="F.json,...", help="Attributes for extensions"
+        "--transformations-config",
+        "--transformations_config",
+        metavar="F.json,...",
+        help="Configuration of transformations, JSON",
     ),
 ]
-Enable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions on")]
-Disable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Switch transformations of extensions off")]
+Enable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Transformations of extensions to switch on")]
+Disable = Annotated[str | None, typer.Option(metavar="NAME,...", help="Transformations of extensions to switch off")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so")]
 Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Passes = Annotated[list[str] | None, typer.Option(metavar="PASS|all", help="Print the graph, or steps, after a pass")]
-Memory = Annotated[str | None, typer.Option(metavar="2GB", help="Most memory to compile with; default: by the model")]
-Seconds = Annotated[float | None, typer.Option(min=0.01, help="Most time to compile; default: by the model")]
-Rewrites = Annotated[int | None, typer.Option(min=0, help="Make only the first N rewrites of the graph")]
-Lowerings = Annotated[int | None, typer.Option(min=0, help="Run only the first N lowering passes")]
-Bound = Annotated[float | None, typer.Option(min=0, help="Of errors over the largest element; default: 1e-4 for f32")]
+Memory = Annotated[
+    str | None, typer.Option(metavar="2GB", help="Limit of memory while compiling; default: by the size of the model")
+]
+Seconds = Annotated[
+    float | None, typer.Option(min=0.01, help="Limit of seconds of compiling; default: by the size of the model")
+]
+Rewrites = Annotated[int | None, typer.Option(min=0, metavar="N", help="Make only the first N rewrites of the graph")]
+Lowerings = Annotated[int | None, typer.Option(min=0, metavar="N", help="Run only the first N lowering passes")]
+Bound = Annotated[
+    float | None, typer.Option(min=0, help="Largest error allowed, over the largest element; default: 1e-4 for f32")
+]
 Expect = Annotated[Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare the results with these")]
-Threads = Annotated[int | None, typer.Option(min=1, help="At most so many; default: as many as this process may use")]
-TokenizerFile = Annotated[Path | None, typer.Option("--tokenizer", exists=True, help="tokenizer.json, or m.gguf")]
-Temperature = Annotated[float, typer.Option(min=0, help="0: always the most probable token")]
-TopK = Annotated[int, typer.Option(min=0, help="Draw among so many most probable tokens; 0: all")]
-TopP = Annotated[float, typer.Option(help="Draw among the fewest tokens of this probability together")]
-DrawSeed = Annotated[int, typer.Option(min=0, help="Of draws")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Use at most N threads; default: all that this process may use")
+]
+TokenizerFile = Annotated[
+    Path | None,
+    typer.Option("--tokenizer", exists=True, help="tokenizer.json or m.gguf; default: the one beside the model"),
+]
+Temperature = Annotated[float, typer.Option(min=0, help="0: always the most probable token; above 0: draw one")]
+TopK = Annotated[int, typer.Option(min=0, metavar="N", help="Draw among the N most probable tokens; 0: among all")]
+TopP = Annotated[float, typer.Option(metavar="P", help="Draw among the fewest tokens whose probabilities sum to P")]
+StopTokens = Annotated[list[int] | None, typer.Option(metavar="ID", help="A token that ends the text; may be repeated")]
+DrawSeed = Annotated[int, typer.Option(min=0, help="Seed: equal ones draw equal tokens")]
 
 _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field of CompileOptions, how it is read
     "layout": ("layouts", layouts_of),

@@ -28,6 +28,16 @@ def test_every_command_has_examples() -> None:
         assert all(f"  {line}\n" in shown for command, line in LINES if command == name)
 
 
+def test_the_list_of_commands_has_whole_sentences() -> None:
+    shown = CliRunner().invoke(cli.app, ["-h"], env={"COLUMNS": "80"}).output
+    assert "..." not in shown.split("Commands:")[1]
+
+
+def test_every_parameter_says_what_it_is() -> None:
+    helps = [(name, p.name, p.help) for name, command in COMMANDS.items() for p in command.params if p.name != "help"]
+    assert [(name, parameter) for name, parameter, text in helps if not text or text.startswith("Of ")] == []
+
+
 @pytest.mark.parametrize(("name", "line"), LINES)
 def test_examples_can_be_parsed(name: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file in (*FILES.split(), "key.pem", "key.pub", "rules.json", "token"):
