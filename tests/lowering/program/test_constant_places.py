@@ -10,8 +10,8 @@ import pytest
 import aot.lowering.program.constant_places
 from aot.ir.types import dtype_of
 from aot.lowering.ir.steps import Value
-from aot.lowering.program.build_program import separated
 from aot.lowering.program.constant_places import Constants, Weights
+from aot.lowering.program.kernel_parameters import separated
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Reduce, Var, dense
 from codegen.ir.program import Region
