@@ -20,6 +20,7 @@ from typing import TypeVar
 import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
+from numpy.typing import NDArray
 
 from codegen.ir.loops import Const, Kernel, Size, Var
 from codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
@@ -135,8 +136,16 @@ def weights_section(name: str, size: int, constants: tuple[ConstantBlock, ...], 
         raise UnsupportedError(
             f"write: weights in the library have at most {_MOST_WEIGHTS} bytes, got {size}; make them external"
         )
-    blocks = ((block.offset, block.data) for block in constants)
-    return Data(abi.WEIGHTS_SECTION, name, size, PAGE, blocks, aliases=aliases)
+    return Data(abi.WEIGHTS_SECTION, name, size, PAGE, _placed(constants), aliases=aliases)
+
+
+def _placed(constants: tuple[ConstantBlock, ...]) -> Iterator[tuple[int, NDArray[np.generic]]]:
+    """Yield the pieces of all blocks with their offsets."""
+    for block in constants:
+        at = block.offset
+        for piece in block.pieces():
+            yield at, piece
+            at += piece.nbytes
 
 
 def reserved(data: Data) -> Data:
@@ -329,7 +338,7 @@ def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes 
     position = 0
     for block in constants:
         yield from zeros(block.offset - position)
-        yield np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data
+        yield from (piece.data for piece in block.pieces())
         position = block.offset + block.nbytes
     yield from zeros(size - position)
 
