@@ -18,8 +18,9 @@ from typing import Annotated, ParamSpec
 import typer
 
 import aot
-from aot import arguments as arg
-from aot.command import guarded, supervised
+from aot.command_line import arguments as arg
+from aot.command_line.command import guarded, supervised
+from aot.command_line.examples import epilog
 from aot.commands.bench import bench
 from aot.commands.chat import chat
 from aot.commands.compare import compare
@@ -32,7 +33,6 @@ from aot.commands.report import report
 from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
-from aot.examples import epilog
 from aot.options import Stage
 from runtime.arrays.files import check_output
 from runtime.describe import escape_unprintable, size_text
@@ -242,7 +242,7 @@ def check(
     """Say which layers of a model cannot be compiled, and why. Nothing is compiled."""
     given = locals()
     from aot.check import check as check_model
-    from aot.progress import Watch
+    from aot.command_line.progress import Watch
 
     with Watch(None if quiet else sys.stderr) as watch:
         found = check_model(model, arg.options_of(given, on_event=watch))

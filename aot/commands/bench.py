@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands import loading
 from aot.commands.output import echo_json
 from runtime.arrays.files import check_output

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from runtime.regular import read_file
 
 HELP = "An empty line or /exit ends, /reset begins anew."

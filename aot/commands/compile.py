@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import aot
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from aot.options import Stage
 from aot.precision import AUTO, F32
@@ -92,7 +92,7 @@ def compile(
     out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
     for path in filter(None, (out, header, tune_file)):
         check_output(path, model, model.with_suffix(".bin"))
-    from aot.progress import Watch
+    from aot.command_line.progress import Watch
     from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from codegen.llvm.object.link import find_linker
 

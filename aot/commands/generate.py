@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 
 
 def generate(

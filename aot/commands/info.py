@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from runtime.arrays.files import is_compiled
 from runtime.describe import costs, manifest_text

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from aot.quantizing.choices import Ranges, Weights
 from runtime.arrays.files import read_arrays
@@ -61,7 +61,7 @@ def quantize(
     given = locals()
     from dataclasses import asdict
 
-    from aot.progress import Watch
+    from aot.command_line.progress import Watch
     from aot.quantizing.quantize import quantize_model
     from aot.quantizing.weights import quantize_weights
 

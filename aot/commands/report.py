@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.samples import samples
 from runtime.arrays.files import check_output
 from runtime.atomic import replacing

@@ -10,12 +10,12 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from aot import arguments as arg
-from aot import classes
+from aot.command_line import arguments as arg
 from aot.commands import loading
 from aot.commands.compare import DIFFERENT, differences
 from aot.commands.output import echo_json
 from aot.options import bytes_of
+from aot.running import classes
 from runtime.arrays.files import Arrays, check_results_path, is_compiled, write_outputs
 from runtime.arrays.strings import joined
 from runtime.describe import summary
@@ -76,7 +76,7 @@ def run(
     if ready is not None:
         infer = partial(_infer, ready, given)
     else:
-        from aot.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
+        from aot.running.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
 
         limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)
         infer = partial(run_sandboxed, model, given, threads, limits)

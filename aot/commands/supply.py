@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
-from aot import signature
+from aot.command_line import arguments as arg
 from aot.commands.compare import DIFFERENT
+from aot.supply import signature
 from runtime.arrays.files import check_output
 from runtime.atomic import replacing
 from runtime.errors import UsageError
@@ -71,8 +71,8 @@ def verify(
 
 
 def _repeat_certificate(library: Path, model: Path, given: dict[str, object]) -> None:
+    from aot.command_line.progress import Watch
     from aot.comparing.certify import recheck
-    from aot.progress import Watch
 
     manifest = check_contents(library)
     with Watch(sys.stderr) as watch:

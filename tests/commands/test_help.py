@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 import cli
-from aot.examples import EXAMPLES
+from aot.command_line.examples import EXAMPLES
 
 COMMANDS = typer.main.get_command(cli.app).commands  # pyright: ignore
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"

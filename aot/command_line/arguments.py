@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from aot.command import is_supervised
+from aot.command_line.command import is_supervised
 from aot.options import (
     CompileOptions,
     bytes_of,
