@@ -110,7 +110,7 @@ def in_tiles(
 def _between_blocks(
     definition: Definition, reduction: Reduce, points: Points, part: Spans, acc: Buffer
 ) -> tuple[Expr, Stmts]:
-    """Return what an accumulator begins with, and the stores at the end.
+    """Return the start of an accumulator, and the stores at the end.
 
     The first block of a sum begins with its `init`, others with the partial sum in the output; the last one computes
     the value, others store the partial sum.

@@ -95,7 +95,7 @@ class FewChannels:
         return self.x.index.index(self.channel)
 
     def _moved(self, parts: tuple[T, ...], last: T) -> tuple[T, ...]:
-        """Return what belongs to dimensions of the picture with `last` for the channels, behind all others."""
+        """Return the items of the picture's dimensions, then `last`, that of the channels."""
         return (*parts[: self._dim], *parts[self._dim + 1 :], last)
 
 

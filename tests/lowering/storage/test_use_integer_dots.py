@@ -44,14 +44,14 @@ from tests.passes.check import graph_of
 @pytest.mark.parametrize("zero", [0, 1, 121, 255])
 @pytest.mark.parametrize("dtype", [U8, I8])
 @pytest.mark.parametrize(("taps", "stride"), [(1, 1), (3, 1), (3, 2), (1, 2), (5, 1)])
-def test_convolutions(taps: int, stride: int, dtype: DType, zero: int) -> None:
+def test_convolutions_of_bytes_use_dots(taps: int, stride: int, dtype: DType, zero: int) -> None:
     """What lies outside of the picture is zero, whatever byte that is."""
     at = zero if dtype is U8 else zero - 128
     check(lambda b, x: convolution(b, quantised(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1)
 
 
 @pytest.mark.parametrize("zero", [0, 77])
-def test_groups(zero: int) -> None:
+def test_convolutions_in_groups_use_dots(zero: int) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         scale = np.linspace(1e-3, 1e-2, 2 * 24).reshape(2, 24, 1, 1, 1)
         w = b.Convert(b.const(whole(48, 16, 3, 3).reshape(2, 24, 16, 3, 3), I8), destination_type=F32)
@@ -65,7 +65,7 @@ def test_groups(zero: int) -> None:
 
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("rows", [1, 5, 33])
-def test_matrices(rows: int, transpose: bool) -> None:
+def test_products_of_matrices_use_dots(rows: int, transpose: bool) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, 40, 50)
         w = w if transpose else b.Transpose(w, ints(b, 1, 0))
