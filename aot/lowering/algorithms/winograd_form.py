@@ -300,8 +300,7 @@ def _short_phases(form: WinogradForm) -> tuple[Tiling, ...]:
     if form.dtype is not DType.F32 or form.deep:
         return ()
     directions = [_phases_of(form, axis, tap, step) for (axis, tap), step in zip(form.window, form.steps, strict=True)]
-    pairs = [tuple(zip(*pairs, strict=True)) for pairs in product(*directions)]
-    return tuple(Tiling(kinds, phases) for kinds, phases in pairs)
+    return tuple(Tiling(*zip(*each, strict=True)) for each in product(*directions))
 
 
 def _phases_of(form: WinogradForm, axis: Var, tap: Var, step: int) -> list[tuple[Kind, range]]:
