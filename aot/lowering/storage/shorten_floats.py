@@ -243,8 +243,7 @@ class _Shortened:
         made: list[Step] = []
         if name not in copies:
             copies[name] = found.pixels(self.steps.unused(name))
-            self.steps.values[copies[name].name] = Value(copies[name], Region.ARENA)
-            made.append(Step(found.copies(copies[name]), step.layers, "Convert"))
+            made.append(self._made(found.copy(copies[name]), step))
         step.works = (found.product(copies[name], filters, "add" if self.sums.pairs else CHAINS),)
         return made
 
