@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from codegen.ir.access import coefficient, offset
 from codegen.ir.expressions import rewrite
-from codegen.ir.loops import CHAINS, Const, Expr, Load, Prim, Reduce, Var
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
+from codegen.ir.primitives import CHAINS
 
 MAX_BLOCK_TERMS = 32  # terms of a block at most: those of one instruction
 MIN_BLOCK_TERMS = 16  # with fewer, half of a tile register would be empty

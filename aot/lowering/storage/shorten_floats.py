@@ -33,7 +33,8 @@ from codegen.ir.chains import block_terms, chain_factors
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import multiplies_small, scaled_sum
 from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
+from codegen.ir.primitives import CHAINS
 from codegen.ir.program import Region
 from codegen.ir.traverse import members, move_loads, rewrite_work
 from codegen.target import Target

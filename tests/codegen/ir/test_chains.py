@@ -11,7 +11,8 @@ import pytest
 
 from codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
 from codegen.ir.definition import Definition
-from codegen.ir.loops import CHAINS, Buffer, Expr, Reduce, Size, Var, cast, dense, prim
+from codegen.ir.loops import Buffer, Expr, Reduce, Size, Var, cast, dense, prim
+from codegen.ir.primitives import CHAINS
 from codegen.ir.printer import kernel_text
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.nest import apply
