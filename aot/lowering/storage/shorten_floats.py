@@ -43,7 +43,7 @@ from runtime.errors import UsageError
 
 READ = (Region.INPUT, Region.ARENA, Region.CONSTANT)  # memory that no later step of a block writes again
 MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
-MIN_COLUMNS = 16  # columns of a product that fill a row of a tile register
+MIN_COLUMNS = 8  # columns of a product from which words of two terms are faster than f32, half of a tile register empty
 MIN_DOT_TERMS = 8  # terms along memory that dots of two sum faster than multiply-adds
 MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
 MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
