@@ -52,18 +52,22 @@ class FewChannels:
         return dense(name, *self._moved(self.x.buffer.shape, self.width), dtype=DType.BF16)
 
     def copy(self, made: Buffer) -> Definition:
-        """Return the definition that writes the pixels: their channels, then zeros."""
-        shape = tuple(self.width if k == self._dim else n for k, n in enumerate(self.x.buffer.shape))
-        axes = {k: Var(f"d{k}", n) for k, n in enumerate(shape) if n != 1 or k == self._dim}
-        index: tuple[Expr, ...] = tuple(axes.get(k, Const(0)) for k in range(len(shape)))
-        at, channels = axes[self._dim], self.channel.extent
+        """Return the definition that writes the pixels: their channels, and zeros behind them.
+
+        Zeros are chosen, not guarded: loads from known places become shuffles.
+        """
+        channels = self.channel.extent
         assert isinstance(channels, int)
-        if self.width == channels:
-            value: Expr = Load(self.x.buffer, index)
-        else:
-            some = (prim("min", at, Const(channels - 1)) if i is at else i for i in index)
-            value = select(prim("lt", at, Const(channels)), Load(self.x.buffer, tuple(some)), Const(0.0, DType.F32))
-        return Definition(made, tuple(axes.values()), value, self._moved(index, at))
+        dims = [k for k, n in enumerate(self.x.buffer.shape) if n != 1 or k == self._dim]
+        channel = Var(f"d{self._dim}", self.width)
+        axes = tuple(channel if k == self._dim else Var(f"d{k}", self.x.buffer.shape[k]) for k in dims)
+        at = dict(zip(dims, axes, strict=True))
+        index: tuple[Expr, ...] = tuple(at.get(k, Const(0)) for k in range(len(self.x.buffer.shape)))
+        value: Expr = Load(self.x.buffer, index)
+        if self.width != channels:
+            inside = tuple(prim("min", i, channels - 1) if i == channel else i for i in index)
+            value = select(prim("lt", channel, channels), Load(self.x.buffer, inside), 0.0)
+        return Definition(made, axes, value, self._moved(index, channel))
 
     def filters(self, data: Array) -> Array:
         """Return the weights by the same terms, zero where pixels are."""
@@ -102,14 +106,18 @@ def few_channels(d: Definition, x: Load, w: Load) -> FewChannels | None:
     r = d.reduction
     if r is None or not all(isinstance(i, Var) for i in w.index) or not x.index:
         return None
-    taps = [a for a in r.axes if normal(x.index[-1], {}).terms.get(a) == 1]
     channels = [a for a in r.axes if a in x.index and a in w.index and sum(a in variables(i) for i in x.index) == 1]
-    if len(channels) != 1 or len(taps) != 1 or taps == channels or taps[0] not in w.index:
+    if len(channels) != 1 or len(x.index) < 2:
         return None
-    (channel,), (column,) = channels, taps
+    channel = channels[0]
+    across = max(k for k, i in enumerate(x.index) if i != channel)  # the dimension of columns
+    taps = [a for a in r.axes if a in w.index and normal(x.index[across], {}).terms.get(a) == 1]
+    if len(taps) != 1 or sum(taps[0] in variables(i) for i in x.index) != 1:
+        return None
+    column = taps[0]
     if not isinstance(channel.extent, int) or not isinstance(column.extent, int) or channel.extent > MAX_CHANNELS:
         return None
-    if any(column in variables(i) for i in x.index[:-1]) or x.buffer.shape[x.index.index(channel)] != channel.extent:
+    if x.buffer.shape[x.index.index(channel)] != channel.extent:
         return None
     even = channel.extent + channel.extent % 2
     width = next((n for n in (channel.extent, even, even + 2) if block_terms(column.extent * n)), 0)

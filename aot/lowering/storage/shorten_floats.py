@@ -43,7 +43,7 @@ from runtime.errors import UsageError
 
 READ = (Region.INPUT, Region.ARENA, Region.CONSTANT)  # memory that no later step of a block writes again
 MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
-MIN_COLUMNS = 16  # columns of a product that fill a row of a tile register
+MIN_COLUMNS = 8  # columns of a product from which words of two terms are faster than f32, half of a tile register empty
 MIN_DOT_TERMS = 8  # terms along memory that dots of two sum faster than multiply-adds
 MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
 MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
@@ -244,8 +244,7 @@ class _Shortened:
         made: list[Step] = []
         if name not in copies:
             copies[name] = found.pixels(self.steps.unused(name))
-            self.steps.values[copies[name].name] = Value(copies[name], Region.ARENA)
-            made.append(Step((found.copy(copies[name]),), step.layers, "Convert"))
+            made.append(self._made(found.copy(copies[name]), step))
         step.works = (found.product(copies[name], filters, "add" if self.sums.pairs else CHAINS),)
         return made
 

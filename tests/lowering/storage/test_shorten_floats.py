@@ -71,6 +71,11 @@ def stem(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(b.Transpose(y, ints(b, 0, 2, 1)), b.Sigmoid(p))
 
 
+def channels_last(b: Builder, x: OutPort) -> OutPort:
+    """A convolution of a picture whose channels lie innermost."""
+    return b.Relu(conv(b, b.Transpose(x, ints(b, 0, 3, 1, 2)), 32, 3, stride=2, begin=(0, 0), end=(1, 1)))
+
+
 def patches(b: Builder, x: OutPort) -> OutPort:
     """Patches of 16x16 pixels, and attention whose queries, keys and values are parts of one product."""
     y = b.Reshape(conv(b, x, 48, 16, stride=16, begin=(0, 0), end=(0, 0)), ints(b, 1, 48, -1))
@@ -122,6 +127,7 @@ CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
     "picture": (picture, (1, 32, 17, 19)),
     "attention": (attention, (2, 48, 64)),
     "stem": (stem, (1, 3, 20, 24)),
+    "channels_last": (channels_last, (1, 20, 24, 3)),
     "patches": (patches, (1, 3, 64, 96)),
     "tokens": (tokens, (37, 34)),
     "channels": (channels, (1, 32, 9, 11)),
@@ -191,7 +197,7 @@ def test_zeros_lie_behind_blocks_of_probabilities() -> None:
 
 
 def test_sums_without_blocks_take_tile_registers() -> None:
-    for name, count in (("tokens", 6), ("channels", 5)):
+    for name, count in (("tokens", 6), ("channels", 5), ("channels_last", 1)):
         groups = short(*CASES[name], target="x86-64-v4-amx").groups
         assert groups.count("matrix=") == groups.count("chains[") == count
 
@@ -204,7 +210,7 @@ def test_winograd_is_for_sums_of_f32_on_all_targets(precision: str, tiles: int) 
 
 @pytest.mark.parametrize("precision", ["bf16", "f16"])
 @pytest.mark.parametrize(
-    "name", ["picture", "attention", "stem", "patches", "tokens", "channels", "recurrent", "windows"]
+    "name", ["picture", "attention", "stem", "channels_last", "patches", "tokens", "channels", "recurrent", "windows"]
 )
 def test_results_are_near_those_of_f32(name: str, precision: str) -> None:
     make, shape = CASES[name]
