@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
-from aot.ir.inference import MAX_FOLD_ELEMENTS, Named, has_few_integers, infer_outputs, name_outputs
+from aot.ir.inference import MAX_FOLD_ELEMENTS, Inferred, Named, has_few_integers, infer_outputs, name_outputs
 from aot.ir.op import Foreign, Op
 from aot.ir.operand import Operand
 from aot.ir.origin import Origin
@@ -206,7 +206,7 @@ class Node:
         self._inputs = [InPort(self, i) for i in range(inputs)]
         self._outputs = [OutPort(self, i) for i in range(outputs)]
         self._operands: tuple[Operand, ...] | None = None
-        self._inferred_from: _Inferred | None = None
+        self._inferred_from: Inferred | None = None
         self._symbols: tuple[Named, ...] | None = None
         self.held: Array | Deferred | None = None  # of a Constant
         self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
@@ -345,8 +345,8 @@ class Node:
             error.add_note(f"in layer {self.name!r}{f' of {self.origin.file}' if self.origin.file else ''}: {self}")
             raise
         self._operands = tuple(Operand(o.type, o.value, p) for o, p in zip(found, self._outputs, strict=True))
-        if self.held is None and not self.regions and not any(map(_may_be_asked, inputs)):
-            self._inferred_from = _Inferred(self._op, inputs, self._operands)
+        if self.held is None and not self.regions:
+            self._inferred_from = Inferred.of(self._op, inputs, self._operands)
 
     def symbols(self) -> tuple[Named, ...]:
         """Return the outputs' values as far as they are known, else symbols for their elements, else None."""
@@ -378,27 +378,6 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self}>"
-
-
-@dataclass(frozen=True, slots=True)
-class _Inferred:
-    """Outputs that a node's operation had for its inputs: a change above that leaves the inputs' facts ends there."""
-
-    op: Op
-    inputs: list[Operand | None]
-    outputs: tuple[Operand, ...]
-
-    def holds_for(self, op: Op, inputs: list[Operand | None], outputs: int) -> bool:
-        """True if inference would give these outputs again."""
-        if op is not self.op or len(inputs) != len(self.inputs) or outputs != len(self.outputs):
-            return False
-        pairs = zip(inputs, self.inputs, strict=True)
-        return all(a is b or (a is not None and b is not None and a.is_same(b)) for a, b in pairs)
-
-
-def _may_be_asked(operand: Operand | None) -> bool:
-    """True if inference may have used symbols for the value of an input: these change without its type."""
-    return operand is not None and operand.value is None and has_few_integers(operand.type)
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ Types, and small values too, because shapes depend on them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter, signature
 from math import prod
@@ -211,3 +212,29 @@ def name_outputs(
         else:
             results.append((named(label, operand.type) if has_few_integers(operand.type) else None, True))
     return tuple(results)
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """Outputs that a node's operation had for its inputs: a change above that leaves the inputs' facts ends there."""
+
+    op: Op
+    inputs: list[Operand | None]
+    outputs: tuple[Operand, ...]
+
+    @staticmethod
+    def of(op: Op, inputs: list[Operand | None], outputs: tuple[Operand, ...]) -> Inferred | None:
+        """Return what is to be remembered; None if inference may have used symbols, which change without the inputs."""
+        return None if any(map(_may_be_asked, inputs)) else Inferred(op, inputs, outputs)
+
+    def holds_for(self, op: Op, inputs: list[Operand | None], outputs: int) -> bool:
+        """True if inference would give these outputs again."""
+        if op is not self.op or len(inputs) != len(self.inputs) or outputs != len(self.outputs):
+            return False
+        pairs = zip(inputs, self.inputs, strict=True)
+        return all(a is b or (a is not None and b is not None and a.is_same(b)) for a, b in pairs)
+
+
+def _may_be_asked(operand: Operand | None) -> bool:
+    """True if inference may have used symbols for the value of an input: these change without its type."""
+    return operand is not None and operand.value is None and has_few_integers(operand.type)

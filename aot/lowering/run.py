@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from aot.ir.values.deferred import release
 from aot.lowering.ir.steps import Steps
 from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering
@@ -60,6 +61,7 @@ def run_lowering(
             _step(item, block)
         for block in steps.blocks():
             block.layouts = item.gives
+        _release(steps)
         elapsed = (time.perf_counter() - begin) * 1e3
         now = _works(steps)
         count = sum(len(b.steps) for b in steps.blocks())
@@ -88,6 +90,13 @@ def _check(item: Lowering, steps: Steps) -> None:
         verify_steps(steps)
     except InternalError as error:
         raise InternalError(f"lowering pass {item.name} left broken steps: {error}") from error
+
+
+def _release(steps: Steps) -> None:
+    """Give back the pages of the model's files that a pass has looked at."""
+    for value in steps.values.values():
+        if value.data is not None:
+            release(value.data)
 
 
 def _works(steps: Steps) -> set[Work]:

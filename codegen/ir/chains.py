@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from codegen.ir.access import coefficient, offset
 from codegen.ir.expressions import rewrite
-from codegen.ir.loops import CHAINS, Const, Expr, Load, Prim, Reduce, Var
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
+from codegen.ir.primitives import CHAINS
 
 MAX_BLOCK_TERMS = 32  # terms of a block at most: those of one instruction
 MIN_BLOCK_TERMS = 16  # with fewer, half of a tile register would be empty
@@ -24,6 +25,14 @@ def block_terms(n: int) -> int:
     """Return the terms of a block of a sum of `n`: the greatest even divisor within bounds; 0 if there is none."""
     best = next((t for t in range(MAX_BLOCK_TERMS, MIN_BLOCK_TERMS - 1, -2) if n % t == 0), 0)
     return best if n > 0 else 0
+
+
+def padded_terms(n: int) -> int:
+    """Return the least terms in as few blocks as hold `n`, zeros behind them included; 0 if they fill no block."""
+    if block_terms(n) or n < MIN_BLOCK_TERMS:
+        return n if block_terms(n) else 0
+    blocks = -(-n // MAX_BLOCK_TERMS)
+    return 2 * blocks * -(-n // (2 * blocks))
 
 
 def is_chains(r: Reduce | None) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from codegen.ir.expressions import reduction_in
-from codegen.ir.loops import IDENTITY, Buffer, Const, Expr, Reduce, Size, Var
+from codegen.ir.loops import Buffer, Const, Expr, Reduce, Size, Var
+from codegen.ir.primitives import IDENTITY
 from runtime.abi import DType
 
 LOCAL = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it

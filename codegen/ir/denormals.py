@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import walk
-from codegen.ir.loops import COMPARISONS, Buffer, Const, Expr, Load, Prim, Reduce
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce
+from codegen.ir.primitives import COMPARISONS
 from codegen.ir.traverse import Work, members
 from codegen.target import Target
 from runtime.abi import DType

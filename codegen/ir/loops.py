@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from codegen.ir.node import Node, node
+from codegen.ir.primitives import COMPARISONS, PRIMS
 from runtime.abi import DType
 
 
@@ -31,55 +31,6 @@ class LoopKind(StrEnum):
     PARALLEL = "parallel"
     UNROLLED = "unrolled"
     VECTOR = "vector"
-
-
-N = TypeVar("N")
-
-
-@dataclass_transform(frozen_default=True, eq_default=False)
-def node(cls: type[N]) -> type[N]:
-    """Make a class of nodes of its annotations.
-
-    The type checker forbids changes; at run time nothing does, because a frozen class is made three times as slowly,
-    and a compilation makes nodes by the million.
-    """
-    return dataclass(slots=True, eq=False)(cls)
-
-
-class Node:
-    """Structural equality and a hash that is computed once; expressions are graphs, so neither may walk a tree."""
-
-    __slots__ = ("_hash",)
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-    _hash: int
-    _fields: ClassVar[staticmethod[[Any], tuple[Any, ...]]]
-
-    def __init_subclass__(cls) -> None:
-        if "__dataclass_fields__" in vars(cls):  # only for the copy that dataclass(slots=True) creates of each class
-            cls._fields = staticmethod(operator.attrgetter(*cls.__dataclass_fields__))
-
-    def parts(self) -> tuple[Any, ...]:
-        """The fields, in order."""
-        return self._fields(self)
-
-    def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            self._hash = hash((type(self), self._fields(self)))
-            return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if type(self) is not type(other):
-            return False
-        assert isinstance(other, Node)
-        try:
-            differ = self._hash != other._hash
-        except AttributeError:
-            differ = hash(self) != hash(other)
-        return not differ and self._fields(self) == other._fields(other)
 
 
 class Arith(Node):
@@ -224,37 +175,6 @@ Expr = Const | Var | Load | Prim | Reduce
 _EXPRS = (Const, Var, Load, Prim, Reduce)  # a tuple is faster to test than a union
 Size = int | Expr
 Operand = Arith | float | int
-
-
-# Meaning of the primitives. Integers wrap; unsigned types compare and divide unsigned.
-#   add sub mul neg abs min max sign            numbers; min and max of floats propagate NaN
-#   div                                         floats: a / b;  integers: truncates towards zero (x / 0 = 0)
-#   floordiv mod                                rounds towards minus infinity; the remainder has the divisor's sign
-#   rem                                         remainder of `div`, with the dividend's sign
-#   pow atan2                                   floats; pow of integers by repeated products
-#   sqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf
-#   floor ceil trunc round_even round_away      floats
-#   eq ne lt le gt ge                           -> boolean
-#   and or xor not shl shr                      booleans and integers (shr is arithmetic for signed types)
-#   select(c, a, b)                             a where c, else b
-#   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
-#   bits(x)                                     the same bits as another type of equal size
-#   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
-#   exp_short(x) erf_short(x)                   f32 `exp_normal` and `erf` with four digits
-#   fma(a, b, c)                                a * b + c
-#   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
-#   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
-#   even(a) odd(a)                              f32 of the bf16 element that is loaded, of the one after it in memory
-#   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
-PRIMS = frozenset(
-    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal exp_short log sin cos tan "
-    "asin acos atan sinh cosh tanh asinh acosh atanh erf erf_short floor ceil trunc round_even round_away "
-    "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd "
-    "exact_add exact_sub exact_mul exact_fma fixed_product".split()
-)
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-CHAINS = "chains"
-IDENTITY = {"add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
 
 
 @node

@@ -13,7 +13,7 @@ Control entries stand between calls: sizes that earlier calls have computed, jum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from codegen.ir.loops import Expr, Kernel, Size, Var
 from runtime import abi
 from runtime.abi import DType
+from runtime.arrays.mapped import release
 from runtime.loading.manifest import CacheInfo
 
 
@@ -64,22 +65,30 @@ class Call:
 class ConstantBlock:
     """Data at `offset` of the weights; offsets are multiples of 64 and do not overlap.
 
-    With `arrange`, the data are `arrange(source)`, computed anew at each access, so that packed weights need no memory
-    of their own. `size` is then their number of bytes.
+    With `make`, the data are made anew, in pieces, at each access, so that packed weights need no memory of their own;
+    `size` is then their number of bytes.
     """
 
     offset: int
     source: NDArray[np.generic]
-    arrange: Callable[[NDArray[np.generic]], NDArray[np.generic]] | None = None
+    make: Callable[[], Iterator[NDArray[np.generic]]] | None = None
     size: int = 0
 
-    @property
-    def data(self) -> NDArray[np.generic]:
-        return np.ascontiguousarray(self.source) if self.arrange is None else self.arrange(self.source)
+    def pieces(self) -> Iterator[NDArray[np.uint8]]:
+        """Yield the bytes of the data in order; each piece may be freed before the next one is made."""
+        if self.make is None:
+            yield _bytes(self.source)
+            release(self.source)
+        else:
+            yield from map(_bytes, self.make())
 
     @property
     def nbytes(self) -> int:
-        return self.source.nbytes if self.arrange is None else self.size
+        return self.source.nbytes if self.make is None else self.size
+
+
+def _bytes(array: NDArray[np.generic]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from operator import is_
 from typing import Any, TypeVar, cast
 
 from codegen.ir.index import factors, product_of
-from codegen.ir.loops import Expr, Node, Prim, Var
+from codegen.ir.loops import Expr, Prim, Var
+from codegen.ir.node import Node
 from runtime.abi import DType
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from typing import TypeVar
 import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
+from numpy.typing import NDArray
 
 from codegen.ir.loops import Const, Kernel, Size, Var
 from codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
@@ -49,7 +50,9 @@ Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 _TAG_DIGITS = 12
-_MOST_WEIGHTS = (2 << 30) - (64 << 20)  # bytes; code addresses tables behind the weights by 32-bit offsets
+# Bytes of weights in an object, which the linker of a program may put between the code and what the code addresses by
+# offsets of 32 bits. In a library they lie behind all else, and may have any size.
+_MOST_WEIGHTS = (2 << 30) - (64 << 20)
 
 
 def _silent(stage: str, done: int, total: int) -> None:
@@ -60,8 +63,7 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Built:
     """A compiled model. Equal programs, targets and levels give equal bytes, here and in every file written.
 
-    `write_...` raise UnsupportedError for more weights than a library can hold; memory and external files have no
-    limit. `external`: the weights go into a file beside the library.
+    `external`: the weights go into a file beside the library.
     """
 
     tag: str
@@ -90,7 +92,12 @@ class Built:
             made.replace(path)
 
     def write_object(self, path: Path) -> None:
-        """Write one relocatable object for static linking, without a linker; its only visible symbol is the query."""
+        """Write one relocatable object for static linking, without a linker; its only visible symbol is the query.
+
+        UnsupportedError for more weights than an object can hold.
+        """
+        if self.external is None:
+            check_object(self.constant_bytes)
         with replacing(path) as made, made.open("wb") as stream:
             add_sections(stream, self.code, self.sections())
         self._write_external(path)
@@ -130,13 +137,25 @@ class Built:
 
 
 def weights_section(name: str, size: int, constants: tuple[ConstantBlock, ...], aliases: tuple[str, ...] = ()) -> Data:
-    """Return the section of weights inside of a library; UnsupportedError for more than it can hold."""
+    """Return the section of weights inside of a library or an object."""
+    return Data(abi.WEIGHTS_SECTION, name, size, PAGE, _placed(constants), aliases=aliases)
+
+
+def check_object(size: int) -> None:
+    """Raise UnsupportedError for more bytes of weights than an object can hold."""
     if size > _MOST_WEIGHTS:
         raise UnsupportedError(
-            f"write: weights in the library have at most {_MOST_WEIGHTS} bytes, got {size}; make them external"
+            f"write: weights in an object have at most {_MOST_WEIGHTS} bytes, got {size}; make them external"
         )
-    blocks = ((block.offset, block.data) for block in constants)
-    return Data(abi.WEIGHTS_SECTION, name, size, PAGE, blocks, aliases=aliases)
+
+
+def _placed(constants: tuple[ConstantBlock, ...]) -> Iterator[tuple[int, NDArray[np.generic]]]:
+    """Yield the pieces of all blocks with their offsets."""
+    for block in constants:
+        at = block.offset
+        for piece in block.pieces():
+            yield at, piece
+            at += piece.nbytes
 
 
 def reserved(data: Data) -> Data:
@@ -329,7 +348,7 @@ def parts_of(constants: tuple[ConstantBlock, ...], size: int) -> Iterator[bytes 
     position = 0
     for block in constants:
         yield from zeros(block.offset - position)
-        yield np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data
+        yield from (piece.data for piece in block.pieces())
         position = block.offset + block.nbytes
     yield from zeros(size - position)
 

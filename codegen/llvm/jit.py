@@ -5,7 +5,6 @@ The code is the object that a shared library would hold; the weights are not cop
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -50,14 +49,16 @@ def load(built: Built) -> Loaded:
 
 def _contiguous(built: Built) -> NDArray[np.uint8]:
     """Return the weights at their offsets, in memory aligned to `abi.ARENA_ALIGN`."""
-    if len(built.constants) == 1:
-        data = np.ascontiguousarray(built.constants[0].data).reshape(-1).view(np.uint8)
+    if len(built.constants) == 1 and built.constants[0].make is None:
+        (data,) = built.constants[0].pieces()
         if built.constants[0].offset == 0 and data.ctypes.data % abi.ARENA_ALIGN == 0:
             return data
     space = np.zeros(max(1, built.constant_bytes) + abi.ARENA_ALIGN, np.uint8)
     start = -space.ctypes.data % abi.ARENA_ALIGN
     weights = space[start : start + max(1, built.constant_bytes)]
     for block in built.constants:
-        data = np.ascontiguousarray(block.data).reshape(-1).view(np.uint8)
-        ctypes.memmove(weights.ctypes.data + block.offset, data.ctypes.data, data.nbytes)
+        at = block.offset
+        for piece in block.pieces():
+            weights[at : at + piece.nbytes] = piece
+            at += piece.nbytes
     return weights

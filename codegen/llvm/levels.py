@@ -18,7 +18,16 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from codegen.ir.program import ConstantBlock
-from codegen.llvm.build import Built, Manifest, manifest_bytes, parts_of, reserved, weights_hash, weights_section
+from codegen.llvm.build import (
+    Built,
+    Manifest,
+    check_object,
+    manifest_bytes,
+    parts_of,
+    reserved,
+    weights_hash,
+    weights_section,
+)
 from codegen.llvm.object.append import append, placeholder
 from codegen.llvm.object.elf_writer import Data, write_data_object
 from codegen.llvm.object.link import Linker, find_linker, link, merge
@@ -97,7 +106,11 @@ class Levels:
             seal(made)
 
     def write_object(self, path: Path, *, linker: Linker | None = None) -> None:
-        """Write one relocatable object; unlike for a single level, PlatformError without a linker."""
+        """Write one relocatable object; unlike for a single level, PlatformError without a linker.
+
+        UnsupportedError for more weights than an object can hold.
+        """
+        check_object(self.built[0].constant_bytes)
         chosen = linker if linker is not None else find_linker("x86_64")
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             merge(self._objects(Path(folder), (self._weights(),)), path, chosen)

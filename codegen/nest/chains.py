@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from codegen.ir.chains import chain_axis, is_contiguous
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite
+from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, Prim, Reduce, Store, Var
 from codegen.ir.schedule import ScheduleError
 from codegen.nest.points import Points, Span, Spans, Stmts
@@ -43,14 +43,15 @@ def chained(
 
 
 def _part(reduction: Reduce, axis: Var, part: int) -> Expr:
-    """Return the term of a word: 0 is the first, 1 the second one."""
+    """Return the term of a word: 0 is the first, 1 the second one. Terms that are asked for are loaded alone."""
+    asked = any(isinstance(e, Prim) and e.fn == "within" and axis in variables(e.args[0]) for e in walk(reduction.body))
 
     def change(e: Expr) -> Expr | None:
-        if not isinstance(e, Load):
-            return None
-        if e.buffer.dtype is DType.BF16 and is_contiguous(e, axis, 2):
+        if e == axis:
+            return axis + part
+        if isinstance(e, Load) and e.buffer.dtype is DType.BF16 and not asked and is_contiguous(e, axis, 2):
             return Prim("odd" if part else "even", (e,), DType.F32)
-        return Load(e.buffer, tuple(rewrite(i, {axis: axis + part}) for i in e.index)) if part else e
+        return None
 
     return rewrite(reduction.body, change)
 

@@ -17,7 +17,8 @@ import numpy as np
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import bounds, normal
-from codegen.ir.loops import CHAINS, Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
+from codegen.ir.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
+from codegen.ir.primitives import CHAINS
 from codegen.nest.points import Points, Spans, Stmts, depending
 from runtime.abi import DType
 

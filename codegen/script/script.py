@@ -23,7 +23,6 @@ import inspect
 import textwrap
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from codegen.ir.expressions import loads
@@ -31,30 +30,41 @@ from codegen.ir.index import bounds, normal
 from codegen.ir.loops import (
     Alloc,
     Buffer,
-    Const,
     Expr,
     For,
     If,
     Let,
     Load,
     LoopKind,
-    Operand,
     Prim,
     Reduce,
-    Size,
     Space,
     Stmt,
     Store,
     Var,
     While,
-    as_expr,
     cast,
     dense,
     prim,
     select,
 )
-from codegen.script.script_values import Evaluator, ScriptError, is_expr, match_integers
+from codegen.script.declarations import (
+    MAX_LANES,
+    Cell,
+    NewArray,
+    NewScalar,
+    Range,
+    array,
+    lanes,
+    parallel,
+    range_of,
+    trips,
+    unrolled,
+    var,
+)
+from codegen.script.script_values import Evaluator, ScriptError, is_expr
 from codegen.script.size_names import size_names
+from codegen.script.statements import Item, Statements
 from runtime.abi import DType
 
 __all__ = [
@@ -72,67 +82,7 @@ __all__ = [
 ]
 
 Scripted = Any  # an argument of a script: a buffer that is assigned to, an expression that is compared
-MAX_LANES = 16  # of a vector loop at most; the code generator splits them for targets with shorter vectors
 MIN_INDEX = -(1 << 62)  # lower bound of an index that may be negative
-Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
-
-
-@dataclass(frozen=True)
-class _Range:
-    kind: LoopKind
-    start: Size
-    stop: Size
-    step: int
-
-
-@dataclass(frozen=True)
-class _NewScalar:
-    value: Operand
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class _NewArray:
-    shape: tuple[int, ...]
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class _Cell:
-    buffer: Buffer  # one element: the current value of a name
-
-
-def var(value: Operand, dtype: DType = DType.F32) -> Any:
-    """Declare a mutable number: after `name = var(0.0, F32)`, `name = x` and `name += x` change it at run time."""
-    return _NewScalar(value, dtype)
-
-
-def array(*shape: int, dtype: DType = DType.F32) -> Any:
-    """Declare a buffer, `name = array(4, 4)`: local to an iteration, uninitialised; on the stack if an index varies."""
-    return _NewArray(shape, dtype)
-
-
-def parallel(*bounds: Size) -> Any:
-    """Loop with `for i in parallel(n)`: iterations in any order, on several threads."""
-    return _range(LoopKind.PARALLEL, bounds)
-
-
-def unrolled(*bounds: Size) -> Any:
-    """Loop with `for i in unrolled(n)`: one copy of the body for each i."""
-    return _range(LoopKind.UNROLLED, bounds)
-
-
-def lanes(*bounds: Size) -> Any:
-    """Loop with `for i in lanes(n)`: iterations are lanes of vectors; values that differ between them are in arrays."""
-    return _range(LoopKind.VECTOR, bounds)
-
-
-def _range(kind: LoopKind, bounds: tuple[Any, ...]) -> _Range:
-    start, stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
-    step = bounds[2] if len(bounds) == 3 else 1
-    if not isinstance(step, int) or not step:
-        raise TypeError(f"the step of a loop must be a number other than 0, got {step}")
-    return _Range(kind, start, stop, step)
 
 
 class Script:
@@ -146,11 +96,11 @@ class Script:
         self._body: list[ast.stmt] | None = None
 
     def __call__(self, *args: Any, **keywords: Any) -> tuple[Stmt, ...]:
-        out = _Statements(sizes=size_names(args, keywords))
+        out = Statements(sizes=size_names(args, keywords))
         self.inline(out, args, keywords)
         return out.close(out.blocks.pop())
 
-    def inline(self, out: _Statements, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def inline(self, out: Statements, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Append the statements to `out`; return the value that the function returns."""
         bound = inspect.signature(self.function).bind(*args, **keywords)
         bound.apply_defaults()
@@ -176,45 +126,10 @@ def loops(function: Callable[..., Any]) -> Scripted:
     return Script(function)
 
 
-@dataclass
-class _Statements:
-    """Statements under construction; a Let or an Alloc takes the rest of its block as body."""
-
-    blocks: list[list[Item]] = field(default_factory=lambda: [[]])
-    used: dict[str, int] = field(default_factory=dict[str, int])
-    sizes: frozenset[str] = frozenset()  # names of dynamic sizes: a variable of the script must have another name
-
-    def emit(self, item: Item) -> None:
-        self.blocks[-1].append(item)
-
-    def close(self, items: list[Item]) -> tuple[Stmt, ...]:
-        body: tuple[Stmt, ...] = ()
-        for item in reversed(items):
-            body = (item(body),) if callable(item) else (item, *body)
-        return body
-
-    def name(self, wanted: str) -> str:
-        """Return a unique name, so that a call inlined into a loop may use the loop's names."""
-        while True:
-            count = self.used.get(wanted, 0)
-            self.used[wanted] = count + 1
-            if (name := f"{wanted}.{count}" if count else wanted) not in self.sizes:
-                return name
-
-    def cell(self, name: str, dtype: DType, value: Operand) -> _Cell:
-        buffer = dense(self.name(name), space=Space.REGISTERS, dtype=dtype)
-        self.emit(lambda body: Alloc(buffer, body))
-        self.store(buffer, (), value)
-        return _Cell(buffer)
-
-    def store(self, buffer: Buffer, index: tuple[Expr, ...], value: Operand) -> None:
-        self.emit(Store(buffer, index, cast(as_expr(value, buffer.dtype.compute), buffer.dtype)))
-
-
 class _Walk(Evaluator):
     """Walks the body of one call of a function."""
 
-    def __init__(self, file: str, out: _Statements, outer: dict[str, Any], env: dict[str, Any]) -> None:
+    def __init__(self, file: str, out: Statements, outer: dict[str, Any], env: dict[str, Any]) -> None:
         super().__init__(file)
         self.out, self.outer, self.env = out, outer, env
         self.depth = dict.fromkeys(env, 0)  # nesting level of run-time blocks at which each name was bound
@@ -227,7 +142,7 @@ class _Walk(Evaluator):
         if node.id not in self.env and node.id not in self.outer:
             raise self.error(node, f"no {node.id!r} here; names bound inside a run-time block end with it")
         value = self.env[node.id] if node.id in self.env else self.outer[node.id]
-        return value.buffer[()] if isinstance(value, _Cell) else value
+        return value.buffer[()] if isinstance(value, Cell) else value
 
     def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if isinstance(function, Script):
@@ -241,9 +156,9 @@ class _Walk(Evaluator):
 
     def _named(self, name: str, value: Any) -> Any:
         match value:
-            case _NewScalar(start, dtype):
+            case NewScalar(start, dtype):
                 return self.out.cell(name, dtype, start)
-            case _NewArray(shape, dtype):
+            case NewArray(shape, dtype):
                 buffer = dense(self.out.name(name), *shape, space=Space.REGISTERS, dtype=dtype)
                 self.out.emit(lambda body: Alloc(buffer, body))
                 return buffer
@@ -293,7 +208,7 @@ class _Walk(Evaluator):
         match target:
             case ast.Name(name):
                 held = self.env.get(name)
-                if isinstance(held, _Cell) and not isinstance(value, _NewScalar | _NewArray):
+                if isinstance(held, Cell) and not isinstance(value, NewScalar | NewArray):
                     self.out.store(held.buffer, (), value)
                 else:
                     self.bind(target, name, value)
@@ -324,7 +239,7 @@ class _Walk(Evaluator):
 
     def for_loop(self, target: ast.expr, iterable: ast.expr, body: list[ast.stmt]) -> bool:
         over = self._iterable(iterable)
-        if not isinstance(over, _Range):
+        if not isinstance(over, Range):
             for item in over:
                 self.assign(target, item)
                 if not self.block(body):
@@ -332,7 +247,7 @@ class _Walk(Evaluator):
             return True
         if not isinstance(target, ast.Name):
             raise self.error(target, "a loop counts one name")
-        count = _trips(over)
+        count = trips(over)
         if isinstance(count, int) and count <= 0:
             return True
         # Read once: memory may change, and the extent is part of a variable's identity.
@@ -350,7 +265,7 @@ class _Walk(Evaluator):
 
     def _iterable(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Call) and self.value(node.func) is range:
-            return _range(LoopKind.SERIAL, self.arguments(node)[0])
+            return range_of(LoopKind.SERIAL, self.arguments(node)[0])
         return self.value(node)
 
     def branch(self, test: ast.expr, body: list[ast.stmt], otherwise: list[ast.stmt]) -> bool:
@@ -422,11 +337,3 @@ def _as_load(target: ast.expr) -> ast.expr:
 
 def _reads_memory(value: Expr) -> bool:
     return any(load.index for load in loads(value))
-
-
-def _trips(over: _Range) -> Size:
-    length: Any = over.stop - over.start if over.step > 0 else over.start - over.stop
-    step = abs(over.step)
-    if is_expr(length):
-        (length, _) = match_integers(length, Const(0))
-    return length if step == 1 else (length + (step - 1)) // step

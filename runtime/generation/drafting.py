@@ -6,17 +6,18 @@ drafting.generate([1, 2, 3], tokens=64)      the tokens of the large model alone
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from runtime.errors import UsageError
-from runtime.generation.generator import GREEDY, Generator
-from runtime.generation.sampling import Sampler, Sampling
+from runtime.generation.generator import Generator
+from runtime.generation.sampling import Sampler
+from runtime.generation.token_loop import Continuation, TokenLoop
 
 AHEAD = 3  # proposals a call: with four tokens at once a decoder takes about twice the time of one
 
 
-class Drafting:
+class Drafting(TokenLoop):
     """Two sequences of equal tokens; each token is chosen from logits of the large model, by the rules of sampling.
 
     So it does not depend on what the small model proposes, which only says how many tokens a call gives. Logits of the
@@ -34,40 +35,23 @@ class Drafting:
         self.large, self.small, self.ahead = large, small, ahead
         self.proposed = self.accepted = 0  # tokens, of all calls of `generate`
 
-    def generate(
-        self,
-        ids: Sequence[int],
-        tokens: int,
-        sampling: Sampling = GREEDY,
-        stop: Iterable[int] = (),
-        on_token: Callable[[int], object] | None = None,
-    ) -> list[int]:
-        """Append `ids`, then up to `tokens` tokens; return these, as `Generator.generate` of the large model does."""
-        ends, sampler, made = frozenset(stop), Sampler(sampling), list[int]()
-
-        def take(token: int) -> bool:
-            """Take a token; True if another one follows."""
-            made.append(token)
-            goes_on = on_token is None or on_token(token) is not False
-            return goes_on and token not in ends and len(made) < tokens
-
-        logits = self.large.feed(ids)
-        goes_on = tokens > 0 and take(sampler.choose(logits))
+    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
+        sampler, logits = Sampler(made.sampling), self.large.feed(ids)
+        goes_on = made.most > 0 and made.take(sampler.choose(logits))
         while goes_on:
-            kept = len(self.large.tokens)
-            drafts = self._proposals(made[-1], min(self.ahead, tokens - len(made) - 1))
-            rows = self.large.feed_all([made[-1], *drafts])
+            kept, token = len(self.large.tokens), made.tokens[-1]
+            drafts = self._proposals(token, min(self.ahead, made.most - len(made.tokens) - 1))
+            rows = self.large.feed_all([token, *drafts])
             agreed = 0
             try:
                 for row, draft in zip(rows, [*drafts, None], strict=True):
-                    goes_on = take(sampler.choose(row))
-                    if not goes_on or made[-1] != draft:
+                    goes_on = made.take(sampler.choose(row))
+                    if not goes_on or made.tokens[-1] != draft:
                         break
                     agreed += 1
             finally:  # an error of the callback must not leave tokens that were only proposed
                 self.large.truncate(kept + 1 + agreed)
             self.proposed, self.accepted = self.proposed + len(drafts), self.accepted + agreed
-        return made
 
     def _proposals(self, token: int, count: int) -> list[int]:
         """Return greedy tokens of the small model behind the tokens of the large one and `token`."""

@@ -6,7 +6,7 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from zipfile import BadZipFile
 
@@ -15,14 +15,13 @@ import numpy as np
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
 from runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
-from runtime.generation.sampling import Sampler, Sampling
+from runtime.generation.sampling import Sampler
+from runtime.generation.token_loop import Continuation, TokenLoop
 from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
 
-GREEDY = Sampling()
 
-
-class Generator:
+class Generator(TokenLoop):
     """One sequence of tokens, whose keys and values a request keeps.
 
     The model has the inputs of language models that OpenVINO's exporters write: `input_ids` [1, n], and of
@@ -139,28 +138,10 @@ class Generator:
             most = "the number of words" if self._words is None else self._words - 1
             raise UsageError(f"feed: tokens are 0 to {most}, got {wrong}")
 
-    def generate(
-        self,
-        ids: Sequence[int],
-        tokens: int,
-        sampling: Sampling = GREEDY,
-        stop: Iterable[int] = (),
-        on_token: Callable[[int], object] | None = None,
-    ) -> list[int]:
-        """Append `ids`, then up to `tokens` tokens; return these.
-
-        It ends after a token of `stop`, which is returned, too, and where `on_token`, which gets each token at once,
-        returns False. The last token is returned but not fed: append to it by another call.
-        """
-        ends, sampler, made = frozenset(stop), Sampler(sampling), list[int]()
-        logits = self.feed(ids)
-        while len(made) < tokens:
-            made.append(sampler.choose(logits))
-            goes_on = on_token is None or on_token(made[-1]) is not False
-            if not goes_on or made[-1] in ends or len(made) == tokens:
-                break
-            logits = self.feed(made[-1:])
-        return made
+    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
+        sampler, logits = Sampler(made.sampling), self.feed(ids)
+        while made.most > 0 and made.take(sampler.choose(logits)):
+            logits = self.feed(made.tokens[-1:])
 
     def _take(self, tokens: Sequence[int], states: Sequence[Array]) -> None:
         """Replace what is kept; nothing is kept after an error."""

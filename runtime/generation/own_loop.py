@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections import abc
+from collections.abc import Sequence
 from types import GeneratorType
 
 import numpy as np
 
 from runtime.abi import ERROR_MEMORY, ERROR_SIZE, ERROR_UNKNOWN, ERROR_VALUE, Generation
 from runtime.errors import AotError, BudgetError, InternalError, UsageError
-from runtime.generation.generator import GREEDY
-from runtime.generation.generator import Generator as PythonLoop
+from runtime.generation.generator import Generator
 from runtime.generation.interface import CHUNK
 from runtime.generation.sampling import Sampling
+from runtime.generation.token_loop import Continuation, TokenLoop
 from runtime.loading.library import Library, Pool
 from runtime.model import CompiledModel
 
@@ -22,7 +23,7 @@ SEEDS = 1 << 64  # that the loop of a library takes
 _TELL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_int64)
 
 
-class OwnLoop:
+class OwnLoop(TokenLoop):
     """One sequence of tokens, whose keys and values its library keeps; gives the tokens of `Generator`."""
 
     def __init__(self, library: Library, pool: Pool) -> None:
@@ -37,29 +38,19 @@ class OwnLoop:
         self._count = 0
         weakref.finalize(self, _forget, library, self._state)
 
-    def generate(
-        self,
-        ids: Sequence[int],
-        tokens: int,
-        sampling: Sampling = GREEDY,
-        stop: Iterable[int] = (),
-        on_token: Callable[[int], object] | None = None,
-    ) -> list[int]:
-        """Append `ids`, then up to `tokens` tokens; return these. It means what `Generator.generate` does."""
-        made, raised, state = list[int](), list[BaseException](), self._state
-        answers, ends = _answers(made, on_token, raised), np.array(list(stop), np.int64)
+    def _continue(self, ids: Sequence[int], made: Continuation) -> None:
+        raised, state, sampling = list[BaseException](), self._state, made.sampling
+        answers = _answers(made, raised)
         next(answers)  # enters its `try`
-        state.stop, state.stop_count = ends.ctypes.data, len(ends)
         state.on_token, state.user = ctypes.cast(self._tell, ctypes.c_void_p), id(answers)
         state.temperature, state.top_k, state.top_p = sampling.temperature, sampling.top_k, sampling.top_p
         state.seed = sampling.seed
         last = max(len(ids) - 1, 0) // CHUNK * CHUNK
         for start in range(0, last, CHUNK):  # between chunks, signals are handled
             self._run(ids[start : start + CHUNK], 0)
-        self._run(ids[last:], tokens)
+        self._run(ids[last:], made.most)
         if raised:
             raise raised[0]
-        return made
 
     def _run(self, ids: Sequence[int], tokens: int) -> None:
         given, state = np.array(ids, np.int64), self._state
@@ -78,27 +69,23 @@ class OwnLoop:
         return InternalError(f"generate: {text}") if code <= ERROR_UNKNOWN else UsageError(text)
 
 
-def loop_of(model: CompiledModel, sampling: Sampling) -> OwnLoop | PythonLoop:
+def loop_of(model: CompiledModel, sampling: Sampling) -> OwnLoop | Generator:
     """Return the loop of the model's library, or Python's where it has none that draws so."""
     if model.library.has_loop and model.streams == 1 and sampling.seed < SEEDS:
         try:
             return OwnLoop(model.library, model.pool)
         except MemoryError:
             pass
-    return PythonLoop(model)
+    return Generator(model)
 
 
-def _answers(
-    made: list[int], on_token: Callable[[int], object] | None, raised: list[BaseException]
-) -> Generator[int, int]:
+def _answers(made: Continuation, raised: list[BaseException]) -> abc.Generator[int, int]:
     """Take a token each time that it is resumed, and yield 0, or 1 to end; C has no exceptions, so they are kept."""
     answer = 0
     while True:
         try:
             while True:
-                token = yield answer
-                made.append(token)
-                answer = int(on_token is not None and on_token(token) is False)
+                answer = int(not made.take((yield answer)))
         except GeneratorExit:
             return
         except BaseException as error:  # `generate` raises it

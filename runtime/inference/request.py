@@ -6,29 +6,18 @@ import ctypes
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from importlib import import_module
-from math import prod
 from typing import Any, cast
 
 import numpy as np
 
-from runtime.abi import ARENA_ALIGN, ERROR_CAPACITY, Request
-from runtime.arrays.tensors import (
-    Array,
-    address,
-    aligned_empty,
-    as_array,
-    default_of,
-    fits,
-    mismatch,
-    numpy_dtype,
-    static_shape,
-)
+from runtime.abi import ERROR_CAPACITY, Request
+from runtime.arrays.tensors import Array, address
 from runtime.errors import BusyError, UsageError
-from runtime.inference.agreement import out_of_range
 from runtime.inference.cancel import Cancel
 from runtime.inference.executor import Executor
+from runtime.inference.input_arrays import InputArrays
+from runtime.inference.output_arrays import OutputArrays
 from runtime.inference.outputs import CallTime, Outputs, find
-from runtime.inference.recycling import MIN_RECYCLED_BYTES, Recycler
 from runtime.inference.started import Started
 from runtime.inference.streams import Streams
 from runtime.inference.variables import Variables, VariableState
@@ -67,31 +56,19 @@ class InferRequest:
         self._id = id
         self._started: Started | None = None
         self._callback: Callable[[], object] | None = None
-        self._inputs_info, self._outputs_info = manifest.inputs, manifest.outputs
+        self._inputs, self._outputs = InputArrays(library), OutputArrays(library)
         self._seen_inputs, self._seen_outputs = manifest.inputs, manifest.outputs  # the tensors as the user sees them
         self._places: dict[object, int] = {}  # indices of inputs, by the keys that were used before
-        inputs, outputs = len(manifest.inputs), len(manifest.outputs)
-        self._input_types = tuple(map(numpy_dtype, manifest.inputs))
-        self._output_types = tuple(map(numpy_dtype, manifest.outputs))
         self._claims: dict[str, object] = {}  # owner of the running inference: a token of the call, or a Started
-        self._bound: list[Array | None] = [None] * inputs  # the arrays that `inputs` point at
-        optional = [(i, info) for i, info in enumerate(manifest.inputs) if info.default is not None]
-        self._defaults = {i: default_of(info, library.weights) for i, info in optional}
-        self._bound_now: set[int] = set()  # indices of inputs with defaults that are set
-        self._staging: list[Array | None] = [None] * inputs
-        self._given: list[Array | None] = [None] * outputs
         self._results: tuple[Array, ...] | None = None
-        self._recycler: Recycler | None = None  # for large results
         self._space = Workspace(library)
         self._cancel = None if manifest.cancel is None else Cancel(self._space.symbols, manifest.cancel)
-        self._resized = True  # True if input shapes differ from those that sizes were computed for
+        self._needs_memory = True  # True if sizes must be computed, and memory allocated, before the next inference
 
-        self._input_addresses = (ctypes.c_void_p * inputs)()
-        self._output_addresses = (ctypes.c_void_p * outputs)()
         self._profile = np.zeros((len(manifest.calls), 2), np.uint64)
         self._request = Request(
-            inputs=ctypes.addressof(self._input_addresses),
-            outputs=ctypes.addressof(self._output_addresses),
+            inputs=ctypes.addressof(self._inputs.addresses),
+            outputs=ctypes.addressof(self._outputs.addresses),
             symbols=ctypes.addressof(self._space.symbols),
             pool=pool.address,
         )
@@ -133,7 +110,7 @@ class InferRequest:
             if inputs is not None:
                 self._bind_all(inputs)
                 if not share_inputs:
-                    self._copy_inputs()
+                    self._inputs.copy()
             self._started = started
             self._executor.submit(started)
         except BaseException:
@@ -231,18 +208,15 @@ class InferRequest:
 
     def get_input_tensor(self, index: int = 0) -> Array:
         """Return the array that input `index` is bound to; for an unset input of fixed size, a new one of zeros."""
-        find("input", self._inputs_info, index)
-        info = self._inputs_info[index]
-        if self._bound[index] is None and (shape := static_shape([info])) is not None:
-            array, _ = aligned_empty(shape[0], self._input_types[index], ARENA_ALIGN)
-            array[...] = 0
-            self.set_input_tensor(index, array)
+        find("input", self._inputs.infos, index)
+        if (zeros := self._inputs.zeros(index)) is not None:
+            self.set_input_tensor(index, zeros)
         return self._input(index)
 
     def get_output_tensor(self, index: int = 0) -> Array:
         """Return the array that was set for output `index`, else the one of the last inference."""
-        find("output", self._outputs_info, index)
-        array = self._given[index]
+        find("output", self._outputs.infos, index)
+        array = self._outputs.given[index]
         return array if array is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
@@ -252,18 +226,9 @@ class InferRequest:
         UsageError for another array, BusyError while an inference runs.
         """
         self._refuse_if_busy()
-        find("output", self._outputs_info, index)
-        self._recycler = None  # an array of the user must not be reused
-        if value is None:
-            self._given[index] = None
-            self._resized = True
-            return
-        info = self._outputs_info[index]
-        array = as_array("output", info, value)
-        if not (array.flags.c_contiguous and array.flags.writeable) or address(array) % info.align:
-            wanted = f"a dense, writable array at a multiple of {info.align} bytes"
-            raise UsageError(f"output '{info.name}': must be {wanted}, got another")
-        self._given[index] = array
+        find("output", self._outputs.infos, index)
+        self._needs_memory |= value is None
+        self._outputs.set(index, value)
 
     def get_tensor(self, name: str) -> Array:
         """Return the input or, after an inference, the output called `name`."""
@@ -276,7 +241,7 @@ class InferRequest:
         """Results of the last inference."""
         if self._results is None:
             raise UsageError("results: must be asked for after an inference, got none yet")
-        return Outputs(self._outputs_info, self._results)
+        return Outputs(self._outputs.infos, self._results)
 
     def reset_state(self) -> None:
         """Reset the variables: the state is zero again."""
@@ -303,10 +268,10 @@ class InferRequest:
         try:
             if claims.setdefault(_RUN, token) is not token:
                 return
-            self._resized = True  # the next inference allocates an arena
+            self._needs_memory = True
             self._space.release()
-            self._recycler = None
-            self._staging = [None if space is not self._bound[i] else space for i, space in enumerate(self._staging)]
+            self._outputs.release()
+            self._inputs.release()
         finally:
             if _RUN in claims and claims[_RUN] is token:
                 del claims[_RUN]
@@ -332,13 +297,12 @@ class InferRequest:
 
     def _bind_all(self, inputs: object) -> None:
         """Bind the given inputs, and the defaults of absent ones."""
-        if not self._defaults:
+        if not self._inputs.defaults:
             self._bind_given(inputs)
             return
-        self._bound_now.clear()
+        self._inputs.begin()
         self._bind_given(inputs)
-        for index in self._defaults.keys() - self._bound_now:
-            self._bind(index, self._defaults[index])
+        self._inputs.end()
 
     def _bind_given(self, inputs: object) -> None:
         infos, kind = self._seen_inputs, type(inputs)
@@ -367,7 +331,7 @@ class InferRequest:
             self._set_input(index, value)
 
     def _set_input(self, index: int, value: object) -> None:
-        self._bind(index, value)
+        self._inputs.bind(index, value)
 
     def _refuse_if_busy(self) -> None:
         if self._claims:
@@ -379,58 +343,16 @@ class InferRequest:
         if self._callback is not None:
             self._callback()
 
-    def _copy_inputs(self) -> None:
-        for index, array in enumerate(self._bound):
-            if array is not None and array is not self._staging[index]:
-                staged = self._staged(index, array)
-                where = address(staged)
-                self._input_addresses[index] = where
-                self._bound[index] = staged
-
-    def _bind(self, index: int, value: object) -> None:
-        info = self._inputs_info[index]
-        array = cast(Array, value)
-        if self._defaults:
-            self._bound_now.add(index)
-        if type(array) is not np.ndarray or array.dtype != self._input_types[index]:
-            array = as_array("input", info, value)
-        if array.shape != info.shape and not fits(info, array.shape):
-            wrong = out_of_range(info, array.shape)
-            raise UsageError(wrong) if wrong is not None else mismatch("input", info, array)
-        if array is self._bound[index] and array.flags.c_contiguous:
-            return
-        where = address(array)
-        if not array.flags.c_contiguous or where % info.align:
-            array = self._staged(index, array)
-            where = address(array)
-        before = self._bound[index]
-        self._resized |= before is None or before.shape != array.shape
-        self._input_addresses[index] = where
-        self._bound[index] = array  # keeps it alive as long as the code may read it
-
-    def _staged(self, index: int, array: Array) -> Array:
-        """Return a dense, aligned copy."""
-        space = self._staging[index]
-        if space is None or space.shape != array.shape:
-            space, _ = aligned_empty(array.shape, array.dtype, ARENA_ALIGN)
-            self._staging[index] = space
-        np.copyto(space, array)
-        return space
-
     def _input(self, index: int) -> Array:
-        array = self._bound[index]
-        if array is None:
-            raise UsageError(f"input '{self._inputs_info[index].name}': needs an array, got none")
-        return array
+        return self._inputs.get(index)
 
     def _run(self) -> Outputs:
-        for index, default in self._defaults.items():
-            if self._bound[index] is None:
-                self._bind(index, default)
-        if self._resized or self._request.threads != self._pool.threads:
+        if self._inputs.defaults:
+            self._inputs.fill()
+        if self._inputs.resized or self._needs_memory or self._request.threads != self._pool.threads:
             self._place()
         while True:
-            results = self._targets()
+            results = self._outputs.take(self._space.output_shapes)
             if self._cancel is not None:
                 self._cancel.watch()
             infer = self._library.infer
@@ -442,51 +364,28 @@ class InferRequest:
                 if self._cancel is not None:
                     self._cancel.reraise()
                 raise self._space.failure(code)
-            self._resized = True  # until memory is allocated
+            self._needs_memory = True
             self._space.enlarge(self._pool.threads)
             self._take_memory()
-        if self._space.is_data_dependent:
-            results = self._space.cut(results)
-        self._results = tuple(results)
-        if self._recycler is not None and not self._space.is_data_dependent:
-            self._recycler.keep(self._results)
-        return Outputs(self._outputs_info, self._results)
+        is_cut = self._space.is_data_dependent
+        self._results = tuple(self._space.cut(results) if is_cut else results)
+        if not is_cut:
+            self._outputs.keep(self._results)
+        return Outputs(self._outputs.infos, self._results)
 
     def _place(self) -> None:
         """Compute the sizes of this inference, and allocate a large enough arena."""
         threads = self._pool.threads
-        self._resized = True  # in case of an exception before memory is allocated
-        self._space.fit(tuple(InferRequest._input(self, i).shape for i in range(len(self._bound))), threads)
+        self._needs_memory = True  # in case of an exception before memory is allocated
+        self._space.fit(self._inputs.shapes(), threads)
         self._request.threads = threads
-        sizes = (prod(s) * t.itemsize for s, t in zip(self._space.output_shapes, self._output_types, strict=True))
-        new = all(array is None for array in self._given)
-        self._recycler = Recycler() if new and max(sizes, default=0) >= MIN_RECYCLED_BYTES else None
+        self._outputs.fit(self._space.output_shapes)
         self._take_memory()
 
     def _take_memory(self) -> None:
         self._request.arena = address(self._space.arena)
         self._variables.fit(self._space.symbols)
-        self._resized = False
-
-    def _targets(self) -> list[Array]:
-        """Return the arrays for the outputs: of the output's shape, or flat and of its capacity if data-dependent."""
-        results: list[Array] = []
-        spare = self._recycler.take() if self._recycler is not None else None
-        for i, info in enumerate(self._outputs_info):
-            array, shape = self._given[i], self._space.output_shapes[i]
-            if array is None and spare is not None:
-                array = spare[i]
-            if array is None:
-                array, where = aligned_empty(shape, self._output_types[i], info.align)
-            elif array.shape == shape or (info.late and array.size >= shape[0]):
-                where = address(array)
-            elif info.late:
-                raise UsageError(f"output '{info.name}': must have room for {shape[0]} elements, got {array.shape}")
-            else:
-                raise UsageError(f"output '{info.name}': must have shape {shape}, got {array.shape}")
-            results.append(array)
-            self._output_addresses[i] = where
-        return results
+        self._needs_memory = self._inputs.resized = False
 
 
 def _busy() -> BusyError:

@@ -24,7 +24,7 @@ class StringRequest(InferRequest):
         id: int = 0,
     ) -> None:
         super().__init__(library, pool, executor, callbacks, id)
-        inputs, outputs = list(numbered(self._inputs_info)), list(numbered(self._outputs_info))
+        inputs, outputs = list(numbered(self._inputs.infos)), list(numbered(self._outputs.infos))
         self._input_at, self._seen_inputs = tuple(at for at, _ in inputs), tuple(info for _, info in inputs)
         self._output_at, self._seen_outputs = tuple(at for at, _ in outputs), tuple(info for _, info in outputs)
 
@@ -36,7 +36,7 @@ class StringRequest(InferRequest):
     def get_output_tensor(self, index: int = 0) -> Array:
         """Return the tensor of an output, as `InferRequest.get_output_tensor` does."""
         find("output", self._seen_outputs, index)
-        array = self._given[self._output_at[index]]
+        array = self._outputs.given[self._output_at[index]]
         return array if array is not None else self.results[index]
 
     def set_output_tensor(self, index: int, value: object) -> None:
@@ -61,10 +61,10 @@ class StringRequest(InferRequest):
     def _set_input(self, index: int, value: object) -> None:
         info, at = self._seen_inputs[index], self._input_at[index]
         if info.dtype is not DType.STRING:
-            self._bind(at, value)
+            self._inputs.bind(at, value)
             return
         for k, part in enumerate(encode(as_texts("input", info, value))):
-            self._bind(at + k, part)
+            self._inputs.bind(at + k, part)
 
     def _run(self) -> Outputs:
         return self._joined(super()._run())

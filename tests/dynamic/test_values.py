@@ -14,7 +14,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, Shape
 from aot.opset.control.infrastructure import Parameter
-from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.detection.suppression.suppression import NonMaxSuppression
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from aot.opset.movement.padding import PadMode
 from aot.opset.movement.sparse import SparseFillEmptyRows

@@ -22,7 +22,7 @@ from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
 from aot.opset.detection.prior_boxes import PriorBox, PriorBoxClustered
 from aot.opset.detection.roi_align import ROIAlign, ROIAlign_3, ROIAlignRotated
 from aot.opset.detection.roi_pooling import PSROIPooling, ROIPooling
-from aot.opset.detection.suppression import NonMaxSuppression, NonMaxSuppression_1
+from aot.opset.detection.suppression.suppression import NonMaxSuppression, NonMaxSuppression_1
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode, Tile
 from aot.opset.image.grid import GridSample
 from aot.opset.image.resize import Interpolate_1, Interpolate_4, Interpolate_11, ShapeFrom

@@ -15,7 +15,7 @@ from aot.ir.text.printer import print_graph
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.detection.region import RegionYolo
-from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.detection.suppression.suppression import NonMaxSuppression
 from aot.opset.elementwise.activation import PRelu
 from aot.opset.elementwise.binary import Add, Maximum
 from aot.opset.movement.movement import Transpose

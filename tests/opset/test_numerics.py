@@ -13,8 +13,8 @@ import pytest
 from aot.compilation.driver import compile_model
 from aot.ir.op import Op
 from aot.ir.types import Array
-from aot.opset.detection.rotated_suppression import NMSRotated
-from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.detection.suppression.rotated_suppression import NMSRotated
+from aot.opset.detection.suppression.suppression import NonMaxSuppression
 from aot.opset.elementwise.activation import Elu, HSigmoid, HSwish, Relu, Sigmoid
 from aot.opset.elementwise.binary import Add, Divide, FloorMod, Maximum, Minimum, Mod, Multiply, Power, Subtract
 from aot.opset.elementwise.comparison import Equal, Less, NotEqual

@@ -11,7 +11,7 @@ from aot.ir.graph import Graph
 from aot.ir.op import Op
 from aot.ir.types import Array
 from aot.opset.control.infrastructure import Parameter, Result
-from aot.opset.detection.proposal import Proposal_1
+from aot.opset.detection.proposals.proposal import Proposal_1
 from aot.opset.reduction.bucketing import Bucketize, SearchSorted
 from aot.opset.reduction.reduction import ReduceL2
 from aot.opset.reduction.segments import GroupedMatMul

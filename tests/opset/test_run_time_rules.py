@@ -14,7 +14,7 @@ from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
 from aot.opset.detection.prior_boxes import ExperimentalDetectronPriorGridGenerator, PriorBoxClustered
-from aot.opset.detection.proposal import Proposal
+from aot.opset.detection.proposals.proposal import Proposal
 from aot.opset.detection.roi_align import ROIAlign
 from aot.opset.detection.roi_pooling import PSROIPooling
 from aot.opset.elementwise.binary import Add, AutoBroadcast

@@ -6,7 +6,6 @@ import numpy as np
 
 from aot.ir.types import Array
 from aot.opset.control.random_numbers import Alignment, Multinomial, RandomUniform
-from aot.opset.detection.class_suppression import Decay, MatrixNms, MulticlassNms
 from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
 from aot.opset.detection.detection_output import Code, DetectionOutput, DetectionOutput_1
 from aot.opset.detection.detectron import (
@@ -14,21 +13,23 @@ from aot.opset.detection.detectron import (
     ExperimentalDetectronROIFeatureExtractor,
     ExperimentalDetectronTopKROIs,
 )
-from aot.opset.detection.generate_proposals import GenerateProposals
 from aot.opset.detection.prior_boxes import (
     ExperimentalDetectronPriorGridGenerator,
     PriorBox,
     PriorBox_1,
     PriorBoxClustered,
 )
-from aot.opset.detection.proposal import ExperimentalDetectronGenerateProposalsSingleImage, Proposal, Proposal_1
+from aot.opset.detection.proposals.generate_proposals import GenerateProposals
+from aot.opset.detection.proposals.proposal import Proposal, Proposal_1
+from aot.opset.detection.proposals.single_image import ExperimentalDetectronGenerateProposalsSingleImage
 from aot.opset.detection.region import RegionYolo
 from aot.opset.detection.roi_align import Aligned, Pooling, ROIAlign, ROIAlign_3, ROIAlignRotated
 from aot.opset.detection.roi_pooling import Method, Positioned, PSROIPooling, ROIPooling
-from aot.opset.detection.rotated_suppression import NMSRotated
-from aot.opset.detection.selection import Sorting
-from aot.opset.detection.suppression import (
-    Encoding,
+from aot.opset.detection.suppression.class_suppression import Decay, MatrixNms, MulticlassNms
+from aot.opset.detection.suppression.corners import Encoding
+from aot.opset.detection.suppression.rotated_suppression import NMSRotated
+from aot.opset.detection.suppression.selection import Sorting
+from aot.opset.detection.suppression.suppression import (
     NonMaxSuppression,
     NonMaxSuppression_1,
     NonMaxSuppression_3,

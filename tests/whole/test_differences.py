@@ -14,9 +14,9 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
-from aot.opset.detection.class_suppression import MatrixNms, MulticlassNms
-from aot.opset.detection.selection import Sorting
-from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.detection.suppression.class_suppression import MatrixNms, MulticlassNms
+from aot.opset.detection.suppression.selection import Sorting
+from aot.opset.detection.suppression.suppression import NonMaxSuppression
 from aot.opset.elementwise.activation import Clamp, PRelu
 from aot.opset.elementwise.binary import Add, AutoBroadcast, Divide, Power, SquaredDifference, Subtract
 from aot.opset.elementwise.quantization import FakeConvert, FakeQuantize, Float8

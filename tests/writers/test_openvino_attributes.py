@@ -10,7 +10,7 @@ from aot.frontends import read_model
 from aot.ir.op import Op
 from aot.ir.registry import definition_of
 from aot.opset.control.state import Assign
-from aot.opset.detection.suppression import NonMaxSuppression
+from aot.opset.detection.suppression.suppression import NonMaxSuppression
 from aot.opset.elementwise.activation import Relu
 from aot.opset.elementwise.broadcasting import Broadcast, BroadcastMode
 from aot.opset.elementwise.comparison import LogicalXor

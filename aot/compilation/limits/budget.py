@@ -31,7 +31,7 @@ from typing import Protocol, TypeVar
 
 from aot.compilation.cache import files_of
 from aot.compilation.limits.clock import Clock
-from aot.compilation.limits.garbage import FEWER_COLLECTIONS
+from aot.compilation.limits.garbage import FEWER_COLLECTIONS, return_free_memory
 from aot.ir.graph import Graph, Node
 from aot.lowering.ir.steps import Step
 from codegen.ir.loops import Kernel
@@ -248,13 +248,15 @@ class Budgeted(Protocol):
 def budgeted(make: Callable[[B], T]) -> cached_property[T]:
     """Turn a method into a cached property, computed within the budget of its object.
 
-    The garbage collector runs less often meanwhile.
+    The garbage collector runs less often meanwhile, and memory that is free then goes back to the system.
     """
 
     @wraps(make)
     def guarded(self: B) -> T:
         with FEWER_COLLECTIONS:
-            return self.budget.run(lambda: make(self))
+            made = self.budget.run(lambda: make(self))
+        return_free_memory()
+        return made
 
     return cached_property(guarded)
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
-from aot.lowering.program.build_program import Pick, alone
+from aot.lowering.program.build_program import Pick
+from aot.lowering.program.kernel_parameters import alone
 from codegen.ir.access import known
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Buffer

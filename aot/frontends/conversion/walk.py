@@ -8,12 +8,12 @@ All nodes that cannot be converted are listed in one error.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aot.frontends.conversion.calls import Call, Conversion, Outputs, Packed, Value
+from aot.frontends.conversion.calls import Call, Outputs, Packed, Value
+from aot.frontends.conversion.dialect import Dialect, Dialects, foreign, given_inputs, rule_of_inputs
 from aot.frontends.conversion.forks import (
     FAILED,
     Fork,
@@ -42,24 +42,6 @@ MAX_FORKS = 256
 DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of their framework
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
-Facts = dict[str, Any]  # the attributes of a foreign node; those of the reader are among them
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The operations of a framework: `name` is that of their nodes, `framework` that in errors.
-
-    `conversion(kind, attributes)` finds a conversion; `call(attributes, ...)` makes what a conversion sees of a node;
-    `problem(node, kind, attributes, reason)` says why a node cannot be converted; `check(graph)` raises
-    UnconvertedError for a graph that cannot be converted at all.
-    """
-
-    name: str
-    framework: str
-    conversion: Callable[[str, Facts], Conversion | None]
-    call: Callable[..., Call]
-    problem: Callable[[str, str, Facts, str], Problem]
-    check: Callable[[Graph], None] = lambda graph: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +72,6 @@ class ToOpset:
         for name in sorted(found):
             known[name].check(graph)
         return convert(graph, known, self.seed)
-
-
-Dialects = Mapping[str, Dialect]
 
 
 def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
@@ -151,11 +130,6 @@ def _declared_rank(result: Node) -> int | None:
 
 def _output_problem(node: Node, what: str) -> Problem:
     return Problem(node.name, "Output", "", 0, f"outputs must be tensors, got {what}")
-
-
-def foreign(node: Node, dialects: Dialects) -> Foreign | None:
-    """The operation of a node if it is of one of the dialects, else None."""
-    return node.op if isinstance(node.op, Foreign) and node.op.dialect in dialects else None
 
 
 Environment = dict[OutPort, Any]
@@ -289,8 +263,8 @@ class _Work:
         build = Builder(self.graph, node.origin)
         made = (op.kind, attrs, build, read, node.regions, captured, self, self.seed, node, inputs)
         call = dialect.call(attrs, *made)
-        given = _given(inputs, attrs)
-        if rule := _rule_of_inputs(function, call, given):
+        given = given_inputs(inputs, attrs)
+        if rule := rule_of_inputs(function, call, given):
             raise ModelError(f"{op.kind}: {rule}")
         try:
             found = function(call, *given)
@@ -389,37 +363,6 @@ class _Work:
             rule = f"at most {MAX_FORKS} conditions decide ranks, counted in each branch that reads them, got more"
             raise BudgetError(f"{node.kind}: {rule}: fix the sizes that decide (--dim, --shape)")
         return pairs
-
-
-def input_problem(node: Node, dialects: Dialects) -> str:
-    """Return the rule that the inputs of a foreign node break; empty if its conversion takes them, or there is none."""
-    op = foreign(node, dialects)
-    function = None if op is None else dialects[op.dialect].conversion(op.kind, dict(op.attrs))
-    if op is None or function is None:
-        return ""
-    return _rule_of_inputs(function, node, _given(node.sources(), dict(op.attrs)))
-
-
-def _given(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
-    """Return the inputs of a node itself, without those of its regions, up to the last one that is connected."""
-    given = list(inputs[: attrs.get("inputs", len(inputs))])
-    while given and given[-1] is None:
-        given.pop()
-    return given
-
-
-def _rule_of_inputs(function: Conversion, call: Any, given: Sequence[Any]) -> str:
-    """Return the rule that too few or too many inputs break, or one left out that the operation needs."""
-    signature = inspect.signature(function)
-    try:
-        bound = signature.bind(call, *given)
-    except TypeError as error:
-        return f"{len(given)} inputs do not fit it ({error})"
-    for name, value in bound.arguments.items():
-        annotation = str(signature.parameters[name].annotation)
-        if value is None and "None" not in annotation and "Value" not in annotation:
-            return f"input {name} must be given, got none"
-    return ""
 
 
 def _whole(values: list[Any]) -> list[Value]:

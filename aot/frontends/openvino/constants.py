@@ -8,6 +8,7 @@ u6   4 values in 3 bytes: low four bits of each, first value highest; then the u
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -15,12 +16,36 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.ir.types import Array, numpy_dtype
+from aot.ir.inference import MAX_FOLD_ELEMENTS
+from aot.ir.op import Op
+from aot.ir.types import Array, TensorType, numpy_dtype
+from aot.ir.values.deferred import Deferred, Parts
 from runtime.abi import DType
 from runtime.errors import CorruptError, UnsupportedError
 from runtime.regular import check_file
 
 Bytes = NDArray[np.uint8]
+PIECE = 1 << 16  # bytes that are unpacked together: they stay in the cache
+
+
+@dataclass(frozen=True)
+class Unpacked(Op):
+    """Elements of `dtype` in `shape`, of bytes in which several elements share one."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def reference(self, raw: Bytes) -> Array:
+        """Return the elements in NumPy's form."""
+        return unpack(self.dtype, raw, prod(self.shape)).reshape(self.shape)
+
+    def rows(self, begin: int, end: int, raw: Array | Deferred) -> tuple[Op, Parts] | None:
+        """Return the elements of some rows, where no two rows share bytes."""
+        per_block, block = _BLOCKS[self.dtype]
+        row, rest = divmod(prod(self.shape[1:]), per_block)
+        del raw
+        made = Unpacked(self.dtype, (end - begin, *self.shape[1:]))
+        return None if rest else (made, ((begin * row * block, end * row * block),))
 
 
 class Weights:
@@ -36,10 +61,11 @@ class Weights:
 
     def constant(
         self, dtype: DType, shape: tuple[int, ...], offset: int, size: int, lowest_first: bool = False
-    ) -> Array:
+    ) -> Array | Deferred:
         """Return the elements of `dtype` in `size` bytes from `offset`; a view of the file if it is aligned.
 
-        `lowest_first`: the first of eight u1 elements is the lowest bit of a byte, not the highest.
+        Large constants of packed types are unpacked when they are read. `lowest_first`: the first of eight u1 elements
+        is the lowest bit of a byte, not the highest.
 
         CorruptError if the bytes are beyond the end of the file, or too many or too few.
         """
@@ -57,6 +83,9 @@ class Weights:
             raise CorruptError(f"{dtype.value}{list(shape)} takes {needed} bytes, got size {size}")
         if dtype is DType.U1 and lowest_first:
             return _bits(raw[:needed], 1, False)[:count].reshape(shape)
+        if dtype in _CODES and count > MAX_FOLD_ELEMENTS:  # inference asks for the values of smaller ones
+            bytes_type = TensorType(DType.U8, (needed,))
+            return Deferred(Unpacked(dtype, shape), (raw[:needed],), (bytes_type,), TensorType(dtype, shape))
         return unpack(dtype, raw[:needed], count, offset).reshape(shape)
 
 
@@ -153,7 +182,14 @@ def _split(raw: Bytes, low: int, high: int) -> Bytes:
 
 
 def _nibbles(raw: Bytes) -> Bytes:
-    return _bits(raw, 4, False)
+    """Split bytes into two numbers each, the low bits first."""
+    found = np.empty(len(raw), "<u2")
+    for piece in (slice(n, n + PIECE) for n in range(0, len(raw), PIECE)):
+        wide = found[piece]
+        wide[:] = raw[piece]
+        wide |= wide << np.uint16(4)
+        wide &= np.uint16(0x0F0F)
+    return found.view(np.uint8)
 
 
 _CODES: dict[DType, Callable[[Bytes], Bytes]] = {

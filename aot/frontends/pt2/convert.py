@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from aot.frontends.conversion.calls import Conversion
-from aot.frontends.conversion.walk import Dialect, Facts
+from aot.frontends.conversion.dialect import Dialect, Facts
 from aot.frontends.pt2.registry import Call, conversion_of
 from aot.frontends.unsupported import Problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aot.frontends.conversion.calls import Conversion
-from aot.frontends.conversion.walk import Dialect, Facts
+from aot.frontends.conversion.dialect import Dialect, Facts
 from aot.frontends.tflite.registry import Call, conversion_of
 from aot.frontends.unsupported import Problem
 

@@ -5,7 +5,9 @@ f32((n - z) s), n: u8[576, 1536]   ->   Deferred(Multiply, Deferred(Subtract, De
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import Protocol, runtime_checkable
 from weakref import ref
 
 import numpy as np
@@ -14,11 +16,15 @@ from aot.ir.op import Op
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from runtime.abi import DType
+from runtime.arrays import mapped
 from runtime.errors import InternalError
 
 LEAST_ELEMENTS = 1 << 16  # smaller constants are made at once
 WIDEST = 8  # bits of the integers that a deferred constant is made of
 NIBBLE = 4  # bits of codes of any other type, of which there are 16
+
+
+Parts = tuple[tuple[int, int] | None, ...]
 
 
 class Deferred:
@@ -54,19 +60,68 @@ class Deferred:
         """Return the elements, as the operation's reference makes them."""
         made = self._made() if self._made is not None else None
         if made is None:
-            given = [Operand(t, value_of(x)) for x, t in zip(self.inputs, self.types, strict=True)]
-            with np.errstate(all="ignore"):
-                found = self.op.fold(*given)
-            if found is None:
-                raise InternalError(f"{self.op.type}: a deferred constant has no value")
-            made = np.ascontiguousarray(found[0], numpy_dtype(self.type.dtype)).reshape(self.shape)
+            made = self._computed(self.op, [value_of(x) for x in self.inputs]).reshape(self.shape)
             self._made = ref(made)
         return made
+
+    @property
+    def is_in_rows(self) -> bool:
+        """True if `rows` makes no others."""
+        found = self.op.rows(0, 1, *self.inputs) if isinstance(self.op, InRows) else None
+        if found is None:
+            return False
+        taken = (x for x, part in zip(self.inputs, found[1], strict=True) if part is not None)
+        return all(x.is_in_rows for x in taken if isinstance(x, Deferred))
+
+    def rows(self, begin: int, end: int) -> Array:
+        """Return elements `begin` to `end` of the first dimension."""
+        made = self._made() if self._made is not None else None
+        found = self.op.rows(begin, end, *self.inputs) if made is None and isinstance(self.op, InRows) else None
+        if found is None:
+            return (self.array() if made is None else made)[begin:end]
+        op, parts = found
+        pairs = zip(self.inputs, parts, strict=True)
+        given = [value_of(x) if part is None else rows_of(x, *part) for x, part in pairs]
+        return self._computed(op, given).reshape(end - begin, *self.shape[1:])
+
+    def _computed(self, op: Op, given: Sequence[Array]) -> Array:
+        operands = [Operand(TensorType(t.dtype, x.shape), x) for x, t in zip(given, self.types, strict=True)]
+        with np.errstate(all="ignore"):
+            found = op.fold(*operands)
+        if found is None:
+            raise InternalError(f"{op.type}: a deferred constant has no value")
+        return np.ascontiguousarray(found[0], numpy_dtype(self.type.dtype))
+
+
+@runtime_checkable
+class InRows(Protocol):
+    """An operation that can make some rows of its result."""
+
+    def rows(self, begin: int, end: int, *inputs: Array | Deferred) -> tuple[Op, Parts] | None:
+        """Return the operation that makes rows `begin` to `end`, and the rows of each input that it takes (None: all).
+
+        None if it needs all of them.
+        """
+        ...
 
 
 def value_of(constant: Array | Deferred) -> Array:
     """Return the elements of a constant."""
     return constant.array() if isinstance(constant, Deferred) else constant
+
+
+def rows_of(constant: Array | Deferred, begin: int, end: int) -> Array:
+    """Return elements `begin` to `end` of the first dimension of a constant."""
+    return constant.rows(begin, end) if isinstance(constant, Deferred) else constant[begin:end]
+
+
+def release(constant: Array | Deferred) -> None:
+    """Give back the pages of mapped files that a constant, or what it is made of, lies in."""
+    if isinstance(constant, Deferred):
+        for one in constant.inputs:
+            release(one)
+    else:
+        mapped.release(constant)
 
 
 def is_worth_deferring(inputs: tuple[Array | Deferred, ...], types: tuple[TensorType, ...], out: TensorType) -> bool:

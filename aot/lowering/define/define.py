@@ -18,26 +18,25 @@ from aot.ir.operand import Input
 from aot.ir.types import Array, Shape
 from aot.ir.values.deferred import Deferred
 from aot.lowering.define.cache import Caches
+from aot.lowering.define.drop_unread import drop_unread
 from aot.lowering.define.extents import fitting
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store
+from aot.lowering.define.tidy import apart, foreign, is_empty, tidy
 from aot.lowering.ir.reach import after
-from aot.lowering.ir.steps import Cycle, Step, Steps, Value, indices
+from aot.lowering.ir.steps import Step, Steps, Value, indices
 from aot.lowering.ir.symbolic_sizes import PLAIN
 from aot.opset.control.cache import BYTES as CACHE_BYTES
 from aot.opset.control.cache import MOVED, Append, CacheRoom, CacheSizes
 from aot.opset.control.control_flow import known_truth
 from codegen.ir.access import volume
-from codegen.ir.definition import LOCAL, Definition, Group, identity
+from codegen.ir.definition import LOCAL, Definition
 from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, dense, prim
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense, prim
 from codegen.ir.program import Region, Rule
-from codegen.ir.traverse import Work, local, move_loads, reads, rewrite_work, writes
+from codegen.ir.traverse import Work, move_loads, reads, rewrite_work, writes
 from runtime.abi import DType
 from runtime.errors import AotError, InternalError, UnsupportedError
-
-LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an inference
-
 
 Regions = Callable[["Definer", Node], None]
 
@@ -342,7 +341,7 @@ class Definer:
 
     def _shared(self, op: Op, nest: tuple[Work, ...], outs: list[Buffer]) -> tuple[Work, ...]:
         """Return the works of an operation; buffers shared by them get unique names."""
-        works = tuple(map(_apart, nest))
+        works = tuple(map(apart, nest))
         found = {b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))) if b.space is Space.ARENA}
         fresh: dict[str, Buffer] = {}
         for b in sorted(found, key=lambda b: b.name):
@@ -372,100 +371,8 @@ def _symbols(port: OutPort) -> list[Var]:
     return [] if own is None else [s for s in own.flat if isinstance(s, Var)]
 
 
-def drop_unread(steps: Steps) -> None:
-    """Drop steps and values without consumers: shape arithmetic, and operands that only inference of types read."""
-    for _ in range(2):  # twice, since steps dropped first need no symbols any more
-        _drop(steps, LASTING, _wanted(steps))
-    used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
-    used |= {v.half.pair for n, v in steps.values.items() if n in used and v.half is not None} | set(steps.inputs)
-    for name in [n for n in steps.values if n not in used]:
-        del steps.values[name]
-
-
-def _wanted(steps: Steps) -> frozenset[Var]:
-    """Return the late symbols that steps and outputs need, except those that a loop sets itself."""
-    if not steps.sizes.late:
-        return frozenset()
-    every = [s for b in steps.blocks() for s in b.steps]
-    inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
-    shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
-    kept = [v.at for v in steps.values.values()]
-    late = steps.sizes.late_of
-    return late(*shapes, *kept, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
-
-
-def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> None:
-    """Drop steps that check nothing, set no `wanted` symbol, and write nothing `lasting` or read by later steps."""
-    needed: set[str] = set()
-    kept: list[Step] = []
-    for step in reversed(steps.steps):
-        for block in step.blocks():
-            _drop(block, (*LASTING, Region.SHARED), wanted)
-        step.binds = {s: x for s, x in step.binds.items() if s in wanted}
-        read = any(b.name in needed or steps.values[b.name].region in lasting for b in step.writes())
-        if read or step.checks or step.sets() & wanted:
-            kept.append(step)
-            needed |= {x.buffer.name for x in step.reads()}
-    steps.steps = kept[::-1]
-
-
-def _apart(work: Work) -> Work:
-    """Give buffers that are local to statements names that no value in memory has."""
-    if isinstance(work, Definition | Group):
-        return work
-    inner = {b.name: replace(b, name=f"{b.name}{LOCAL}") for b in local(work)}
-    return rewrite_work(work, move_loads(inner), lambda b: inner.get(b.name, b))
-
-
-def is_empty(work: Work) -> bool:
-    """True if a definition has no points."""
-    return isinstance(work, Definition) and any(a.extent == 0 for a in work.axes)
-
-
 def _known_array(port: OutPort) -> Array | Deferred:
     held = port.held
     if held is None or (not isinstance(held, Deferred) and held.dtype == object):
         raise InternalError(f"{port}: no value in memory and none known")
     return held
-
-
-def foreign(buffer: Buffer) -> Buffer:
-    """Return the buffer as memory of the caller, which is aligned to its elements only."""
-    return replace(buffer, align=buffer.dtype.stored_bytes)
-
-
-def tidy(d: Definition, values: dict[str, Value]) -> Definition:
-    """Drop reduction axes of extent 1, rename those named like output axes, and inline constants of one element."""
-    reduction, taken = d.reduction, {a.name.removesuffix(LOCAL) for a in d.axes}
-    value = d.value
-    if reduction is not None:
-        change: dict[Expr, Expr] = {}
-        axes: list[Var] = []
-        for a in reduction.axes:
-            fresh = replace(a, name=f"{a.name}r") if a.name in taken else a
-            change[a] = Const(0) if a.extent == 1 else fresh
-            axes += [] if a.extent == 1 else [fresh]
-        body = rewrite(reduction.body, change)
-        init = rewrite(reduction.init, change) if reduction.init is not None else None
-        value = rewrite(value, {reduction: _reduced(reduction.fn, tuple(axes), body, init)})
-    if any(_number(x, values) is not None for x in loads(value)):
-        value = rewrite(value, lambda e: _number(e, values))
-    return replace(d, value=value)
-
-
-def _reduced(fn: str, axes: tuple[Var, ...], body: Expr, init: Expr | None) -> Expr:
-    if any(a.extent == 0 for a in axes):
-        return identity(fn, body.dtype) if init is None else init
-    if axes:
-        return Reduce(fn, axes, body, init)
-    return body if init is None else prim(fn, init, body)
-
-
-def _number(e: Expr, values: dict[str, Value]) -> Expr | None:
-    if not isinstance(e, Load) or e.buffer.name not in values:
-        return None
-    data = values[e.buffer.name].data
-    if data is None or isinstance(data, Deferred) or data.size != 1:
-        return None
-    number = np.asarray(data).reshape(-1)[0]
-    return Const(float(number) if e.dtype.is_float else int(number), e.dtype)

@@ -13,7 +13,8 @@ from dataclasses import replace
 from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
 from aot.ir.types import Shape
-from aot.lowering.define.define import Definer, is_empty, tidy
+from aot.lowering.define.define import Definer
+from aot.lowering.define.tidy import is_empty, tidy
 from aot.lowering.ir.steps import Choice, Cycle, Half, Step, Value, indices
 from aot.opset.control.control_flow import BRANCHES, If, Iterating, Loop, carried_size, counter, last_size
 from aot.opset.control.port_maps import InputMap, OutputMap, first_part, in_order

@@ -19,9 +19,9 @@ from aot.lowering.ir.steps import Step, Steps
 from aot.opset.movement.blocks import ravel
 from codegen.ir.access import known
 from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Buffer, Expr, Load, Size, Space, Var, dense
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense
 from codegen.ir.program import Region
 from codegen.ir.traverse import members
 from codegen.target import Target
@@ -133,10 +133,38 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
     for b, mine in ((before, dims), (after, theirs)):
         columns = tuple(k for k, n in enumerate(b.shape) if k not in mine and n != 1)
         places[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
+    zeros: tuple[Definition, ...] = ()
+    if (filled := _filled(tail, read[0], *places[after.name])) is not None:
+        longer, zero, tail = filled
+        places[after.name], zeros = (longer, places[after.name][1]), (zero,)
     temps = tuple(b for b, _ in places.values())
     begin = _moved(head, {}, axes, places)
     end = _moved(_called_apart(tail, others, axes), dict(zip(others, axes, strict=True)), axes, places)
-    return Group("chain", axes, temps, (begin, _unflattened(rows, flat, axes, places), end))
+    return Group("chain", axes, temps, (begin, _unflattened(rows, flat, axes, places), *zeros, end))
+
+
+def _filled(
+    d: Definition, x: Load, temp: Buffer, columns: tuple[int, ...]
+) -> tuple[Buffer, Definition, Definition] | None:
+    """Return the temporary with zeros behind its columns, what writes these, and `d`, which asks no longer.
+
+    None unless `d` sums over more columns than `x` has: `within(k, 197, x[i, k], 0)`.
+    """
+    for e in walk(d.value):
+        match e:
+            case Prim("within", (Var(extent=int(n)) as k, Const(int(have)), inside, Const(0.0))) if inside == x:
+                break
+            case _:
+                pass
+    else:
+        return None
+    if len(columns) != 1 or x.index[columns[0]] != k or x.buffer.shape[columns[0]] != have:
+        return None
+    *rows, _ = temp.shape
+    made = dense(temp.name, *rows, n, space=temp.space, dtype=temp.dtype)
+    axes, behind = [a for a in rows if isinstance(a, Var)], Var("z", n - have)
+    zeros = Definition(made, (*axes, behind), Const(0.0, temp.dtype.compute), (*axes, behind + have))
+    return made, zeros, replace(d, value=rewrite(d.value, {e: x}))
 
 
 def _temporary(b: Buffer, axes: tuple[Var, ...], columns: tuple[int, ...], space: Space) -> Buffer:

@@ -18,7 +18,8 @@ from codegen.ir.access import known, points
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.index import normal
-from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
+from codegen.ir.primitives import CHAINS
 from codegen.ir.program import Region
 from codegen.ir.traverse import Work, expressions, members, rewrite_work
 from runtime.abi import DType

@@ -11,17 +11,17 @@ from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, siz
 from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
 from aot.lowering.program.flow import Flow
-from codegen.ir.access import buffer_bytes, traffic, volume
-from codegen.ir.access import work as operations
+from aot.lowering.program.kernel_parameters import by_role, canonical, cost, parameters, separated
+from codegen.ir.access import buffer_bytes, volume
 from codegen.ir.definition import Definition, Group
 from codegen.ir.denormals import denormals, flushes
 from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Buffer, Expr, Kernel, Size, Space, Var, dense
+from codegen.ir.loops import Expr, Kernel, Size, Var, dense
 from codegen.ir.printer import definition_text, schedule_text
 from codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from codegen.ir.rename_sizes import renamed
 from codegen.ir.schedule import Pack, Schedule
-from codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
+from codegen.ir.traverse import Work, reads, writes
 from codegen.nest.halo_fill import stores_one_value
 from codegen.nest.nest import apply, units
 from codegen.schedules.choose import choose
@@ -243,13 +243,13 @@ class ProgramBuilder:
         sizes = self._sizes(works)
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
         back: dict[Var, Var] = {new: old for old, new in names.items()}
-        works, roles = _canonical(works, self.steps, given is None)
+        works, roles = canonical(works, self.steps, given is None)
         works = renamed(works, names)
         constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is Region.CONSTANT)
         chosen = works if given is None else works[:-1]
         several = len(works) > 1
         schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
-        schedules += () if given is None else (_renamed(given, roles),)
+        schedules += () if given is None else (by_role(given, roles),)
         made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
         values |= {fresh: values[role] for fresh, role in made.stands_for.items()}
@@ -283,13 +283,13 @@ class ProgramBuilder:
         if key not in self._made:
             stands_for = {name: name for name in constants}
             works, schedules, packs = separated(works, schedules, constants, stands_for)
-            params = _params(works)
+            params = parameters(works)
             if isinstance(works[0], tuple):
                 kernel = Kernel("", sizes, params, works[0])
             else:
                 plain = tuple(w for w in works if isinstance(w, Definition | Group))
                 kernel = apply("", plain, schedules, params, sizes)
-            figures = (units(kernel), *_cost(works))
+            figures = (units(kernel), *cost(works))
             flush = flushes(works, self.target)
             self._made[key] = _Made(works, schedules, kernel, packs, stands_for, figures, flush)
         return self._made[key]
@@ -341,56 +341,8 @@ class ProgramBuilder:
                 return Place(value.region, value.index)
 
 
-def all_packs(s: Schedule) -> tuple[Pack, ...]:
-    return (*s.pack, *(p for m in s.members for p in all_packs(m)))
-
-
-def separated(
-    works: tuple[Work, ...], schedules: tuple[Schedule, ...], constants: frozenset[str], names: dict[str, str]
-) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
-    """Give a constant one parameter for each packing in which definitions read it.
-
-    Returns the works, their schedules and the packing by parameter; `names` learns what new parameters stand for.
-    """
-    taken: dict[tuple[str, Pack | None], str] = {}
-
-    def parameter(role: str, plan: Pack | None) -> str:
-        if (role, plan) not in taken:
-            first = all(known != role for known, _ in taken)
-            fresh = role if first else f"w{sum(n[0] == 'w' for n in names)}"
-            taken[role, plan] = fresh
-            names[fresh] = names[role]
-        return taken[role, plan]
-
-    def split(work: Work, schedule: Schedule) -> tuple[Work, Schedule]:
-        if isinstance(work, Group):
-            pairs = [split(m, s) for m, s in zip(work.members, schedule.members, strict=True)]
-            made = tuple(m for m, _ in pairs if isinstance(m, Definition | Group))
-            return replace(work, members=made), replace(schedule, members=tuple(s for _, s in pairs))
-        plans = {p.operand: p for p in schedule.pack}
-        read = {x.buffer for x in reads(work) if x.buffer.name in constants}
-        ordered = sorted(read, key=lambda b: b.name)
-        moved = {b.name: replace(b, name=parameter(b.name, plans.get(b.name))) for b in ordered}
-        names_now = {name: b.name for name, b in moved.items()}
-        pack = tuple(replace(p, operand=names_now.get(p.operand, p.operand)) for p in schedule.pack)
-        ahead = names_now.get(schedule.prefetch, schedule.prefetch) if schedule.prefetch is not None else None
-        return rewrite_work(work, move_loads(moved)), replace(schedule, pack=pack, prefetch=ahead)
-
-    scheduled = [w for w in works if isinstance(w, Definition | Group)]
-    pairs = [split(w, s) for w, s in zip(scheduled, schedules, strict=True)]
-    rest = tuple(w for w in works if isinstance(w, tuple))
-    plans = {fresh: replace(plan, operand=fresh) for (_, plan), fresh in taken.items() if plan is not None}
-    return (*(w for w, _ in pairs), *rest), tuple(s for _, s in pairs), plans
-
-
-def alone(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:
-    """Return the kernel of one work, whose buffers have the names of their roles."""
-    works, schedules, _ = separated((work,), (schedule,), constants, {name: name for name in constants})
-    return apply("alone", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, _params(works))
-
-
 def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
-    """Yield the works that run as one kernel: halo borders with what they surround; statements alone."""
+    """Return works that run as one kernel: definitions of halos with those of their values; statements alone."""
     made: list[tuple[Work, ...]] = []
     for work in works:
         if made and isinstance(work, Definition | Group) and all(isinstance(w, Definition | Group) for w in made[-1]):
@@ -400,55 +352,3 @@ def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
                 continue
         made.append((work,))
     return made
-
-
-def _renamed(s: Schedule, roles: dict[str, str]) -> Schedule:
-    packs = tuple(replace(p, operand=roles.get(p.operand, p.operand)) for p in s.pack)
-    ahead = roles.get(s.prefetch, s.prefetch) if s.prefetch is not None else None
-    return replace(s, pack=packs, prefetch=ahead, members=tuple(_renamed(m, roles) for m in s.members))
-
-
-def _canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:
-    """Rename buffers by their roles, y0.. written, x0.. read, w0.. constants, so that equal kernels compare equal."""
-    roles: dict[str, str] = {}
-    renamed: dict[str, Buffer] = {}
-    outs = [b for w in works for b in writes(w)]
-    ins = [x.buffer for w in works for x in reads(w)]
-    counts = {"y": 0, "x": 0, "w": 0}
-    for b in dict.fromkeys([*outs, *ins]):
-        if b.name in roles:
-            continue
-        letter = "y" if b in outs else "w" if steps.values[b.name].region is Region.CONSTANT else "x"
-        roles[b.name] = f"{letter}{counts[letter]}"
-        counts[letter] += 1
-        renamed[b.name] = replace(b, name=roles[b.name])
-    made = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
-    return tuple(map(_plain_temps, made)) if temps else made, roles
-
-
-def _plain_temps(work: Work) -> Work:
-    """Number the temporaries of groups."""
-    if not isinstance(work, Group):
-        return work
-    renamed = {t.name: replace(t, name=f"t{n}") for n, t in enumerate(_temps(work))}
-    return rewrite_work(work, move_loads(renamed), lambda b: renamed.get(b.name, b))
-
-
-def _temps(g: Group) -> list[Buffer]:
-    own = [t for t in g.temps if t.space is not Space.TABLE]
-    return own + [t for m in g.members if isinstance(m, Group) for t in _temps(m)]
-
-
-def _params(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
-    found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
-    given = (b for b in found if b.space is Space.ARG)
-    return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
-
-
-def _cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
-    flops: Size = 0
-    moved: Size = 0
-    for work in works:
-        for d in members(work):
-            flops, moved = flops + operations(d), moved + traffic(d)
-    return flops, moved

@@ -7,18 +7,22 @@ program 1    fc1 packed for 8 lanes  | bias                    ->   blocks 3, 1
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from aot.ir.types import Array, numpy_dtype
-from aot.ir.values.deferred import Deferred, value_of
+from aot.ir.values.deferred import Deferred, release, rows_of, value_of
 from aot.lowering.ir.steps import Value
 from aot.lowering.program.arena import ALIGN
 from codegen.ir.program import ConstantBlock
 from codegen.ir.schedule import Pack
 from codegen.nest.pack import pack_array, pack_buffer
+
+PIECE = 1 << 20  # elements of a constant that are made together: they stay in the cache, and take no memory
 
 
 @dataclass(slots=True)
@@ -33,7 +37,10 @@ class Weights:
         """Return the block at its offset, or one of the same bytes."""
         if not self.several:
             return self._append(block)
-        digest = hashlib.sha256(np.ascontiguousarray(block.data).reshape(-1).view(np.uint8).data).digest()
+        made = hashlib.sha256()
+        for piece in block.pieces():
+            made.update(piece.data)
+        digest = made.digest()
         if digest not in self._known:
             self._known[digest] = self._append(block)
         return self._known[digest]
@@ -72,12 +79,31 @@ def _block(value: Value, plan: Pack | None) -> ConstantBlock:
         return ConstantBlock(0, data)
     shape = value.buffer.shape if plan is None else pack_buffer(value.buffer, plan).shape
     count = prod(n for n in shape if isinstance(n, int))
-
-    def arrange(source: Array) -> Array:
-        whole = value_of(data) if isinstance(data, Deferred) else source
-        made = whole if value.arrange is None else value.arrange(whole)
-        made = made.astype(stored, copy=False)
-        return made if plan is None else pack_array(made, plan)
-
     source = np.empty(0, numpy_dtype(data.type.dtype)) if isinstance(data, Deferred) else data
-    return ConstantBlock(0, source, arrange, count * stored.itemsize)
+    return ConstantBlock(0, source, partial(_pieces, value, plan), count * stored.itemsize)
+
+
+def _pieces(value: Value, plan: Pack | None) -> Iterator[Array]:
+    """Yield the elements as they lie in memory, a number of rows at a time where each lies in one place."""
+    data, stored = value.data, numpy_dtype(value.buffer.dtype)
+    assert data is not None
+    for begin, end in _cuts(value, plan):
+        made = rows_of(data, begin, end) if data.shape else value_of(data)
+        made = made if value.arrange is None else value.arrange(made)
+        made = made.astype(stored, copy=False)
+        yield made if plan is None else pack_array(made, plan)
+        release(data)
+
+
+def _cuts(value: Value, plan: Pack | None) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of the rows that are made together."""
+    assert value.data is not None
+    rows, *others = value.data.shape or (1,)
+    apart = plan is None or (plan.axis == plan.order[0] == 0 and plan.words < len(plan.order))
+    whole = isinstance(value.data, Deferred) and not value.data.is_in_rows
+    if whole or value.arrange is not None or not value.data.shape or not apart:
+        yield 0, rows
+        return
+    width = 1 if plan is None else plan.width
+    each = max(PIECE // max(prod(others) * width, 1), 1) * width
+    yield from ((begin, min(begin + each, rows)) for begin in range(0, rows, each))

@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from aot.ir.values.deferred import Deferred
+from aot.ir.values.deferred import Deferred, release
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.narrow_constants import moving, uses_of
 from aot.lowering.storage.parts import NIBBLE, Parts, in_parts
@@ -132,6 +132,8 @@ def compress_constants(steps: Steps, always: bool = False) -> None:
         if name in fixed or not (often <= COSTS.memory_bound_loads or (always and often < np.inf)):
             continue
         found = _compressed(steps, value, along.get(name, set()))
+        if value.data is not None:
+            release(value.data)
         if found is not None:
             made[name] = found
     if not made:
@@ -214,8 +216,7 @@ def _compressed(steps: Steps, value: Value, along: set[tuple[int, ...]]) -> _Com
 def _stored(steps: Steps, value: Value, found: Parts, sums: tuple[int, ...]) -> _Compressed:
     """Replace the data of `value` by bytes, and add constants for its zero points and factors."""
     pairs = found.bits == 4
-    assert value.data is not None
-    data = stored_bytes(value.data, found, sums)
+    data = stored_bytes(found.numbers, sums[0] if pairs else None)
     stored = dense(value.name, *data.shape, dtype=DType.U8) if pairs else replace(value.buffer, dtype=DType.I8)
     steps.values[value.name] = replace(value, buffer=stored, data=data)
     zeros, zero = found.zeros, float(found.zeros.flat[0]) if pairs and found.whole else 0.0

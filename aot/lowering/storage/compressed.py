@@ -20,6 +20,7 @@ from runtime.abi import DType
 LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
 _UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))  # each lies in the low bits of a byte
 GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
+WIDEST = 8  # bits of a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +144,10 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
             converted = differences
     if not isinstance(converted, Deferred) or not isinstance(converted.op, Convert):
         return None
-    numbers = converted.inputs[0]
-    if isinstance(numbers, Deferred) or numbers.shape != differences.shape:
+    given, dtype = converted.inputs[0], converted.types[0].dtype
+    if given.shape != differences.shape or dtype.bits > WIDEST:
         return None
-    codes = converted.types[0].dtype if converted.types[0].dtype in LEVELS else None
+    numbers, codes = value_of(given), dtype if dtype in LEVELS else None
     if codes is not None:
         numbers = numbers.view(np.uint8)
     elif numbers.dtype.kind not in "iu":  # types of fewer than 8 bits, with which NumPy does not compute
@@ -159,6 +160,13 @@ def _scaled(differences: Deferred, scales: Array | Deferred, rank: int, whole: b
     bounds = np.iinfo(numbers.dtype)
     within = (zeros >= bounds.max - GREATEST) & (zeros <= bounds.min + GREATEST) & (zeros == np.rint(zeros))
     return Scaled(numbers, _padded(zeros, rank).astype(np.int16), _padded(scales, rank)) if within.all() else None
+
+
+def numbers_of(constant: Array | Deferred) -> Array | Deferred:
+    """Return the numbers that a constant is made of, as they were read."""
+    while isinstance(constant, Deferred) and constant.type.dtype.bits > WIDEST:
+        constant = constant.inputs[0]
+    return constant
 
 
 def _padded(array: Array, rank: int) -> Array:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.types import Array
+from aot.ir.values.deferred import value_of
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.parts import Parts
 from aot.opset.movement.blocks import ravel
@@ -94,7 +95,7 @@ class GroupWeights:
 
     def _elements(self) -> Array:
         """Return unsigned numbers, several in an element where there are fields."""
-        numbers = self._last(self.parts.numbers)
+        numbers = self._last(value_of(self.parts.numbers))
         if self.bits == 8:
             numbers = (numbers.view(np.uint8) ^ np.uint8(128)).astype(np.uint8)
         shape = (*numbers.shape[:-1], -1, *self.sizes)

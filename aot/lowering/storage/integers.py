@@ -5,15 +5,16 @@ w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
-from aot.lowering.storage.compressed import Scaled, first_rows, scaled
+from aot.lowering.storage.compressed import GREATEST, Scaled, first_rows, scaled
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding
 SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision
@@ -26,48 +27,91 @@ PIECE = 1 << 16  # numbers compared together: they stay in the cache
 Factors = NDArray[np.float64]
 
 
-Parts = tuple[NDArray[np.int16], NDArray[np.float32]]
+Whole = tuple[NDArray[np.int16], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """The numbers of a file less their zero points, over what divides all that share a factor.
+
+    `divisors`, `low` and `high` (the least and the greatest quotient) have the dimensions of `parts.numbers`, but 1
+    where a factor is shared, as `factors` have.
+    """
+
+    parts: Scaled
+    divisors: NDArray[np.int16]
+    low: NDArray[np.int16]
+    high: NDArray[np.int16]
+    factors: NDArray[np.float32]
+
+    @property
+    def is_plain(self) -> bool:
+        """True if nothing is divided."""
+        return bool((self.divisors == 1).all())
+
+    def plus(self, offsets: NDArray[np.int16] | NDArray[np.float32], dtype: DTypeLike) -> Array:
+        """Return the quotients plus offsets, which repeat as zero points do, as integers of `dtype`."""
+        numbers = self.parts.numbers
+        found = np.empty(numbers.shape, dtype)
+        each = max(PIECE // max(prod(numbers.shape[1:]), 1), 1)
+        for piece in (slice(n, n + each) for n in range(0, len(numbers), each)):
+            zeros, divisors, more = (a if len(a) == 1 else a[piece] for a in (self.parts.zeros, self.divisors, offsets))
+            some = np.subtract(numbers[piece], zeros, dtype=np.int16, casting="unsafe")
+            found[piece] = some // divisors + more.astype(np.int16)
+        return found
 
 
 def whole_numbers(
     constant: Array | Deferred, sums: tuple[int, ...], most: int, shape: tuple[int, ...] | None = None
-) -> Parts | None:
+) -> Whole | None:
     """Split a constant into integers of magnitude `most` at most and factors shared along `sums`; None without any.
 
     `shape`: in which its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
     """
     shape = constant.shape if shape is None else shape
-    parts = scaled(constant, shape) if isinstance(constant, Deferred) else None
-    if parts is not None and parts.is_shared(sums):
-        return _reduced(parts, sums, most)
+    parts = shared(constant, sums, shape)
+    if parts is not None:
+        found = reduced(parts, sums, most)
+        return None if found is None else (found.plus(np.zeros_like(found.low), np.int16), found.factors)
     sample = first_rows(constant, shape, SAMPLE) if isinstance(constant, Deferred) and 0 not in sums else None
     if sample is not None and _recognised(sample, sums, most) is None:
         return None
     return _recognised(value_of(constant).reshape(shape), sums, most)
 
 
-def _reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Parts | None:
-    """Return the numbers without a common divisor, and the factors, of the product of numbers and scales."""
+def shared(constant: Array | Deferred, sums: tuple[int, ...], shape: tuple[int, ...]) -> Scaled | None:
+    """Return the numbers of a file that a constant is made of, if they share zero points and scales along `sums`."""
+    parts = scaled(constant, shape) if isinstance(constant, Deferred) else None
+    return parts if parts is not None and parts.is_shared(sums) else None
+
+
+def reduced(parts: Scaled, sums: tuple[int, ...], most: int) -> Reduced | None:
+    """Take common divisors out of numbers along `sums`; None if a quotient is larger than `most`.
+
+    They are read in pieces: no copy in wider integers is made of all of them.
+    """
     shape = parts.numbers.shape
     others = [k for k in range(len(shape)) if k not in sums]
     kept = [1 if k in sums else n for k, n in enumerate(shape)]
-    moved = parts.numbers.transpose(*others, *sums)
-    rows, zeros = moved.reshape(prod(kept), -1), np.broadcast_to(parts.zeros, kept).reshape(-1, 1)
-    whole, largest, counts = np.empty(rows.shape, np.int16), np.empty(len(rows)), np.empty(len(rows))
+    rows = parts.numbers.transpose(*others, *sums).reshape(prod(kept), -1)
+    zeros = np.broadcast_to(parts.zeros, kept).reshape(-1, 1)
+    low, high, divisors = (np.zeros(len(rows), np.int16) for _ in range(3))
     each = max(PIECE // max(rows.shape[1], 1), 1)
     for piece in (slice(n, n + each) for n in range(0, len(rows), each)):
-        some = np.subtract(rows[piece], zeros[piece], out=whole[piece], dtype=np.int16)
-        divisors = _divisors(some)
-        if (divisors > 1).any():
-            some //= divisors[:, None]
-        counts[piece] = np.maximum(some.max(1, initial=0), -some.min(1, initial=0))
-        if (counts[piece] > most).any():
-            return None
-        largest[piece] = counts[piece] * divisors
+        some = np.subtract(rows[piece], zeros[piece], dtype=np.int16)
+        divisors[piece] = _divisors(some)
+        low[piece], high[piece] = some.min(1, initial=GREATEST), some.max(1, initial=-GREATEST)
+    if not rows.shape[1]:
+        low[:] = high[:] = 0
+    low, high = low // divisors, high // divisors
+    counts = np.maximum(np.maximum(high, -low), 0)
+    if (counts > most).any():
+        return None
+    largest = counts.astype(np.float64) * divisors
     tops = largest.astype(np.float32) * np.broadcast_to(parts.scales, kept).reshape(-1)
     factors = np.where(counts == 0, 1, tops.astype(np.float64) / np.maximum(counts, 1)).astype(np.float32)
-    back = np.argsort([*others, *sums])
-    return np.ascontiguousarray(whole.reshape(moved.shape).transpose(back)), factors.reshape(kept)
+    divisors, low, high = (a.reshape(kept) for a in (divisors, low, high))
+    return Reduced(parts, divisors, low, high, factors.reshape(kept))
 
 
 def _divisors(rows: NDArray[np.int16]) -> NDArray[np.int16]:
@@ -80,7 +124,7 @@ def _divisors(rows: NDArray[np.int16]) -> NDArray[np.int16]:
     return found
 
 
-def _recognised(w: Array, sums: tuple[int, ...], most: int) -> Parts | None:
+def _recognised(w: Array, sums: tuple[int, ...], most: int) -> Whole | None:
     """Return integers and factors by the values alone."""
     others = [k for k in range(w.ndim) if k not in sums]
     moved = w.transpose(*others, *sums)

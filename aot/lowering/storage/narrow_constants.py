@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import Array
-from aot.ir.values.deferred import value_of
+from aot.ir.values.deferred import release, value_of
 from aot.lowering.ir.steps import Steps, Value
 from codegen.costs import COSTS
 from codegen.ir.access import known, points, reads
@@ -64,7 +64,9 @@ def smallest(value: Value, kinds: list[DType]) -> DType | None:
     if data is None or data.size < COSTS.min_narrowed_elements:
         return None
     array = value_of(data)
-    return next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(array)))), None)
+    found = next((dtype for dtype in kinds if all(map(_HOLDS[dtype], _pieces(array)))), None)
+    release(data)
+    return found
 
 
 def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:

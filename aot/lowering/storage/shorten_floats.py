@@ -23,17 +23,20 @@ from aot.ir.types import Array
 from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Cycle, Step, Steps, Value
 from aot.lowering.storage.few_channels import few_channels
+from aot.lowering.storage.fill_blocks import can_fill, dim_along, filled, laid_out
 from aot.lowering.storage.integers import whole_numbers
+from aot.lowering.storage.often_loaded import axes_around, loads_together, read_by_windows
 from aot.precision import BF16, F16, Precision
 from codegen.costs import COSTS
-from codegen.ir.access import all_axes, known
+from codegen.ir.access import known
 from codegen.ir.chains import block_terms, chain_factors
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import multiplies_small, scaled_sum
 from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.loops import CHAINS, Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
+from codegen.ir.primitives import CHAINS
 from codegen.ir.program import Region
-from codegen.ir.traverse import Work, members, move_loads, rewrite_work
+from codegen.ir.traverse import members, move_loads, rewrite_work
 from codegen.target import Target
 from runtime.abi import DType
 from runtime.errors import UsageError
@@ -99,13 +102,18 @@ class _Product:
     w: Load
     axis: Var
 
+    def reading(self, old: Load, new: Load, d: Definition) -> tuple[Definition, _Product]:
+        """Return the definition and its product with another factor."""
+        x, w = (new if f == old else f for f in (self.x, self.w))
+        return replace(d, value=rewrite(d.value, {old: new})), replace(self, x=x, w=w)
+
 
 class _Shortened:
     def __init__(self, steps: Steps, precision: Precision, small: bool, sums: Sums) -> None:
         self.steps, self.precision, self.small, self.sums = steps, precision, small, sums
-        plain = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
-        self.uses = _loads_together(steps) if plain else {}
         self.constants = steps.constants()
+        plain = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
+        self.uses = loads_together(steps) if plain else {}
         self.weights: dict[str, Buffer] = {}
         self.kinds: dict[str, set[DType | None]] = {}  # of the steps that read or write a value
         for step in (s for block in steps.blocks() for s in block.steps):
@@ -113,6 +121,7 @@ class _Shortened:
                 self.kinds.setdefault(b.name, set()).add(self.kind(step))
         self.done: set[str] = set()  # weights that are rounded, or stay
         self.makers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
+        self.converted = read_by_windows(steps) if sums.pairs or DType.BF16 in sums.plain else frozenset[str]()
 
     def kind(self, step: Step) -> DType | None:
         """Return the type of 16 bits in which a step's values are stored; None: f32."""
@@ -136,6 +145,7 @@ class _Shortened:
             value = self.steps.values[name]
             kind = self.shared_kind(name)
             often = kind in self.sums.plain and self.is_loaded_often(name)
+            often = often or (kind is DType.BF16 and name in self.converted)
             if kind is not None and not often and name not in kept and name not in made and _is_worth_it(value):
                 made[name] = replace(value.buffer, dtype=kind)
                 self.steps.values[name] = replace(value, buffer=made[name])
@@ -176,6 +186,10 @@ class _Shortened:
             pixels = self._pixels(step, copies) if chained else None
             product = self._product(d) if d is not None and chained and pixels is None else None
             if d is not None and product is not None:
+                for x in self._apart(product):
+                    made = laid_out(x, product.axis, self.steps.unused(f"{x.buffer.name}.terms"))
+                    found.append(self._made(made, step))
+                    d, product = product.reading(x, Load(made.out, made.target), d)
                 for x in (product.x, product.w):
                     found += self._copy(x.buffer, step, copies)
                 step.works = (self._summed(d, product, copies),)
@@ -242,8 +256,21 @@ class _Shortened:
         x, w = factors
         both = variables(*x.index) & variables(*w.index)
         axes = [a for a in r.axes if a in both and isinstance(a.extent, int) and self._fills_words(a.extent)]
+        if not axes and not self.sums.pairs:
+            axes = [a for a in r.axes if can_fill(a, r, self.constants)]
         axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
         return _Product(x, w, axis) if axis is not None else None
+
+    def _apart(self, product: _Product) -> list[Load]:
+        """Return the factors that zeros shall follow, but whose dimensions the terms share with other axes."""
+        if self._fills_words(known(product.axis.extent or 1)):
+            return []
+        return [x for x in (product.x, product.w) if dim_along(x, product.axis) is None]
+
+    def _made(self, d: Definition, step: Step) -> Step:
+        """Return the step that makes a new value for another one to read."""
+        self.steps.values[d.out.name] = Value(d.out, Region.ARENA)
+        return Step((d,), step.layers, "Convert")
 
     def _fills_words(self, terms: int) -> bool:
         """True if so many terms are summed by dots of two, or in blocks of chains."""
@@ -264,13 +291,11 @@ class _Shortened:
         if b.name in self.constants:
             copies[b.name] = self._short_constant(b)
             return []
-        made = dense(self.steps.unused(f"{b.name}.bf16"), *b.shape, dtype=DType.BF16)
-        self.steps.values[made.name] = Value(made, Region.ARENA)
-        copies[b.name] = made
+        made = copies[b.name] = dense(self.steps.unused(f"{b.name}.bf16"), *b.shape, dtype=DType.BF16)
         axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
         left = iter(axes)
         index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
-        return [Step((Definition(made, axes, Load(b, index), index),), step.layers, "Convert")]
+        return [self._made(Definition(made, axes, Load(b, index), index), step)]
 
     def _short_constant(self, b: Buffer) -> Buffer:
         if b.name not in self.weights:
@@ -280,12 +305,25 @@ class _Shortened:
             self.weights[b.name] = self.steps.constant(f"{b.name}.bf16", short)
         return self.weights[b.name]
 
+    def _longer(self, b: Buffer, dim: int, extent: int) -> Buffer | None:
+        """Return a constant with zeros up to `extent` elements of a dimension; None for data."""
+        data = self.steps.values[b.name].array
+        if data is None:
+            return None
+        name = f"{b.name}.{dim}.{extent}"
+        if name not in self.weights:
+            beside = [(0, extent - n if k == dim else 0) for k, n in enumerate(data.shape)]
+            self.weights[name] = self.steps.constant(name, np.pad(data, beside))
+        return self.weights[name]
+
     def _summed(self, d: Definition, product: _Product, copies: dict[str, Buffer]) -> Definition:
         r = d.reduction
         assert r is not None
         short = move_loads({n: copies[n] for x in (product.x, product.w) if (n := x.buffer.name) in copies})
         axes = (*(a for a in r.axes if a is not product.axis), product.axis)
-        total: Expr = Reduce("add" if self.sums.pairs else CHAINS, axes, rewrite(r.body, short))
+        total = Reduce("add" if self.sums.pairs else CHAINS, axes, rewrite(r.body, short))
+        if not self._fills_words(known(product.axis.extent or 1)):
+            total = filled(total, product.axis, self._longer)
         return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))
 
     def _recurrent(self, g: Group) -> Group:
@@ -332,7 +370,7 @@ class _Shortened:
         Weights that bytes hold, those that a layer of another type reads, too, and those beyond f16 stay what they are.
         """
         for work, d in ((w, d) for w in step.works for d in members(w)):
-            again = _axes_around(work)  # each of their iterations reads the weights anew: steps of time
+            again = axes_around(work)  # each of their iterations reads the weights anew: steps of time
             r = d.reduction
             factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
             for w in factors or ():
@@ -356,24 +394,6 @@ class _Shortened:
                     if short is not None and whole_numbers(value.data, sums, 127) is None:
                         self.steps.values[value.name] = replace(value, data=short)
                     self.done.add(value.name)
-
-
-def _axes_around(work: Work) -> set[Var]:
-    """Return the axes of a group, around all of its definitions."""
-    return set(work.axes) if isinstance(work, Group) else set()
-
-
-def _loads_together(steps: Steps) -> dict[str, float]:
-    """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
-    found: dict[str, float] = {}
-    for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
-        shared = _axes_around(work)
-        for d in members(work):
-            for x in loads(d.value):
-                again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
-                times = prod(known(a.extent or 1) for a in again)
-                found[x.buffer.name] = max(found.get(x.buffer.name, 0), times)
-    return found
 
 
 def rounded(data: Array, kind: DType) -> Array | None:

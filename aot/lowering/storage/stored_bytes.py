@@ -2,60 +2,85 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from aot.ir.op import Op
-from aot.ir.types import Array, TensorType, dtype_of
-from aot.ir.values.deferred import Deferred
-from aot.lowering.storage.compressed import scaled
-from aot.lowering.storage.parts import Parts, split_shape
+from aot.ir.types import Array, TensorType
+from aot.ir.values.deferred import Deferred, Parts
+from runtime.abi import DType
+
+PIECE = 1 << 16  # bytes computed together: they stay in the cache
 
 
 @dataclass(frozen=True)
 class Shifted(Op):
-    """Numbers of a byte plus offsets that repeat, in `shape`; neighbours along the axis `pairs` share a byte."""
+    """Numbers of a byte plus offsets that repeat, in `shape`; neighbours along the axis `pairs` share a byte.
+
+    The numbers are seen with the dimensions `seen` at distances `strides`: those of `shape`, one of which may be two.
+    """
 
     shape: tuple[int, ...]
-    pairs: int | None
+    seen: tuple[int, ...]
+    strides: tuple[int, ...]
+    signed: bool = False
+    pairs: int | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return DType.I8 if self.signed else DType.U8
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Return the dimensions of the bytes."""
+        return tuple(n // 2 if k == self.pairs else n for k, n in enumerate(self.shape))
 
     def reference(self, numbers: Array, offsets: NDArray[np.uint8]) -> Array:
         """Return the sums modulo 256."""
-        return arranged(numbers.view(np.uint8) + offsets, self.shape, self.pairs)
+        given = as_strided(numbers.view(np.uint8), self.seen, self.strides, writeable=False)
+        found, each = np.empty(self.stored, np.uint8), 2 * max(PIECE // max(2 * prod(self.seen[1:]), 1), 1)
+        rows, lines = max(self.shape[0] // max(self.seen[0], 1), 1), 2 if self.pairs == 0 else 1
+        for n in range(0, self.seen[0], each):
+            some = given[n : n + each] + (offsets if len(offsets) == 1 else offsets[n : n + each])
+            part = some.reshape(-1, *self.shape[1:])
+            found[n * rows // lines : n * rows // lines + len(part) // lines] = _paired(part, self.pairs)
+        return found.view(np.int8) if self.signed else found
+
+    def rows(
+        self, begin: int, end: int, numbers: Array | Deferred, offsets: Array | Deferred
+    ) -> tuple[Op, Parts] | None:
+        """Return the sums of some rows, where these are rows of the numbers, too."""
+        lines = 2 if self.pairs == 0 else 1
+        own = begin * lines, end * lines
+        dense = (prod(self.seen[k + 1 :]) for k in range(len(self.seen)))
+        is_dense = all(n == 1 or s == d for n, s, d in zip(self.seen, self.strides, dense, strict=True))
+        if not is_dense or not self.shape[0] == self.seen[0] == numbers.shape[0]:
+            return None
+        made = replace(self, shape=(own[1] - own[0], *self.shape[1:]), seen=(own[1] - own[0], *self.seen[1:]))
+        return made, (own, None if offsets.shape[0] == 1 else own)
 
 
-def stored_bytes(constant: Array | Deferred, found: Parts, sums: tuple[int, ...]) -> Array | Deferred:
-    """Return the numbers of a constant's parts as bytes, two of 4 bits in one.
-
-    They are deferred if the constant comes from a file whose numbers differ by offsets only.
-    """
-    pairs, shape = sums[0] if found.bits == 4 else None, found.numbers.shape
-    made = arranged(found.numbers.view(np.uint8), shape, pairs)
-    split = split_shape(shape, sums, found.size)
-    given = scaled(constant, split) if found.whole and isinstance(constant, Deferred) else None
-    if given is None or given.numbers.dtype.itemsize != 1 or not np.may_share_memory(given.numbers, _origin(constant)):
-        return made
-    zeros = np.expand_dims(found.zeros, sums[0] + 1) if found.size else found.zeros
-    operation, offsets = Shifted(shape, pairs), (zeros - given.zeros).astype(np.int16).astype(np.uint8)
-    if not np.array_equal(operation.reference(given.numbers, offsets), made):  # a common divisor was taken out
-        return made
-    types = tuple(TensorType(dtype_of(a), a.shape) for a in (given.numbers, offsets))
-    return Deferred(operation, (given.numbers, offsets), types, TensorType(dtype_of(made), made.shape))
-
-
-def _origin(constant: Array | Deferred) -> Array:
-    """Return the numbers that a constant is made of, as they were read."""
-    while isinstance(constant, Deferred):
-        constant = constant.inputs[0]
-    return constant
-
-
-def arranged(numbers: NDArray[np.uint8], shape: tuple[int, ...], pairs: int | None) -> NDArray[np.int8 | np.uint8]:
-    """Return bytes as i8, or pairs of numbers of 4 bits, the first in the low bits."""
-    seen = numbers.reshape(shape)
+def stored_bytes(numbers: Array | Deferred, pairs: int | None) -> Array | Deferred:
+    """Return numbers of a byte as they lie in memory: neighbours along the axis `pairs`, of 4 bits, share a byte."""
     if pairs is None:
-        return seen.view(np.int8)
-    halves = np.moveaxis(seen, pairs, -1).reshape(*np.delete(shape, pairs), -1, 2)
-    return np.ascontiguousarray(np.moveaxis(halves[..., 0] | halves[..., 1] << 4, -1, pairs))
+        return numbers
+    if not isinstance(numbers, Deferred):
+        return _paired(numbers, pairs)
+    assert isinstance(numbers.op, Shifted)
+    operation = replace(numbers.op, pairs=pairs)
+    return Deferred(operation, numbers.inputs, numbers.types, TensorType(operation.dtype, operation.stored))
+
+
+def _paired(numbers: NDArray[np.uint8], pairs: int | None) -> NDArray[np.uint8]:
+    """Join pairs of numbers of 4 bits, the first in the low bits; return other numbers as they are."""
+    if pairs is None:
+        return numbers
+    if pairs == numbers.ndim - 1 and numbers.flags.c_contiguous:
+        both = numbers.view("<u2")
+        return (both | both >> np.uint16(4)).astype(np.uint8)
+    first, second = (numbers[(*(slice(None),) * pairs, slice(k, None, 2))] for k in (0, 1))
+    return first | second << np.uint8(4)

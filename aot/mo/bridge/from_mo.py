@@ -15,7 +15,7 @@ import numpy as np
 from networkx import find_cycle
 
 from aot.frontends import DIALECTS
-from aot.frontends.conversion.walk import input_problem
+from aot.frontends.conversion.dialect import input_problem
 from aot.frontends.openvino.constants import unpack
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.graph import Node as IrNode

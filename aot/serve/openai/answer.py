@@ -16,7 +16,8 @@ from aot.text.stream import Stream
 from aot.text.tokenizer import Tokenizer
 from runtime.arrays.tensors import Array
 from runtime.generation.generator import Generator
-from runtime.generation.sampling import Sampler, Sampling
+from runtime.generation.sampling import Sampler
+from runtime.generation.token_loop import Continuation
 from runtime.inference.executor import Executor
 
 CHUNK = 256  # tokens of a prompt that are computed in one step
@@ -41,16 +42,14 @@ class Answer:
         tokenizer: Tokenizer,
         executor: Executor,
         ids: Sequence[int],
-        tokens: int,
-        sampling: Sampling,
+        made: Continuation,
         stop: Sequence[str],
         together: Together | None = None,
     ) -> None:
-        self.generator, self._executor, self._tokens = generator, executor, tokens
-        self._together = together
-        self._left, self._ends = list(ids), frozenset(tokenizer.stop)
-        self._sampler = Sampler(sampling)
-        self._count = 0
+        """`ids`: the prompt. `made`: gets the answer's tokens. `stop`: texts that end it."""
+        self.generator, self._executor, self._together = generator, executor, together
+        self._left, self._made = list(ids), made
+        self._sampler = Sampler(made.sampling)
         self._cancelled = False
         self._loop = asyncio.get_running_loop()
         self._parts: asyncio.Queue[Part | BaseException] = asyncio.Queue()
@@ -84,7 +83,7 @@ class Answer:
         except BaseException as error:  # the request gets it
             self.fail(error)
             return
-        if goes_on and self._together is not None and self._count:
+        if goes_on and self._together is not None and self._made.tokens:
             self._together.join(self)
         elif goes_on:
             self._executor.submit(self._step)
@@ -119,16 +118,17 @@ class Answer:
     def _next(self, logits: Array) -> Part:
         """Return what is certain of the text after the next token."""
         token = self._sampler.choose(logits)
-        self._count += 1
-        if token in self._ends:
-            return Part(self._text.rest(), self._count, STOP)
+        goes_on = self._made.take(token)
+        count = len(self._made.tokens)
+        if token in self._made.stop:
+            return Part(self._text.rest(), count, STOP)
         text, ended = self._text.add(token)
         if ended:
-            return Part(text, self._count, STOP)
-        if self._count == self._tokens:
-            return Part(text + self._text.rest(), self._count, LENGTH)
+            return Part(text, count, STOP)
+        if not goes_on:
+            return Part(text + self._text.rest(), count, LENGTH)
         self._left = [token]
-        return Part(text, self._count)
+        return Part(text, count)
 
     def _tell(self, part: Part | BaseException | None, *, last: bool) -> None:
         def hand_over() -> None:

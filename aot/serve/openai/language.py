@@ -18,6 +18,7 @@ from aot.text.tokenizer import Tokenizer, read_tokenizer
 from runtime.errors import UsageError
 from runtime.generation.generator import Generator
 from runtime.generation.interface import IDS, has_row_lengths
+from runtime.generation.token_loop import Continuation
 from runtime.inference.executor import Executor
 
 
@@ -74,12 +75,12 @@ class Language:
         generator = self._idle.pop() if self._idle else Generator(self.served.model)
         try:
             count = self.context - len(ids) if asked.tokens is None else asked.tokens
-            together = self._together
-            made = Answer(generator, self.tokenizer, self._executor, ids, count, asked.sampling, asked.stop, together)
+            made = Continuation(count, asked.sampling, frozenset(self.tokenizer.stop))
+            answer = Answer(generator, self.tokenizer, self._executor, ids, made, asked.stop, self._together)
             try:
-                yield made
+                yield answer
             finally:
-                if made.is_done:
+                if answer.is_done:
                     generator.reset()  # an answer must not see another's tokens
                     self._idle.append(generator)
         finally:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codegen.ir.loops import COMPARISONS, Const, Expr, Prim, Size, Var
+from codegen.ir.loops import Const, Expr, Prim, Size, Var
+from codegen.ir.primitives import COMPARISONS
 from runtime.abi import DType
 from runtime.errors import InternalError
 

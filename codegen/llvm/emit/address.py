@@ -15,7 +15,7 @@ from codegen.ir.access import coefficient
 from codegen.ir.expressions import loads
 from codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weighted
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
-from codegen.llvm.emit.convert import MEMORY
+from codegen.llvm.emit.arithmetic.convert import MEMORY
 from codegen.llvm.emit.function_text import Block, Function, Value, integer
 from codegen.llvm.emit.memo import Memo
 from runtime.errors import InternalError

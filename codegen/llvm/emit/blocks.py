@@ -17,10 +17,10 @@ from codegen.ir.expressions import loads
 from codegen.ir.index import Affine, exactly
 from codegen.ir.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
 from codegen.llvm.emit.address import Access, reads_memory
-from codegen.llvm.emit.convert import MEMORY, from_memory
+from codegen.llvm.emit.arithmetic.convert import MEMORY, from_memory
+from codegen.llvm.emit.arithmetic.shuffle import transposed
 from codegen.llvm.emit.function_text import Value, lanes_of, vector
 from codegen.llvm.emit.lane_index import lane_of
-from codegen.llvm.emit.shuffle import transposed
 from codegen.llvm.emit.values import Values
 
 

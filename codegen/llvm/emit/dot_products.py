@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from codegen.ir.dot_widths import Field, field_of, word
 from codegen.ir.loops import Expr, Load, Prim
 from codegen.llvm.emit.address import Access
-from codegen.llvm.emit.convert import MEMORY
+from codegen.llvm.emit.arithmetic.convert import MEMORY
+from codegen.llvm.emit.arithmetic.shuffle import shuffle
 from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
-from codegen.llvm.emit.shuffle import shuffle
 from codegen.llvm.emit.values import Values
 from runtime.abi import DType
 from runtime.errors import InternalError

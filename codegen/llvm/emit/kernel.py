@@ -10,8 +10,8 @@ from __future__ import annotations
 from codegen.ir.loops import Kernel, Var
 from codegen.llvm.emit.function_text import Function, Value, local
 from codegen.llvm.emit.memo import unified
-from codegen.llvm.emit.memory_access import Stacks
 from codegen.llvm.emit.registers import stored
+from codegen.llvm.emit.stacks import Stacks
 from codegen.llvm.emit.statements import StatementEmitter
 from codegen.llvm.emit.values import Values
 from codegen.target import Target

@@ -14,7 +14,7 @@ from codegen.ir.expressions import variables
 from codegen.ir.index import Affine, bounds, exactly, normal
 from codegen.ir.loops import Buffer, Expr, Prim, Var
 from codegen.llvm.emit.address import Access, Addresses, reads_memory
-from codegen.llvm.emit.convert import cast
+from codegen.llvm.emit.arithmetic.convert import cast
 from codegen.llvm.emit.function_text import Function, Value, constants, integer, is_constant, lanes_of
 from runtime.abi import DType
 

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from codegen.ir.expressions import variables
 from codegen.ir.index import Affine
-from codegen.ir.loops import Expr, Node, Var
+from codegen.ir.loops import Expr, Var
+from codegen.ir.node import Node
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)

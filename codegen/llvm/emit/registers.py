@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from codegen.ir.expressions import loads, variables
 from codegen.ir.index import Affine, normal
 from codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
-from codegen.llvm.emit.convert import REGISTER
+from codegen.llvm.emit.arithmetic.convert import REGISTER
 from codegen.llvm.emit.function_text import Function, Value, vector
 from runtime.abi import DType
 

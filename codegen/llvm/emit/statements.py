@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from codegen.ir.index import Affine, bounds, decide, exactly
 from codegen.ir.loops import (
     Alloc,
@@ -30,16 +32,15 @@ from codegen.ir.loops import (
 from codegen.ir.traverse import has_parallel
 from codegen.llvm.emit.address import Access, reads_memory
 from codegen.llvm.emit.blocks import TileTransposer, vectors
+from codegen.llvm.emit.carried_cells import CarriedCells, Snapshot
 from codegen.llvm.emit.dot_products import DotEmitter
 from codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
 from codegen.llvm.emit.lane_index import lane_of
-from codegen.llvm.emit.memory_access import Stacks
-from codegen.llvm.emit.registers import Cell, Cells, fits_registers, stored
+from codegen.llvm.emit.registers import Cells, fits_registers
+from codegen.llvm.emit.stacks import Stacks
 from codegen.llvm.emit.tile_registers import TileRegisters
 from codegen.llvm.emit.values import ZERO, Values
 from runtime.errors import InternalError
-
-Snapshot = dict[str, dict[Cell, Value]]
 
 
 class StatementEmitter:
@@ -48,7 +49,7 @@ class StatementEmitter:
     def __init__(self, values: Values, stacks: Stacks) -> None:
         self.f, self.at, self.values, self.stacks = values.f, values.at, values, stacks
         self.tiles, self.dots = TileTransposer(values), DotEmitter(values)
-        self.registers = TileRegisters(values)
+        self.tile_registers, self.cells = TileRegisters(values), CarriedCells(values.f, values.registers)
         self.units = integer(0)  # of the parallel loops so far
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
@@ -69,7 +70,7 @@ class StatementEmitter:
                 case While():
                     self.repeat(stmt)
                 case TileOp():
-                    self.registers.emit(stmt)
+                    self.tile_registers.emit(stmt)
 
     def loop(self, loop: For) -> None:
         var = loop.var
@@ -189,7 +190,7 @@ class StatementEmitter:
         f = self.f
         if isinstance(loop.var.extent, int) and loop.var.extent <= loop.var.low:
             return
-        before, skipped = f.block, self.snapshot(loop.body)
+        before, skipped = f.block, self.cells.snapshot(loop.body)
         after = None
         if not certain:
             enter, after = f.append("enter"), f.append("after")
@@ -201,7 +202,7 @@ class StatementEmitter:
         units_phi = None
         if units:
             self.units, units_phi = f.phi(head, "i64", self.units, entry)
-        carried = self.carry(head, skipped, entry)
+        carried = self.cells.carry(head, skipped, entry)
         f.block = head
         f.branch(body)
         f.block = body
@@ -215,73 +216,35 @@ class StatementEmitter:
         f.close(head, i_phi, following, latch)
         if units_phi is not None:
             f.close(head, units_phi, self.units, latch)
-        self.close(head, carried, latch)
+        self.cells.close(head, carried, latch)
         done = f.append("done")
         f.branch_if(f.compare("icmp slt", following, stop), head, done)
         f.block = done
         if after:
             f.branch(after)
             f.block = after
-            self.merge(after, [(before, skipped), (done, self.snapshot(loop.body))])
+            self.cells.merge(after, [(before, skipped), (done, self.cells.snapshot(loop.body))])
 
     def repeat(self, loop: While) -> None:
         f, before = self.f, self.f.block
         head, body, after = f.append("while"), f.append("body"), f.append("after")
         f.branch(head)
-        carried = self.carry(head, self.snapshot(loop.body), before)
+        carried = self.cells.carry(head, self.cells.snapshot(loop.body), before)
         f.block = head
         self.values.forget()
         again = self.values.expr(loop.condition)
-        inside = self.snapshot(loop.body)
+        inside = self.cells.snapshot(loop.body)
         f.branch_if(again, body, after)
         f.block = body
         self.values.forget()
         self.block(loop.body)
         f.branch(head)
-        self.close(head, carried, f.block)
+        self.cells.close(head, carried, f.block)
         f.block = after
         self.values.forget()
-        for name, cells in inside.items():
-            self.values.registers[name].values = cells
+        self.cells.restore(inside)
 
-    # ---- registers across blocks
-
-    def snapshot(self, stmts: tuple[Stmt, ...]) -> Snapshot:
-        """Return the cells alive here of the register buffers that `stmts` write."""
-        return {n: dict(self.values.registers[n].values) for n in sorted(stored(stmts) & self.values.registers.keys())}
-
-    def carry(self, head: Block, cells: Snapshot, before: Block) -> list[tuple[str, Cell, int]]:
-        """Add phis for cells that change from one iteration to the next."""
-        carried: list[tuple[str, Cell, int]] = []
-        for name, values in cells.items():
-            for key, value in values.items():
-                phi, number = self.f.phi(head, value.type, value, before)
-                self.values.registers[name].values[key] = phi
-                carried.append((name, key, number))
-        return carried
-
-    def close(self, head: Block, carried: list[tuple[str, Cell, int]], latch: Block) -> None:
-        for name, key, number in carried:
-            cells = self.values.registers[name]
-            value = cells.read(self.f, *key)
-            cells.write(self.f, *key, value)
-            self.f.close(head, number, value, latch)
-
-    def merge(self, block: Block, ways: list[tuple[Block, Snapshot]]) -> None:
-        """Merge cells where two ways meet."""
-        for name in ways[0][1]:
-            keys = dict.fromkeys(key for _, snapshot in ways for key in snapshot[name])
-            merged: dict[Cell, Value] = {}
-            cells = self.values.registers[name]
-            for key in keys:
-                (first, a), (second, b) = ((w, s[name].get(key, Value(cells.type(key[1]), "poison"))) for w, s in ways)
-                if a == b:
-                    merged[key] = a
-                    continue
-                phi, number = self.f.phi(block, a.type, a, first)
-                self.f.close(block, number, b, second)
-                merged[key] = phi
-            cells.values = merged
+    # ---- branches
 
     def guard(self, stmt: If) -> None:
         known = decide(stmt.condition, self.at.env)
@@ -292,14 +255,13 @@ class StatementEmitter:
         if lanes_of(condition.type) > 1:
             return self.each_lane(stmt)
         f, both = self.f, (*stmt.body, *stmt.otherwise)
-        before, start = self.snapshot(both), f.block
+        before, start = self.cells.snapshot(both), f.block
         inside, after = f.append("inside"), f.append("after")
         outside = f.append("outside") if stmt.otherwise else after
         f.branch_if(condition, inside, outside)
         f.block = inside
         ways = [self.way(stmt.body, both, after)]
-        for name, values in before.items():
-            self.values.registers[name].values = dict(values)
+        self.cells.restore(before)
         if stmt.otherwise:
             f.block = outside
             ways.append(self.way(stmt.otherwise, both, after))
@@ -307,13 +269,13 @@ class StatementEmitter:
             ways.append((start, before))
         f.block = after
         self.values.forget()
-        return self.merge(after, ways)
+        return self.cells.merge(after, ways)
 
     def way(self, stmts: tuple[Stmt, ...], both: tuple[Stmt, ...], after: Block) -> tuple[Block, Snapshot]:
         self.values.forget()
         self.block(stmts)
         self.f.branch(after)
-        return self.f.block, self.snapshot(both)
+        return self.f.block, self.cells.snapshot(both)
 
     def each_lane(self, stmt: Stmt) -> None:
         """Emit a statement separately for each lane."""
@@ -354,30 +316,30 @@ class StatementEmitter:
             return self.values.write(target, self.f.extract(value, self.values.width - 1), 1)
         if self.tiles.kept is not None and (target.step is not None or self.at.is_strided(target)):
             return self.tiles.keep(target, self.values.wide(value, self.values.width))
-        parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.values.width)]
-        return self.scatter(parts)
+        return self.scatter(target, value, lambda one, item: item)
 
-    def scatter(self, parts: list[tuple[Access, Value]]) -> None:
+    def scatter(self, target: Access, value: Value, combined: Callable[[Access, Value], Value]) -> None:
+        """Write each lane of `value`, combined with the element of `target` that it goes to."""
+        parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(self.values.width)]
         lane, self.at.lane = self.at.lane, None
-        for target, value in parts:
-            self.values.write(target, value, 1)
+        for one, item in parts:
+            self.values.write(one, combined(one, item), 1)
         self.at.lane = lane
 
     def accumulate(self, stmt: Store, fn: str, target: Access) -> None:
         dtype, width = stmt.buffer.dtype.compute, self.values.width
+
+        def added(one: Access, item: Value) -> Value:
+            return self.values.apply(fn, dtype, self.values.read(one, 1), item)
+
         if self.at.lane is None or target.step == 1:
             return self.values.write(target, self.values.wide(self.combined(fn, stmt.value, target), width), width)
         value = self.values.wide(self.values.expr(stmt.value), width)
         if target.step == 0:
             while (n := lanes_of(value.type)) > 1:
                 value = self.values.apply(fn, dtype, self.f.part(value, 0, n // 2), self.f.part(value, n // 2, n // 2))
-            return self.values.write(target, self.values.apply(fn, dtype, self.values.read(target, 1), value), 1)
-        parts = [(self.at.in_lane(target, i), self.f.extract(value, i)) for i in range(width)]
-        lane, self.at.lane = self.at.lane, None
-        for one, item in parts:
-            self.values.write(one, self.values.apply(fn, dtype, self.values.read(one, 1), item), 1)
-        self.at.lane = lane
-        return None
+            return self.values.write(target, added(target, value), 1)
+        return self.scatter(target, value, added)
 
     def combined(self, fn: str, value: Expr, target: Access) -> Value:
         """Return `target` combined with `value` by `fn`; a product is fused."""

@@ -1,11 +1,11 @@
-"""Cases of aot/opset/detection/class_suppression.py."""
+"""Cases of aot/opset/detection/suppression/class_suppression.py."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detection.class_suppression import Decay, MatrixNms, MulticlassNms
-from aot.opset.detection.selection import Sorting
+from aot.opset.detection.suppression.class_suppression import Decay, MatrixNms, MulticlassNms
+from aot.opset.detection.suppression.selection import Sorting
 from runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE, Case
 

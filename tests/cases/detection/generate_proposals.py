@@ -1,10 +1,10 @@
-"""Cases of aot/opset/detection/generate_proposals.py."""
+"""Cases of aot/opset/detection/proposals/generate_proposals.py."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detection.generate_proposals import GenerateProposals
+from aot.opset.detection.proposals.generate_proposals import GenerateProposals
 from runtime.abi import DType
 from tests.cases import LOOSE, Case
 

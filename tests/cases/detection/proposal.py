@@ -1,10 +1,11 @@
-"""Cases of aot/opset/detection/proposal.py."""
+"""Cases of aot/opset/detection/proposals/proposal.py."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detection.proposal import ExperimentalDetectronGenerateProposalsSingleImage, Proposal, Proposal_1
+from aot.opset.detection.proposals.proposal import Proposal, Proposal_1
+from aot.opset.detection.proposals.single_image import ExperimentalDetectronGenerateProposalsSingleImage
 from runtime.abi import DType
 from tests.cases import LOOSE, Case
 

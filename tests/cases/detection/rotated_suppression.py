@@ -1,10 +1,10 @@
-"""Cases of aot/opset/detection/rotated_suppression.py."""
+"""Cases of aot/opset/detection/suppression/rotated_suppression.py."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detection.rotated_suppression import NMSRotated, NMSRotatedWithin
+from aot.opset.detection.suppression.rotated_suppression import NMSRotated, NMSRotatedWithin
 from runtime.abi import DType
 from tests.cases import EXACT, Case
 

@@ -1,11 +1,11 @@
-"""Cases of aot/opset/detection/suppression.py."""
+"""Cases of aot/opset/detection/suppression/suppression.py."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from aot.opset.detection.suppression import (
-    Encoding,
+from aot.opset.detection.suppression.corners import Encoding
+from aot.opset.detection.suppression.suppression import (
     NonMaxSuppression,
     NonMaxSuppression_1,
     NonMaxSuppression_3,

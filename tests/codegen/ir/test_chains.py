@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous
+from codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
 from codegen.ir.definition import Definition
-from codegen.ir.loops import CHAINS, Buffer, Expr, Reduce, Size, Var, cast, dense, prim
+from codegen.ir.loops import Buffer, Expr, Reduce, Size, Var, cast, dense, prim
+from codegen.ir.primitives import CHAINS
 from codegen.ir.printer import kernel_text
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.nest import apply
@@ -80,6 +81,34 @@ def product(rows: Size, terms: int, columns: int, out: DType = DType.F32) -> tup
 def test_blocks_are_equal_and_even(terms: int, block: int) -> None:
     assert block_terms(terms) == block
     assert block == 0 or (MIN_BLOCK_TERMS <= block <= MAX_BLOCK_TERMS and terms % block == 0 and block % 2 == 0)
+
+
+@pytest.mark.parametrize(
+    ("terms", "filled"),
+    [(32, 32), (80, 80), (15, 0), (0, 0), (17, 18), (37, 40), (50, 52), (77, 78), (197, 210), (257, 270)],
+)
+def test_zeros_fill_the_last_of_as_few_blocks_as_there_can_be(terms: int, filled: int) -> None:
+    assert padded_terms(terms) == filled
+    if filled > terms:
+        assert filled // block_terms(filled) == -(-terms // MAX_BLOCK_TERMS)
+
+
+@on_targets
+def test_terms_behind_a_row_are_zero_whatever_lies_there(target: Target) -> None:
+    """Guards that no halo replaced: the next rows hold infinity where the last word and block go on."""
+    rows, terms, columns = 6, 37, 16
+    i, j, k = Var("i", rows), Var("j", columns), Var("k", padded_terms(terms))
+    x, w = dense("x", rows, terms, dtype=DType.BF16), dense("w", terms + 3, columns, dtype=DType.BF16)
+    y = dense("y", rows, columns)
+    guarded = prim("within", k, terms, x[i, k], 0.0) * prim("within", k, terms, w[k, j], 0.0)
+    work = Definition(y, (i, j), Reduce(CHAINS, (k,), guarded))
+    left, right = numbers(rows, terms), numbers(terms + 3, columns)
+    left[1::2, :3], right[terms:] = np.inf, np.nan  # a row of finite numbers reads before one with infinities
+    out = aligned(np.zeros((rows, columns), np.float32))
+    compiled(apply("k", work, choose(work, target, frozenset()), (x, w, y)), target)(aligned(left), aligned(right), out)
+    finite, below = np.pad(left[::2], ((0, 0), (0, 3))), np.pad(right[:terms], ((0, 3), (0, 0)))
+    np.testing.assert_array_equal(out[::2], chain_sum(finite, below))
+    assert not np.isfinite(out[1::2]).any()
 
 
 @on_targets

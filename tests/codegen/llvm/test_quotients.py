@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from codegen.ir.loops import Expr, prim
-from codegen.llvm.emit.quotients import reciprocal
+from codegen.llvm.emit.arithmetic.quotients import reciprocal
 from runtime.abi import DType
 from tests.codegen.llvm.test_dtypes import run
 

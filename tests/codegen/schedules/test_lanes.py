@@ -10,7 +10,7 @@ import pytest
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Expr, Var, as_expr, cast, dense, prim
 from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.llvm.emit.shuffle import near, pieces
+from codegen.llvm.emit.arithmetic.shuffle import near, pieces
 from codegen.llvm.host import parse_target
 from codegen.nest.nest import apply
 from runtime.abi import DType

@@ -32,7 +32,7 @@ def test_equal_kernels_are_made_once() -> None:
 def test_equal_constants_are_stored_once() -> None:
     made = compiled(layers(5, same=True), (4, 16))  # type: ignore[arg-type]
     assert len(made.program.constants) == 1
-    assert made.program.constant_bytes == made.program.constants[0].data.nbytes
+    assert made.program.constant_bytes == made.program.constants[0].nbytes
 
 
 def test_convolutions_with_a_residual_share_a_kernel() -> None:
@@ -50,7 +50,7 @@ def test_constants_lie_apart_and_aligned() -> None:
     ends = 0
     for block in sorted(made.program.constants, key=lambda c: c.offset):
         assert block.offset % 64 == 0 and block.offset >= ends
-        ends = block.offset + block.data.nbytes
+        ends = block.offset + block.nbytes
     assert ends <= made.program.constant_bytes
 
 

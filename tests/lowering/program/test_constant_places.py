@@ -1,14 +1,23 @@
-"""Parameters of kernels: one for each way in which a constant is packed; every run-time size that statements read."""
+"""Parameters of kernels: one for each way in which a constant is packed. Bytes of constants: made in pieces."""
 
 from __future__ import annotations
 
+import tracemalloc
+
+import numpy as np
 import pytest
 
-from aot.lowering.program.build_program import separated
+import aot.lowering.program.constant_places
+from aot.ir.types import dtype_of
+from aot.lowering.ir.steps import Value
+from aot.lowering.program.constant_places import Constants, Weights
+from aot.lowering.program.kernel_parameters import separated
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Reduce, Var, dense
+from codegen.ir.program import Region
 from codegen.ir.schedule import Pack, Schedule, ScheduleError
 from codegen.nest.nest import apply
+from codegen.nest.pack import pack_array
 
 ROW, J, K = Var("i", 4), Var("j", 8), Var("k", 8)
 X, W, Y, Z = dense("x0", 4, 8), dense("w0", 8, 8), dense("y0", 4, 8), dense("y1", 4, 8)
@@ -39,3 +48,47 @@ def test_a_parameter_has_one_packing() -> None:
     plans = tuple(Schedule(pack=(p,)) for p in PACKS)
     with pytest.raises(ScheduleError, match="packed in one way only"):
         apply("two", (PLAIN, TURNED), plans, PARAMS)
+
+
+def _bytes(data: np.ndarray, plan: Pack | None, dtype: type[np.generic]) -> np.ndarray:
+    """Return the bytes that a constant has in a library, where it is stored as `dtype`."""
+    buffer = dense("w0", *data.shape, dtype=dtype_of(np.empty(0, dtype)))
+    constants = Constants(Weights())
+    constants.add(Value(buffer, Region.CONSTANT, data=data), plan)
+    (block,) = constants.blocks
+    return np.concatenate(list(block.pieces()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        None,
+        Pack("w0", (0, 1), 0, 8),
+        Pack("w0", (1, 0), 1, 8),
+        Pack("w0", (1, 0), 0, 8),
+        Pack("w0", (0, 1), 0, 8, words=1),
+        Pack("w0", (0, 1), 0, 8, words=2),
+    ],
+    ids=str,
+)
+def test_pieces_of_a_constant_are_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, plan: Pack | None, dtype: type[np.generic]
+) -> None:
+    monkeypatch.setattr(aot.lowering.program.constant_places, "PIECE", 100)
+    data = np.arange(37 * 12, dtype=np.float32).reshape(37, 12)
+    stored = data.astype(dtype)
+    whole = stored if plan is None else pack_array(stored, plan)
+    assert np.array_equal(_bytes(data, plan, dtype), np.ascontiguousarray(whole).reshape(-1).view(np.uint8))
+
+
+def test_packing_takes_no_memory_for_all_of_a_constant() -> None:
+    data = np.zeros((1 << 12, 1 << 11), np.float32)
+    constants = Constants(Weights())
+    constants.add(Value(dense("w0", *data.shape), Region.CONSTANT, data=data), Pack("w0", (0, 1), 0, 16))
+    (block,) = constants.blocks
+    tracemalloc.start()
+    assert sum(piece.nbytes for piece in block.pieces()) == data.nbytes
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < data.nbytes / 2

@@ -82,6 +82,23 @@ def patches(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(b.Softmax(b.MatMul(q, k, transpose_b=True), axis=-1), v)
 
 
+def tokens(b: Builder, x: OutPort) -> OutPort:
+    """Attention over 37 tokens of two heads of 17, whose products sum over 34, 17 and 37 terms."""
+    q, k, v = (b.Reshape(b.MatMul(x, weights(b, 34, 34, seed=n)), ints(b, 37, 2, 17)) for n in range(3))
+    q, k, v = (b.Transpose(part, ints(b, 1, 0, 2)) for part in (q, k, v))
+    y = b.MatMul(b.Softmax(b.Multiply(b.MatMul(q, k, transpose_b=True), 0.1), axis=-1), v)
+    return b.MatMul(b.Reshape(b.Transpose(y, ints(b, 1, 0, 2)), ints(b, 37, 34)), weights(b, 34, 19, seed=3))
+
+
+def channels(b: Builder, x: OutPort) -> OutPort:
+    """Windows over 37 channels and 1x1 over 17, a residual of 37, and a product with the transposed weights."""
+    y = b.Relu(conv(b, x, 37, 3, begin=(0, 0), end=(0, 0)))
+    z = b.Add(b.Relu(conv(b, conv(b, y, 17, 3), 37, 1, begin=(0, 0))), y)
+    w = weights(b, 37, 37)
+    flat = b.MatMul(b.Transpose(b.Reshape(z, ints(b, 37, -1)), ints(b, 1, 0)), w)
+    return b.MatMul(flat, w, transpose_b=True)
+
+
 def tiny(b: Builder, x: OutPort) -> OutPort:
     """Products and sums below and around the least normal number."""
     y = b.MatMul(b.Multiply(x, 1e-20), b.Multiply(weights(b, 64, 64), 3e-20))
@@ -106,6 +123,8 @@ CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
     "attention": (attention, (2, 48, 64)),
     "stem": (stem, (1, 3, 20, 24)),
     "patches": (patches, (1, 3, 64, 96)),
+    "tokens": (tokens, (37, 34)),
+    "channels": (channels, (1, 32, 9, 11)),
     "tiny": (tiny, (20, 64)),
     "recurrent": (recurrent, (1, 40, 32)),
     "windows": (windows, (1, 32, 29, 23)),
@@ -131,6 +150,52 @@ def test_all_targets_and_threads_compute_the_same_bits(name: str, precision: str
     assert len(set(found.values())) == 1, {key: hash(value) for key, value in found.items()}
 
 
+def grown(b: Builder, x: OutPort, y: OutPort) -> OutPort:
+    """Two products of data and of weights, of 37 terms each."""
+    return b.Add(b.MatMul(b.Relu(x), b.Relu(y)), b.MatMul(b.Relu(x), b.Relu(weights(b, 37, 48))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_zeros_behind_a_sum_keep_infinities(name: str) -> None:
+    """Rows, columns and both become infinite where NumPy's do, and nothing becomes NaN that is none there."""
+    if name not in run_here():
+        pytest.skip(f"this machine does not run {name}")
+    x, y = values((40, 37), (37, 48))
+    x[3, 36], x[5, 0], y[36, 7], y[2, 9] = np.inf, np.inf, np.inf, np.nan
+    made = short(grown, x.shape, y.shape, target=name)
+    assert types(made)["chains"] == 2
+    for _ in range(2):
+        found = np.asarray(in_memory(made.built, threads=1)(x, y)[0])
+        expected = interpret(graph_of(grown, x.shape, y.shape), [x, y])[0]
+        for is_so in (np.isposinf, np.isnan):
+            np.testing.assert_array_equal(is_so(found), is_so(expected))
+
+
+def long(b: Builder, x: OutPort) -> OutPort:
+    """Attention over 211 tokens, whose scores lie in a block of rows where L2 has 512 KB."""
+    q, k, v = (b.Relu(b.Gather(x, ints(b, n), 0)) for n in range(3))
+    return b.MatMul(b.Softmax(b.Multiply(b.MatMul(q, k, transpose_b=True), 0.1), axis=-1), v)
+
+
+def test_zeros_lie_behind_blocks_of_probabilities() -> None:
+    x = values((3, 6, 211, 16))[0]
+    expected = interpret(graph_of(long, x.shape), [x])[0]
+    found: set[bytes] = set()
+    for target in run_here():
+        made = short(long, x.shape, target=target)
+        assert types(made)["chains"] == 2 and ("group chain" in made.groups) == (target != NAMES[-1])
+        y = np.asarray(in_memory(made.built, threads=1)(x)[0])
+        assert np.abs(y - expected).max() < ERROR["bf16"] * np.abs(expected).max()
+        found.add(y.tobytes())
+    assert len(found) == 1
+
+
+def test_sums_without_blocks_take_tile_registers() -> None:
+    for name, count in (("tokens", 6), ("channels", 5)):
+        groups = short(*CASES[name], target="x86-64-v4-amx").groups
+        assert groups.count("matrix=") == groups.count("chains[") == count
+
+
 @pytest.mark.parametrize(("precision", "tiles"), [("bf16", 0), ("f16", 2), ("bf16,Convolution_2=f32", 1)])
 def test_winograd_is_for_sums_of_f32_on_all_targets(precision: str, tiles: int) -> None:
     for target in NAMES:
@@ -138,7 +203,9 @@ def test_winograd_is_for_sums_of_f32_on_all_targets(precision: str, tiles: int) 
 
 
 @pytest.mark.parametrize("precision", ["bf16", "f16"])
-@pytest.mark.parametrize("name", ["picture", "attention", "stem", "patches", "recurrent", "windows"])
+@pytest.mark.parametrize(
+    "name", ["picture", "attention", "stem", "patches", "tokens", "channels", "recurrent", "windows"]
+)
 def test_results_are_near_those_of_f32(name: str, precision: str) -> None:
     make, shape = CASES[name]
     inputs = values(shape)

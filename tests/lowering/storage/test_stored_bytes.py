@@ -8,7 +8,7 @@ import pytest
 from aot.ir.types import TensorType
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.parts import in_parts
-from aot.lowering.storage.stored_bytes import stored_bytes
+from aot.lowering.storage.stored_bytes import Shifted, stored_bytes
 from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
 from runtime.abi import DType
@@ -38,12 +38,37 @@ def test_bytes_are_those_of_the_numbers(bits: int, axis: int, step: int) -> None
     constant = decompressed(numbers, np.full(shape, (most + 1) // 2 // step * step, np.float32))
     found = in_parts(constant, (axis,))
     assert found is not None and found.bits == bits and found.size == 0
-    assert np.array_equal((found.numbers - found.zeros) * found.factors, constant.array())
-    data = stored_bytes(constant, found, (axis,))
+    whole = value_of(found.numbers)
+    assert np.array_equal((whole - found.zeros) * found.factors, constant.array())
+    data = stored_bytes(found.numbers, axis if bits == 4 else None)
     assert isinstance(data, Deferred) == (step == 1)
     made = value_of(data)
     if bits == 8:
-        assert np.array_equal(made, found.numbers)
+        assert np.array_equal(made, whole)
     else:
-        low, high = (np.take(found.numbers, range(n, numbers.shape[axis], 2), axis) for n in (0, 1))
+        low, high = (np.take(whole, range(n, numbers.shape[axis], 2), axis) for n in (0, 1))
         assert np.array_equal(made, low | high << 4)
+
+
+@pytest.mark.parametrize("pairs", [None, 0, 1])
+@pytest.mark.parametrize("seen", [(16, 64), (16, 4, 16)], ids=["plain", "groups"])
+def test_rows_are_those_of_all_bytes(pairs: int | None, seen: tuple[int, ...]) -> None:
+    draw = np.random.default_rng(0)
+    numbers = draw.integers(0, 8, seen).astype(np.uint8)
+    offsets = draw.integers(0, 8, (*seen[:-1], 1)).astype(np.uint8)
+    operation = Shifted((ROWS, COLUMNS), seen, numbers.strides, pairs=pairs)
+    types = TensorType(DType.U8, seen), TensorType(DType.U8, offsets.shape)
+    made = Deferred(operation, (numbers, offsets), types, TensorType(DType.U8, operation.stored))
+    assert made.is_in_rows
+    rows = [made.rows(n, min(n + 3, made.shape[0])) for n in range(0, made.shape[0], 3)]
+    assert np.array_equal(np.concatenate(rows), made.array())
+
+
+def test_rows_of_turned_numbers_need_all_of_them() -> None:
+    numbers = np.arange(ROWS * COLUMNS, dtype=np.uint8).reshape(COLUMNS, ROWS)
+    operation = Shifted((ROWS, COLUMNS), (ROWS, COLUMNS), numbers.T.strides)
+    zero = np.zeros((1, 1), np.uint8)
+    types = TensorType(DType.U8, numbers.shape), TensorType(DType.U8, (1, 1))
+    made = Deferred(operation, (numbers, zero), types, TensorType(DType.U8, (ROWS, COLUMNS)))
+    assert not made.is_in_rows
+    assert np.array_equal(made.rows(2, 5), numbers.T[2:5])

@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import codegen.llvm.build
 import runtime
-from codegen.ir.program import ConstantBlock
+from codegen.ir.program import ConstantBlock, Program
 from codegen.llvm.build import Built, build
 from codegen.llvm.host import parse_target
+from codegen.llvm.object.append import append
 from runtime.abi import WEIGHTS_PAGE
 from runtime.errors import CorruptError, UnsupportedError, UsageError
+from runtime.loading.elf import ElfFile
 from runtime.loading.library import read_manifest
 from tests.programs import built, chain
 
@@ -114,17 +117,46 @@ def test_manifest(path: Path) -> None:
     assert json.loads(path.with_suffix(".weights").read_bytes()[14:WEIGHTS_PAGE].rstrip(b"\0")) == facts
 
 
-@pytest.mark.slow
-def test_more_than_two_gigabytes(tmp_path: Path) -> None:
-    offset = (2 << 30) + 4096
+FAR = (2 << 30) + 4096  # bytes, beyond what code can address by offsets of 32 bits
+
+
+def far() -> Program:
+    """Return the chain with its weight at `FAR`."""
     program = chain()
-    weight = ConstantBlock(offset, np.array([2.0], np.float32))
+    weight = ConstantBlock(FAR, np.array([2.0], np.float32))
     calls = tuple(
-        replace(c, args=tuple(replace(p, offset=offset) if p.region == "const" else p for p in c.args))
+        replace(c, args=tuple(replace(p, offset=FAR) if p.region == "const" else p for p in c.args))
         for c in program.calls
     )
-    large = replace(program, calls=calls, constants=(weight,), constant_bytes=offset + 64)
-    with pytest.raises(UnsupportedError, match="make them external"):
-        built(large).write_shared(tmp_path / "m.so")
-    build(large, parse_target("native"), external=True).write_shared(tmp_path / "m.so")
+    return replace(program, calls=calls, constants=(weight,), constant_bytes=FAR + 64)
+
+
+@pytest.mark.slow
+def test_more_than_two_gigabytes_outside(tmp_path: Path) -> None:
+    build(far(), parse_target("native"), external=True).write_shared(tmp_path / "m.so")
     np.testing.assert_array_equal(runtime.load(tmp_path / "m.so")(X)[0], X * 4)
+
+
+def test_more_than_two_gigabytes_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file has a hole in place of zeros, so that it takes no room."""
+
+    def without_zeros(path: Path, section: str, align: int, parts: object) -> None:
+        append(path, section, align, ())
+        with path.open("r+b") as stream:
+            stream.truncate(2 * FAR)
+            found = ElfFile(stream, path.name).find(section)
+            stream.truncate(found.offset + found.size)
+            stream.seek(found.offset + FAR)
+            stream.write(np.float32(2).tobytes())
+
+    monkeypatch.setattr(codegen.llvm.build, "append", without_zeros)
+    monkeypatch.setattr(codegen.llvm.build, "weights_hash", lambda *_: "0" * 64)
+    built(far()).write_shared(tmp_path / "m.so")
+    np.testing.assert_array_equal(runtime.load(tmp_path / "m.so")(X)[0], X * 4)
+
+
+def test_an_object_holds_less_than_two_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codegen.llvm.build, "weights_hash", lambda *_: "0" * 64)
+    with pytest.raises(UnsupportedError, match="make them external"):
+        built(far()).write_object(tmp_path / "m.o")
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import numpy as np
 from aot.frontends.onnx.arrays.axes import bounded
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from aot.opset.detection.suppression import Encoding
+from aot.opset.detection.suppression.corners import Encoding
 from aot.opset.movement.gather import NegativeIndices
 from aot.opset.reduction.sorting import Mode, Order
 from runtime.abi import DType

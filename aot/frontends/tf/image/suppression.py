@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.tf.math.complex_numbers import zeros
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from aot.opset.detection.suppression import Encoding
+from aot.opset.detection.suppression.corners import Encoding
 from aot.opset.reduction.sorting import Mode, Order
 from runtime.abi import DType
 

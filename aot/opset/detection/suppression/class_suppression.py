@@ -22,7 +22,7 @@ from aot.opset.detection.boxes import (
     room_for,
     sort_by_score,
 )
-from aot.opset.detection.selection import Candidates, Selecting, Selection, SelectionWithin, at_most
+from aot.opset.detection.suppression.selection import Candidates, Selecting, Selection, SelectionWithin, at_most
 from codegen.ir.loops import Buffer, Expr, prim
 from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, select, var
 from runtime.abi import DType

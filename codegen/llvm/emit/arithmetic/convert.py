@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from codegen.llvm.emit.arithmetic.small_floats import decode, encode
 from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, number, scalar_of, suffix, vector
-from codegen.llvm.emit.small_floats import decode, encode
 from runtime.abi import DType
 from runtime.arrays.short_floats import FORMATS
 from runtime.errors import InternalError

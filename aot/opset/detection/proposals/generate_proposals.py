@@ -14,8 +14,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
-from aot.opset.detection.proposal import LOG_LIMIT, corners, moved_array, moved_corners, within
-from aot.opset.detection.selection import at_most
+from aot.opset.detection.proposals.moved_boxes import LOG_LIMIT, corners, moved_array, moved_corners, within
+from aot.opset.detection.suppression.selection import at_most
 from aot.opset.movement.slicing import Prefix
 from codegen.ir.loops import Buffer, Expr, Space, dense, prim
 from codegen.script.script import Scripted, loops, parallel, var

@@ -13,7 +13,7 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import check_limits, check_pairs, pairs, room_for
 from aot.opset.detection.kept_rows import KeptRows
-from aot.opset.detection.suppression import kept_at_most, list_kept, suppress
+from aot.opset.detection.suppression.suppression import kept_at_most, list_kept, suppress
 from codegen.ir.loops import Buffer, Expr, Space, dense, prim
 from codegen.script.script import Scripted, array, loops, select, var
 from runtime.abi import DType

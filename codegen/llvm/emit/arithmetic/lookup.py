@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Buffer, Const, Expr, Prim, Space
+from codegen.llvm.emit.arithmetic.shuffle import shuffle, spread
 from codegen.llvm.emit.function_text import Function, Value, constants, integer, lanes_of, number
-from codegen.llvm.emit.shuffle import shuffle, spread
 from runtime.abi import DType
 
 MOST_NUMBERS = 16  # numbers of a table

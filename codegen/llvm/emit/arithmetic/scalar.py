@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from codegen.llvm.emit.convert import same
+from codegen.llvm.emit.arithmetic.convert import same
 from codegen.llvm.emit.function_text import Function, Value, is_constant, number
 from runtime.abi import DType
 

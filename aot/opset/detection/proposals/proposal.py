@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from math import log
 
 import numpy as np
 
@@ -13,79 +11,21 @@ from aot.ir.conditions import Condition, alike, at_least, in_range
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
-from aot.ir.types import Array, Dim, TensorType, simplify
-from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
-from codegen.ir.loops import Buffer, Expr, Size, Space, cast, dense, prim, select
+from aot.ir.types import Array, TensorType
+from aot.opset.detection.proposals.moved_boxes import (
+    Image,
+    Search,
+    moved_array,
+    moved_corners,
+    search_boxes,
+    searched,
+    temporaries,
+    within,
+)
+from codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
 from codegen.script.script import Scripted, loops, parallel
 from runtime.abi import DType
 from runtime.errors import ShapeError
-
-LOG_LIMIT = log(1000 / 16)  # of the logarithm of a size
-
-
-@dataclass(frozen=True)
-class _Search:
-    """Numbers of boxes considered and kept, and the overlap threshold."""
-
-    images: Dim
-    boxes: Dim
-    most: int
-    keep: int
-    threshold: float
-    offset: float
-
-
-@loops
-def _search(
-    boxes: Scripted, scores: Scripted, order: Scripted, held: Scripted, kept: Scripted, counts: Scripted, s: Scripted
-) -> None:
-    """Write kept[image, 0..count - 1]: the best boxes that do not overlap better ones."""
-    for n in parallel(s.images):
-        for m in range(s.boxes):
-            order[n, m] = m
-        span = (s.boxes, min(s.boxes, s.most), s.keep)
-        measure = Measure(partial(corners, boxes, n), partial(overlap, offset=s.offset), held)
-        keep_apart(Ranking(order, (n,), scores, (n,)), kept, counts, span, measure, s.threshold)
-
-
-def corners(boxes: Buffer, n: Expr, i: Expr) -> tuple[Expr, ...]:
-    """Return (y0, x0, y1, x1)."""
-    return tuple(boxes[n, i, c] for c in (1, 0, 3, 2))
-
-
-def _temporaries(s: _Search) -> tuple[Buffer, ...]:
-    return (
-        dense("boxes", s.images, s.boxes, 4, space=Space.ARENA),
-        dense("scores", s.images, s.boxes, space=Space.ARENA),
-        dense("order", s.images, s.boxes, space=Space.ARENA, dtype=DType.I64),
-        room_for(4, s.keep, s.images),
-        dense("kept", s.images, s.keep, space=Space.ARENA, dtype=DType.I64),
-        dense("counts", s.images, space=Space.ARENA, dtype=DType.I64),
-    )
-
-
-def _searched(boxes: Array, scores: Array, s: _Search) -> list[int]:
-    order = np.lexsort((np.arange(len(scores)), -scores))[: s.most]
-    return greedy(boxes[:, [1, 0, 3, 2]], order, s.threshold, s.keep, s.offset)
-
-
-@loops
-def moved_corners(corners: Scripted, delta: Scripted, offset: float, back: float) -> Scripted:
-    """Return (x0, y0, x1, y1) moved by (dx, dy, log w, log h); `back` is subtracted from the high corners."""
-    size = [corners[k + 2] - corners[k] + offset for k in (0, 1)]
-    middle = [corners[k] + size[k] * 0.5 + delta[k] * size[k] for k in (0, 1)]
-    half = [prim("exp", delta[k + 2]) * size[k] * 0.5 for k in (0, 1)]
-    return [middle[0] - half[0], middle[1] - half[1], middle[0] + half[0] - back, middle[1] + half[1] - back]
-
-
-def moved_array(corners: Array, delta: Array, offset: float, back: float) -> Array:
-    size = corners[:, 2:] - corners[:, :2] + offset
-    middle, half = corners[:, :2] + size * 0.5 + delta[:, :2] * size, np.exp(delta[:, 2:]) * size * 0.5
-    return np.concatenate([middle - half, middle + half - back], 1)
-
-
-def within(v: Expr, most: Expr) -> Expr:
-    return prim("max", prim("min", v, most), 0.0)
 
 
 @dataclass(frozen=True)
@@ -154,13 +94,13 @@ class Proposals(LoopOp):
             return pairs
         return [*pairs, at_least("numbers of an image", image.shape[-1], 3)]
 
-    def search(self, x: Operand | Input) -> _Search:
+    def search(self, x: Operand | Input) -> Search:
         boxes = x.shape[2] * x.shape[3] * (len(self.ratio) * len(self.scale))
-        return _Search(x.shape[0], boxes, self.pre_nms_topn, self.post_nms_topn, self.nms_thresh, self.offset)
+        return Search(x.shape[0], boxes, self.pre_nms_topn, self.post_nms_topn, self.nms_thresh, self.offset)
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, deltas: Input, image: Input) -> tuple[Work, ...]:
         s = self.search(x)
-        boxes, scores, order, held, kept, counts = _temporaries(s)
+        boxes, scores, order, held, kept, counts = temporaries(s)
         values = tuple(float(v) for v in self.anchors().astype(np.float32).ravel())
         anchors = dense("anchors", len(values) // 4, 4, space=Space.TABLE, values=values)
         numbers = image.shape[-1]
@@ -170,7 +110,7 @@ class Proposals(LoopOp):
         results = (chosen, rest[0] if rest else None)
         return (
             _enumerate(boxes, scores, x.buffer, deltas.buffer, anchors, size, x.shape, self),
-            _search(boxes, scores, order, held, kept, counts, s),
+            search_boxes(boxes, scores, order, held, kept, counts, s),
             _retrieve(results, boxes, scores, kept, counts, size, s, self),
         )
 
@@ -193,31 +133,13 @@ class Proposals(LoopOp):
             boxes = np.clip(boxes, 0, limits - self.offset) if self.clip_before_nms else boxes
             scores = x[n, len(anchors) :].reshape(len(anchors), -1).T.reshape(-1).astype(np.float64)
             scores = scores * (boxes[:, 2:] - boxes[:, :2] + self.offset >= least).all(1)
-            chosen = _searched(boxes, scores, s)
+            chosen = searched(boxes, scores, s)
             clipped = np.clip(boxes[chosen], 0, limits) if self.clip_after_nms else boxes[chosen]
             out[n, : len(chosen), 0], out[n, : len(chosen), 1:] = n, clipped / limits if self.normalize else clipped
             probabilities[n, : len(chosen)] = scores[chosen]
             if len(chosen) < self.post_nms_topn:
                 out[n, len(chosen), 0] = -1
         return out.reshape(-1, 5).astype(x.dtype), probabilities.reshape(-1).astype(x.dtype)
-
-
-class Image:
-    """Height, width and scales of the input image, read from memory; `last`: place of the first coordinate's scale."""
-
-    def __init__(self, buffer: Buffer, last: Size, upright_first: bool = False) -> None:
-        self.buffer, self.last, self.upright_first = buffer, last, upright_first
-
-    def __call__(self, k: Size) -> Expr:
-        index = (0, k) if len(self.buffer.shape) == 2 else (k,)
-        return self.buffer[index]
-
-    def limit(self, axis: int) -> Expr:
-        """Return the size along the first or second coordinate of boxes: width, height, or the other way round."""
-        return self(axis if self.upright_first else 1 - axis)
-
-    def scale(self, axis: int) -> Expr:
-        return self(self.last if axis == 0 else 2)
 
 
 @loops
@@ -307,103 +229,3 @@ class Proposal_1(Proposals):
 
     def reference(self, x: Array, deltas: Array, image: Array) -> Array:
         return self.computed(x, deltas, image)[0]
-
-
-@op("opset6")
-class ExperimentalDetectronGenerateProposalsSingleImage(LoopOp):
-    """Proposals for one image (height, width, ..): anchors [H * W * A, 4], deltas [4 A, H, W], scores [A, H, W].
-
-    Outputs boxes [post_nms_count, 4] and their scores, zeros after the last.
-    """
-
-    elements = Elements.FLOAT
-    uniform = (0, 1, 2, 3)
-
-    min_size: float = 0.0
-    nms_threshold: float = 0.0
-    post_nms_count: int = 0
-    pre_nms_count: int = 0
-
-    def infer(
-        self, image: Operand, anchors: Operand, deltas: Operand, scores: Operand
-    ) -> tuple[TensorType, TensorType]:
-        if (image.rank, anchors.rank, deltas.rank, scores.rank) != (1, 2, 3, 3):
-            types = f"{image.type}, {anchors.type}, {deltas.type}, {scores.type}"
-            raise ShapeError(f"{self.type}: inputs of rank 1, 2, 3, 3, got {types}")
-        count = self.post_nms_count
-        return TensorType(deltas.dtype, (count, 4)), TensorType(deltas.dtype, (count,))
-
-    def conditions(self, image: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> Sequence[Condition]:
-        count, *sizes = scores.shape
-        boxes = simplify(count * sizes[0] * sizes[1])
-        pairs = alike("anchors, deltas and scores must fit each other", deltas.shape, (simplify(count * 4), *sizes))
-        rows = alike("an anchor is 4 numbers and has a score", anchors.shape, (boxes, 4))
-        return [*pairs, *rows, at_least("numbers of an image", image.shape[0], 3)]
-
-    def _search(self, boxes: Dim) -> _Search:
-        return _Search(1, boxes, self.pre_nms_count, self.post_nms_count, self.nms_threshold, 0.0)
-
-    def nest(
-        self, outs: tuple[Buffer, ...], image: Input, anchors: Input, deltas: Input, scores: Input
-    ) -> tuple[Work, ...]:
-        s = self._search(scores.shape[0] * scores.shape[1] * scores.shape[2])
-        boxes, marks, *rest = temporaries = _temporaries(s)
-        size = Image(image.buffer, 2)
-        return (
-            _refine(boxes, marks, anchors.buffer, deltas.buffer, scores.buffer, size, scores.shape, self.min_size),
-            _search(*temporaries, s),
-            _fill(*outs, boxes, marks, *rest[2:], s),
-        )
-
-    def reference(self, image: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
-        count = scores.shape[0]
-        moved = deltas.astype(np.float64).reshape(count, 4, -1).transpose(2, 0, 1).reshape(-1, 4)
-        moved[:, 2:] = np.minimum(moved[:, 2:], LOG_LIMIT)
-        limits = np.array([image[1], image[0]] * 2, np.float64) - 1
-        boxes = np.clip(moved_array(anchors.astype(np.float64), moved, 1.0, 1.0), 0, limits)
-        marks = scores.reshape(count, -1).T.reshape(-1).astype(np.float64)
-        marks = marks * (boxes[:, 2:] - boxes[:, :2] + 1 >= self.min_size).all(1)
-        chosen = _searched(boxes, marks, self._search(len(boxes)))
-        out, out_scores = np.zeros((self.post_nms_count, 4)), np.zeros(self.post_nms_count)
-        out[: len(chosen)], out_scores[: len(chosen)] = boxes[chosen], marks[chosen]
-        return out.astype(deltas.dtype), out_scores.astype(deltas.dtype)
-
-
-@loops
-def _refine(
-    boxes: Scripted,
-    marks: Scripted,
-    anchors: Scripted,
-    deltas: Scripted,
-    scores: Scripted,
-    image: Scripted,
-    shape: Scripted,
-    least: float,
-) -> None:
-    count, height, width = shape
-    for i in parallel(height):
-        for j in range(width):
-            for a in range(count):
-                place = (i * width + j) * count + a
-                delta = [deltas[a * 4 + k, i, j] for k in range(4)]
-                delta = [v if k < 2 else min(v, LOG_LIMIT) for k, v in enumerate(delta)]
-                found = moved_corners([anchors[place, k] for k in range(4)], delta, 1.0, 1.0)
-                for k, v in enumerate(found):
-                    boxes[0, place, k] = within(v, image.limit(k % 2) - 1.0)
-                large = [boxes[0, place, k + 2] - boxes[0, place, k] + 1.0 >= least for k in (0, 1)]
-                marks[0, place] = select(large[0], select(large[1], scores[a, i, j], 0.0), 0.0)
-
-
-@loops
-def _fill(
-    out: Scripted, found: Scripted, boxes: Scripted, marks: Scripted, kept: Scripted, counts: Scripted, s: Scripted
-) -> None:
-    for k in parallel(s.keep):
-        if k < counts[0]:
-            for c in range(4):
-                out[k, c] = boxes[0, kept[0, k], c]
-            found[k] = marks[0, kept[0, k]]
-        else:
-            for c in range(4):
-                out[k, c] = 0.0
-            found[k] = 0.0

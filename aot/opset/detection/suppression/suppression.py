@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 
 import numpy as np
@@ -23,24 +22,18 @@ from aot.opset.detection.boxes import (
     check_pairs,
     greedy,
     keep_apart,
-    overlaps,
     pairs,
     room_for,
     sort_by_score,
 )
 from aot.opset.detection.boxes import overlap as overlap_of
 from aot.opset.detection.kept_rows import KeptRows
+from aot.opset.detection.suppression.corners import Encoding, corner_array, corners_of
+from aot.opset.detection.suppression.soft_suppression import kept_softly, limit, suppress_softly
 from aot.opset.products.pool_windows import smaller
-from codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
+from codegen.ir.loops import Buffer, Space, as_expr, cast, dense, prim
 from codegen.script.script import Scripted, loops, parallel, var
 from runtime.abi import DType
-
-
-class Encoding(StrEnum):
-    """Encoding of a box: two opposite corners (y, x, y, x), or (centre x, centre y, width, height)."""
-
-    CORNER = "corner"
-    CENTER = "center"
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,7 @@ class FixedSuppression(LoopOp):
         shape = (images, classes, count, keep)
         held = room_for(4, max(keep, 1), images, classes, dtype=boxes.dtype.compute)
         return (
-            suppress(*buffers, order, limits, shape, (partial(_corners, self.box_encoding), overlap_of, held)),
+            suppress(*buffers, order, limits, shape, (partial(corners_of, self.box_encoding), overlap_of, held)),
             list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
         )
 
@@ -116,7 +109,7 @@ class FixedSuppression(LoopOp):
     ) -> Array:
         keep = 0 if most is None else int(most.reshape(-1)[0])
         limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least)]
-        corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
+        corners = corner_array(boxes.astype(np.float64), self.box_encoding)
         selected: list[tuple[float, int, int, int]] = []
         for n, c in np.ndindex(*scores.shape[:2]):
             mine = scores[n, c].astype(np.float64)
@@ -130,25 +123,6 @@ class FixedSuppression(LoopOp):
         for row, (_, n, c, i) in zip(out, ordered, strict=False):
             row[:] = n, c, i
         return out
-
-
-def _corner_array(boxes: Array, encoding: Encoding) -> Array:
-    if encoding is Encoding.CENTER:
-        middle, half = boxes[..., [1, 0]], boxes[..., [3, 2]] / 2
-        return np.concatenate([middle - half, middle + half], -1)
-    return np.concatenate([np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])], -1)
-
-
-def _corners(encoding: Encoding, boxes: Buffer, n: Expr, i: Scripted) -> tuple[Expr, Expr, Expr, Expr]:
-    a, b, c, d = (boxes[n, i, k] for k in range(4))
-    if encoding is Encoding.CENTER:
-        return b - d / 2.0, a - c / 2.0, b + d / 2.0, a + c / 2.0
-    return prim("min", a, c), prim("min", b, d), prim("max", a, c), prim("max", b, d)
-
-
-@loops
-def _limit(held: Scripted) -> Scripted:
-    return 0.0 if held is None else held[(0,) * len(held.shape)]
 
 
 @loops
@@ -174,12 +148,12 @@ def suppress(
         c = item % classes
         found = var(0, DType.I64)
         for i in range(count):
-            if scores[n, c, i] > _limit(least):
+            if scores[n, c, i] > limit(least):
                 order[n, c, found] = i
                 found += 1
         ranking = Ranking(order, (n, c), scores, (n, c))
         how = Measure(partial(numbers, boxes, n), common, held)
-        keep_apart(ranking, kept, counts, (found, found, keep), how, _limit(overlaps))
+        keep_apart(ranking, kept, counts, (found, found, keep), how, limit(overlaps))
 
 
 @loops
@@ -329,14 +303,14 @@ class SuppressionWithin(LoopOp):
         if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
             buffers = (boxes.buffer, scores.buffer, kept, counts)
             held = room_for(4, room, images, classes, dtype=boxes.dtype.compute)
-            measure = (partial(_corners, self.box_encoding), overlap_of, held)
+            measure = (partial(corners_of, self.box_encoding), overlap_of, held)
             kept_boxes = suppress(*buffers, order, limits[:2], shape, measure)
             return kept_boxes, list_kept(outs, scores.buffer, *listed)
         lower = dense("lower", images, classes, count, space=Space.ARENA)
         seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
         buffers = (boxes.buffer, scores.buffer, kept, counts)
         return (
-            _suppress_softly(*buffers, (lower, seen), limits, shape, self.box_encoding),
+            suppress_softly(*buffers, (lower, seen), limits, shape, self.box_encoding),
             list_kept(outs, lower, *listed),
         )
 
@@ -352,10 +326,10 @@ class SuppressionWithin(LoopOp):
         count = scores.shape[2]
         keep = 0 if most is None else min(max(int(most.reshape(-1)[0]), 0), count)
         limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least, sigma)]
-        corners = _corner_array(boxes.astype(np.float64), self.box_encoding)
+        corners = corner_array(boxes.astype(np.float64), self.box_encoding)
         selected: list[tuple[float, int, int, int]] = []
         for n, c in np.ndindex(*scores.shape[:2]):
-            chosen = _soft(corners[n], scores[n, c].astype(np.float64), keep, *limits)
+            chosen = kept_softly(corners[n], scores[n, c].astype(np.float64), keep, *limits)
             selected += [(-score, n, c, i) for i, score in chosen]
         ordered = sorted(selected, key=lambda f: f[0]) if self.sort_result_descending else selected
         rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
@@ -371,85 +345,3 @@ def kept_at_most(count: Dim, most: Operand | None) -> Dim:
     if isinstance(keep, int) and isinstance(count, int):
         return min(max(keep, 0), count)
     return prim("min", prim("max", as_expr(keep, DType.I64), 0), count)
-
-
-def _soft(
-    boxes: Array, scores: Array, most: int, threshold: float, least: float, sigma: float
-) -> list[tuple[int, float]]:
-    """Select the best box repeatedly, its score lowered once by each kept box that it overlaps; for references."""
-    lower, seen = scores.copy(), np.zeros(len(scores), int)
-    left, kept = set(np.flatnonzero(scores > least).tolist()), list[tuple[int, float]]()
-    while left and len(kept) < most:
-        i = min(left, key=lambda j: (-lower[j], j))
-        left.discard(i)
-        before = lower[i]
-        for j, _ in reversed(kept[seen[i] :]):
-            iou = overlaps(boxes[i], boxes[[j]])[0]
-            if sigma > 0:
-                lower[i] *= np.exp(-0.5 / sigma * iou * iou)
-            elif iou > threshold:
-                lower[i] = -np.inf
-            if lower[i] <= least:
-                break
-        seen[i] = len(kept)
-        if lower[i] == before:
-            kept.append((i, float(before)))
-        elif lower[i] > least:
-            left.add(i)
-    return kept
-
-
-@loops
-def _suppress_softly(
-    boxes: Scripted,
-    scores: Scripted,
-    kept: Scripted,
-    counts: Scripted,
-    state: Scripted,
-    limits: Scripted,
-    shape: Scripted,
-    encoding: Encoding,
-) -> None:
-    """Select the best box repeatedly; `seen`: number of kept boxes that have lowered its score, -1 once it is kept."""
-    lower, seen = state
-    images, classes, count, keep = shape
-    overlaps, least, sigma = limits
-    for item in parallel(images * classes):
-        n = item // classes
-        c = item % classes
-        counts[n, c] = 0
-        for i in range(count):
-            lower[n, c, i] = scores[n, c, i]
-            seen[n, c, i] = 0
-        going = var(1, DType.I64)
-        while going == 1 and counts[n, c] < keep:
-            best = var(-1, DType.I64)
-            top = var(0.0, DType.F32)
-            for i in range(count):
-                better = prim("or", prim("lt", best, 0), prim("gt", lower[n, c, i], top))
-                if seen[n, c, i] >= 0 and lower[n, c, i] > _limit(least) and better:
-                    best = i
-                    top = lower[n, c, i]
-            if best < 0:
-                going = 0
-            else:
-                score = var(top, DType.F32)
-                k = var(counts[n, c] - 1, DType.I64)
-                while k >= seen[n, c, best]:
-                    iou = overlap_of(_corners(encoding, boxes, n, best), _corners(encoding, boxes, n, kept[n, c, k]))
-                    score = score * _told_off(iou, _limit(overlaps), _limit(sigma))
-                    k -= 1
-                    if score <= _limit(least):
-                        k = -1
-                seen[n, c, best] = counts[n, c]
-                lower[n, c, best] = score
-                if score == top:
-                    kept[n, c, counts[n, c]] = best
-                    counts[n, c] += 1
-                    seen[n, c, best] = -1
-
-
-def _told_off(iou: Expr, threshold: Expr, sigma: Expr) -> Expr:
-    """Return the factor by which an overlap scales a score; without a sigma 0 or 1, by the threshold."""
-    soft = prim("exp", iou * iou * (-0.5) / select(prim("gt", sigma, 0.0), sigma, 1.0))
-    return select(prim("gt", sigma, 0.0), soft, cast(prim("le", iou, threshold), DType.F32))

@@ -1,0 +1,71 @@
+"""Operations of a framework: how its nodes are converted, and what is wrong with those that cannot be."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aot.frontends.conversion.calls import Call, Conversion
+from aot.frontends.unsupported import Problem
+from aot.ir.graph import Graph, Node
+from aot.ir.op import Foreign
+
+Facts = dict[str, Any]  # the attributes of a foreign node; those of the reader are among them
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The operations of a framework: `name` is that of their nodes, `framework` that in errors.
+
+    `conversion(kind, attributes)` finds a conversion; `call(attributes, ...)` makes what a conversion sees of a node;
+    `problem(node, kind, attributes, reason)` says why a node cannot be converted; `check(graph)` raises
+    UnconvertedError for a graph that cannot be converted at all.
+    """
+
+    name: str
+    framework: str
+    conversion: Callable[[str, Facts], Conversion | None]
+    call: Callable[..., Call]
+    problem: Callable[[str, str, Facts, str], Problem]
+    check: Callable[[Graph], None] = lambda graph: None
+
+
+Dialects = Mapping[str, Dialect]
+
+
+def foreign(node: Node, dialects: Dialects) -> Foreign | None:
+    """The operation of a node if it is of one of the dialects, else None."""
+    return node.op if isinstance(node.op, Foreign) and node.op.dialect in dialects else None
+
+
+def input_problem(node: Node, dialects: Dialects) -> str:
+    """Return the rule that the inputs of a foreign node break; empty if its conversion takes them, or there is none."""
+    op = foreign(node, dialects)
+    function = None if op is None else dialects[op.dialect].conversion(op.kind, dict(op.attrs))
+    if op is None or function is None:
+        return ""
+    return rule_of_inputs(function, node, given_inputs(node.sources(), dict(op.attrs)))
+
+
+def given_inputs(inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+    """Return the inputs of a node itself, without those of its regions, up to the last one that is connected."""
+    given = list(inputs[: attrs.get("inputs", len(inputs))])
+    while given and given[-1] is None:
+        given.pop()
+    return given
+
+
+def rule_of_inputs(function: Conversion, call: Any, given: Sequence[Any]) -> str:
+    """Return the rule that too few or too many inputs break, or one left out that the operation needs."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(call, *given)
+    except TypeError as error:
+        return f"{len(given)} inputs do not fit it ({error})"
+    for name, value in bound.arguments.items():
+        annotation = str(signature.parameters[name].annotation)
+        if value is None and "None" not in annotation and "Value" not in annotation:
+            return f"input {name} must be given, got none"
+    return ""

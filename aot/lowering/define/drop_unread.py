@@ -1,0 +1,46 @@
+"""Drops what no result needs: shape arithmetic, and operands that only inference of types read."""
+
+from __future__ import annotations
+
+from aot.lowering.ir.steps import Cycle, Step, Steps
+from codegen.ir.loops import Var
+from codegen.ir.program import Region
+
+LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an inference
+
+
+def drop_unread(steps: Steps) -> None:
+    """Drop steps and values without consumers: shape arithmetic, and operands that only inference of types read."""
+    for _ in range(2):  # twice, since steps dropped first need no symbols any more
+        _drop(steps, LASTING, _wanted(steps))
+    used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
+    used |= {v.half.pair for n, v in steps.values.items() if n in used and v.half is not None} | set(steps.inputs)
+    for name in [n for n in steps.values if n not in used]:
+        del steps.values[name]
+
+
+def _wanted(steps: Steps) -> frozenset[Var]:
+    """Return the late symbols that steps and outputs need, except those that a loop sets itself."""
+    if not steps.sizes.late:
+        return frozenset()
+    every = [s for b in steps.blocks() for s in b.steps]
+    inner = [(s, s.control.start if isinstance(s.control, Cycle) else ()) for s in every]
+    shapes = [n for name in steps.outputs for n in steps.values[name].buffer.shape]
+    kept = [v.at for v in steps.values.values()]
+    late = steps.sizes.late_of
+    return late(*shapes, *kept, steps.state_bytes).union(*(late(*s.sizes()).difference(own) for s, own in inner))
+
+
+def _drop(steps: Steps, lasting: tuple[Region, ...], wanted: frozenset[Var]) -> None:
+    """Drop steps that check nothing, set no `wanted` symbol, and write nothing `lasting` or read by later steps."""
+    needed: set[str] = set()
+    kept: list[Step] = []
+    for step in reversed(steps.steps):
+        for block in step.blocks():
+            _drop(block, (*LASTING, Region.SHARED), wanted)
+        step.binds = {s: x for s, x in step.binds.items() if s in wanted}
+        read = any(b.name in needed or steps.values[b.name].region in lasting for b in step.writes())
+        if read or step.checks or step.sets() & wanted:
+            kept.append(step)
+            needed |= {x.buffer.name for x in step.reads()}
+    steps.steps = kept[::-1]

@@ -1,0 +1,1 @@
+"""Proposals of region networks: anchors moved by deltas, the best of which are kept."""

@@ -1,0 +1,1 @@
+"""Suppression of boxes that overlap better ones."""

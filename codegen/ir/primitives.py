@@ -1,0 +1,34 @@
+"""Scalar primitives, and the reductions made of them."""
+
+from __future__ import annotations
+
+# Meaning of the primitives. Integers wrap; unsigned types compare and divide unsigned.
+#   add sub mul neg abs min max sign            numbers; min and max of floats propagate NaN
+#   div                                         floats: a / b;  integers: truncates towards zero (x / 0 = 0)
+#   floordiv mod                                rounds towards minus infinity; the remainder has the divisor's sign
+#   rem                                         remainder of `div`, with the dividend's sign
+#   pow atan2                                   floats; pow of integers by repeated products
+#   sqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf
+#   floor ceil trunc round_even round_away      floats
+#   eq ne lt le gt ge                           -> boolean
+#   and or xor not shl shr                      booleans and integers (shr is arithmetic for signed types)
+#   select(c, a, b)                             a where c, else b
+#   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
+#   bits(x)                                     the same bits as another type of equal size
+#   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
+#   exp_short(x) erf_short(x)                   f32 `exp_normal` and `erf` with four digits
+#   fma(a, b, c)                                a * b + c
+#   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
+#   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
+#   even(a) odd(a)                              f32 of the bf16 element that is loaded, of the one after it in memory
+#   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
+#   fixed_product(x, m, right)                  i32: (x m + 2^30) >> 31, over 2^right and rounded away from zero
+PRIMS = frozenset(
+    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal exp_short log sin cos tan "
+    "asin acos atan sinh cosh tanh asinh acosh atanh erf erf_short floor ceil trunc round_even round_away "
+    "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd "
+    "exact_add exact_sub exact_mul exact_fma fixed_product".split()
+)
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+CHAINS = "chains"
+IDENTITY = {"add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}

@@ -1,0 +1,1 @@
+"""Instructions on registers: conversions, scalar primitives, shuffles, look-ups in short tables."""

@@ -1,0 +1,344 @@
+"""Loads and stores of scalars and vectors, and the known contents of memory and registers.
+
+Rules, each in one place:
+  * how far an access moves per lane decides its instruction: 0 scalar + splat, 1 vector, else           `load`
+    shuffled vectors where the lanes are near each other, or scalars whose addresses are vectors          `gather`
+  * where memory may not be read, its address is replaced by that of some zeros                           `raw`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+from codegen.ir.expressions import variables
+from codegen.ir.index import Affine, exactly, normal
+from codegen.ir.loops import Buffer, Expr, Load, Space, Var
+from codegen.llvm.emit.address import Access, Addresses, fixed, reads_memory
+from codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
+from codegen.llvm.emit.arithmetic.lookup import is_short_table, looked_up, without_mask
+from codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
+from codegen.llvm.emit.function_text import Function, Value, constants, integer, is_constant, lanes_of, suffix, vector
+from codegen.llvm.emit.lane_index import NARROW, Lanes
+from codegen.llvm.emit.registers import Cells
+from runtime.abi import DType
+from runtime.errors import InternalError
+
+MASKED = ("float", "double", "i32", "i64")
+Key = tuple[Expr, str]
+K = TypeVar("K")
+
+
+class Memory(Lanes):
+    """Reads and writes memory and registers at the current place of a function.
+
+    `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
+    which an instruction chooses by lane.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        sizes: dict[Var, Value],
+        pointers: dict[str, Value],
+        native: frozenset[DType],
+        masks: bool,
+        permutes: int = 0,
+    ) -> None:
+        """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
+        self.f = function
+        self.at = Addresses(function, sizes, pointers, self.expr)
+        self.native = native
+        self.masks = masks
+        self.permutes = permutes
+        self.registers: dict[str, Cells] = {}
+        self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
+        self.splats: dict[object, Value] = {}
+        self.memo: dict[Key, Value] = {}  # of one statement
+        self.condition: Value | None = None
+        self.zeros: Value | None = None
+        self.outer: dict[str, str] = {}  # guard of each `within` -> the guard that encloses it
+
+    def forget(self) -> None:
+        """Forget computed values: a block begins in which those of the last one may not be used."""
+        self.loaded, self.splats, self.memo = {}, {}, {}
+        self.at.forget()
+
+    @property
+    def inside(self) -> Value | None:
+        """Guard: where it does not hold, no memory may be read, and values have no meaning."""
+        return self.condition
+
+    @inside.setter
+    def inside(self, condition: Value | None) -> None:
+        self.condition = condition
+        self.at.guard = condition.name if condition is not None else ""
+
+    @property
+    def mixed(self) -> bool:
+        """True if memory is read in some lanes only."""
+        return self.condition is not None and lanes_of(self.condition.type) > 1
+
+    # ---- memory
+
+    def read(self, a: Access, lanes: int) -> Value:
+        """Return `lanes` consecutive elements, as numbers."""
+        if a.buffer.space is Space.TABLE:
+            return self.table(a, lanes)
+        if a.buffer.name in self.registers:
+            return self.registers[a.buffer.name].read(self.f, cell(a), lanes)
+        key = (a.buffer.dtype, a.offset.key, lanes)
+        value = self.known(a.buffer, key)
+        if value is None:
+            # `raw` may read an index from the same buffer.
+            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.native)
+            self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
+        return value
+
+    def known(self, buffer: Buffer, key: object) -> Value | None:
+        """Return a value read from a buffer before, under the same guards or fewer; None if there is none."""
+        found = self.loaded.get(buffer.name)
+        return self.behind(key, found) if found else None
+
+    def behind(self, key: K, found: dict[tuple[K, str], Value]) -> Value | None:
+        """Return the value made for `key` under the guards of the enclosing `within`, or under some of them."""
+        name = self.at.guard
+        while name:
+            if (key, name) in found:
+                return found[key, name]
+            name = self.outer.get(name, "")
+        return found.get((key, ""))
+
+    def raw(self, a: Access, lanes: int, inside: Value | None) -> Value:
+        type_ = vector(MEMORY[a.buffer.dtype], lanes)
+        pointer, align = self.at.pointer(a), self.at.align(a)
+        if inside is not None:
+            pointer = self.f.select(inside, pointer, self.nothing())
+        return self.f.load(type_, pointer, align)
+
+    def word_part(self, odd: bool, x: Load) -> Value:
+        """Return one of the two bf16 numbers of the word that begins at `x`, in every lane."""
+        a = self.at.access(x.buffer, x.index)
+        lanes = {0: 1, 2: self.width}.get(-1 if a.step is None else a.step)
+        if lanes is None or self.mixed:
+            raise InternalError(f"word: bf16 numbers lie side by side, got {x.buffer.name} by {a.step}")
+        key = ("word", a.offset.key, lanes, self.width)
+        word = self.known(x.buffer, key)
+        if word is None:
+            pointer = self.at.pointer(a)
+            if self.inside is not None:
+                pointer = self.f.select(self.inside, pointer, self.nothing())
+            word = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), self.width)
+            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = word
+        high = self.f.binary("and", word, integer(-1 << 16, word.type)) if odd else None
+        return self.f.cast("bitcast", high or self.f.binary("shl", word, integer(16, word.type)), "float")
+
+    def nothing(self) -> Value:
+        """Return the address of 64 zeros of any type, which may always be read."""
+        if self.zeros is None:
+            entry = self.f.blocks[0]
+            self.zeros = self.f.op("ptr", "alloca [512 x i8], align 64", entry)
+            entry.lines.append(f"  store [512 x i8] zeroinitializer, {self.zeros}, align 64")
+        return self.zeros
+
+    def table(self, a: Access, lanes: int) -> Value:
+        """Return constants of a table; a dynamic index reads them from memory."""
+        type_ = REGISTER[a.buffer.dtype]
+        if a.offset.is_const:
+            found = [constant(v, a.buffer.dtype) for v in a.buffer.values[a.offset.const : a.offset.const + lanes]]
+            return found[0] if lanes == 1 else constants([v.name for v in found], type_)
+        name = self.table_name(a.buffer)
+        self.at.pointers[name] = Value("ptr", name)
+        dtype = a.buffer.dtype.compute
+        stored = replace(a.buffer, name=name, dtype=DType.U8 if dtype is DType.BOOL else dtype)
+        value = self.raw(replace(a, buffer=stored), lanes, self.inside)
+        return from_memory(self.f, dtype, value, self.native)
+
+    def table_name(self, buffer: Buffer) -> str:
+        dtype = buffer.dtype.compute
+        scalar = MEMORY[dtype]
+        items = [f"{scalar} {constant(v, DType.U8 if dtype is DType.BOOL else dtype).name}" for v in buffer.values]
+        return self.global_name(f"[{len(items)} x {scalar}] [{', '.join(items)}]")
+
+    def constant_bytes(self, data: bytes) -> str:
+        """Return the name of a constant that holds `data`, aligned to 64 bytes."""
+        return self.global_name(f"[{len(data)} x i8] [{', '.join(f'i8 {b}' for b in data)}]")
+
+    def global_name(self, initializer: str) -> str:
+        """Return the name of the function's constant with this type and value, which is made if there is none."""
+        body = f" = private unnamed_addr constant {initializer}, align 64"
+        for line in self.f.globals:
+            if line.endswith(body):
+                return line.split(" ", 1)[0]
+        quoted = self.f.head.split("@", 1)[1]
+        stem = quoted.split('"')[1] if quoted[0] == '"' else quoted.split("(", 1)[0]
+        name = f'@"{stem}.table{len(self.f.globals)}"'
+        self.f.globals.append(name + body)
+        return name
+
+    def load(self, load: Load) -> Value:
+        a = self.at.access(load.buffer, load.index)
+        if a.step in (0, 1) and (not self.mixed or a.buffer.name in self.registers):
+            return self.read(a, self.width if a.step else 1)
+        shared = self.shared(load, a) if a.step is None else None
+        return self.gather(a) if shared is None else shared
+
+    def shared(self, load: Load, a: Access) -> Value | None:
+        """Take the lanes from one vector, which other loads share; None if they are not known to be in one."""
+        lane, index = self.at.lane, [self.at.normal(i) for i in load.index]
+        moving = [k for k, i in enumerate(index) if lane in variables(*i.terms)]
+        if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
+            return None
+        (k,), room = moving, load.buffer.shape[moving[0]]
+        places = self.places(index[k])
+        if places is None or lane is None or not isinstance(room, int):
+            return None
+        found = aligned(places, normal(index[k].expr(), {lane: exactly(0)}), room)
+        if found is None:
+            return None
+        before, size = found
+        start = self.at.in_lane(a, 0)
+        offset = start.offset.plus(Affine({}, -before))
+        self.at.lane = None
+        block = self.read(replace(start, offset=offset, whole=offset), size)
+        self.at.lane = lane
+        return spread(self.f, block, [p + before for p in places])
+
+    def gather(self, a: Access) -> Value:
+        """Load a number for each lane, from any address."""
+        key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane)
+        if (value := self.known(a.buffer, key)) is not None:
+            return value
+        if self.permutes and is_short_table(a.buffer):
+            index = self.numbers(self.at.normal(without_mask(a.whole.expr())), NARROW)
+            value = looked_up(self.f, a.buffer.values, self.wide(index, self.width), self.permutes)
+        elif a.buffer.name in self.registers or a.buffer.space is Space.TABLE:
+            value = Value(vector(REGISTER[a.buffer.dtype], self.width), "poison")
+            for i in range(self.width):
+                part = self.at.in_lane(a, i)
+                with self.one_lane(i):
+                    one = self.read(part, 1)
+                value = self.f.insert(value, one, i)
+        else:
+            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.native)
+        self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
+        return value
+
+    def elements(self, a: Access) -> Value:
+        """Load elements as they are stored, one for each lane."""
+        scalar, lane, inside = MEMORY[a.buffer.dtype], self.at.lane, self.inside
+        places = self.places(a.whole)
+        if places is not None and not self.mixed and near(places):
+            first = self.at.in_lane(a, 0)
+
+            def row(start: int, lanes: int) -> Value:
+                offset = first.offset.plus(Affine({}, start))
+                self.at.lane = None
+                found = self.raw(replace(first, offset=offset, whole=offset), lanes, inside)
+                self.at.lane = lane
+                return found
+
+            return shuffled(self.f, places, row)
+        if inside is None and (moves := self.at.optional_step(a)) is not None:
+            return self.row_or_one(a, moves)
+        if self.mixed and self.masks and places == list(range(self.width)) and scalar in MASKED:
+            return self.masked(a)
+        value = Value(vector(scalar, self.width), "poison")
+        for i, pointer in enumerate(self.each_pointer(a, places)):
+            one = self.f.load(scalar, pointer, a.buffer.dtype.stored_bytes)
+            value = self.f.insert(value, one, i)
+        return value
+
+    def row_or_one(self, a: Access, moves: Affine) -> Value:
+        """Load a row if `moves` is 1. If it is 0, load one element for all lanes: those behind it may not be read."""
+        scalar, size, pointer = MEMORY[a.buffer.dtype], a.buffer.dtype.stored_bytes, self.first(a)
+        many = self.f.compare("icmp ne", self.at.linear(moves), integer(0))
+        row = self.f.load(vector(scalar, self.width), self.f.select(many, pointer, self.nothing()), size)
+        return self.f.select(many, row, self.f.splat(self.f.load(scalar, pointer, size), self.width))
+
+    def masked(self, a: Access) -> Value:
+        """Load consecutive elements, only those that may be read."""
+        assert self.inside is not None
+        type_ = vector(MEMORY[a.buffer.dtype], self.width)
+        size, rest = Value("i32", str(a.buffer.dtype.stored_bytes)), Value(type_, "zeroinitializer")
+        return self.f.call(f"llvm.masked.load.{suffix(type_)}.p0", type_, self.first(a), size, self.inside, rest)
+
+    def first(self, a: Access) -> Value:
+        """Return the address of the first lane. An index in memory is read if any lane is read."""
+        lane, inside, first = self.at.lane, self.inside, self.at.in_lane(a, 0)
+        if inside is not None and self.mixed and any(map(reads_memory, a.whole.terms)):
+            self.inside = self.f.call(f"llvm.vector.reduce.or.{suffix(inside.type)}", "i1", inside)
+        self.at.lane = None
+        pointer, self.at.lane, self.inside = self.at.pointer(first), lane, inside
+        return pointer
+
+    def each_pointer(self, a: Access, places: list[int] | None) -> Iterator[Value]:
+        """Yield the address of each lane; the address of zeros if the lane may not be read."""
+        lane = self.at.lane
+        if places is not None and self.inside is None:
+            parts = [self.at.in_lane(a, i) for i in range(self.width)]
+            self.at.lane = None
+            pointers = [self.at.pointer(part) for part in parts]
+            self.at.lane = lane
+            yield from pointers
+            return
+        base, offsets = self.offsets(a)
+        scalar, inside = MEMORY[a.buffer.dtype], self.inside
+        if inside is None:
+            yield from (self.f.gep(scalar, base, self.f.extract(offsets, i)) for i in range(self.width))
+            return
+        each = self.f.op(vector("ptr", self.width), f"getelementptr {scalar}, {base}, {offsets}")
+        safe = self.f.select(self.wide(inside, self.width), each, self.f.splat(self.nothing(), self.width))
+        yield from (self.f.extract(safe, i) for i in range(self.width))
+
+    def write(self, a: Access, value: Value, lanes: int) -> None:
+        """Store `lanes` consecutive numbers."""
+        name = a.buffer.name
+        if name in self.at.indexing:  # addresses depend on this buffer: known values are stale
+            self.loaded = {}
+            self.at.forget()
+        if name in self.registers:
+            self.registers[name].write(self.f, cell(a), lanes, value)
+            if name in self.loaded:
+                del self.loaded[name]
+            return
+        pointer, align = self.at.pointer(a), self.at.align(a)
+        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.native), pointer, align)
+        self.loaded.pop(name, None)
+        self.at.forget()
+
+    @contextmanager
+    def one_lane(self, i: int) -> Generator[None]:
+        """Emit scalar code for one lane of the vector."""
+        lane, inside, memo = self.at.lane, self.inside, self.memo
+        self.at.lane, self.memo = None, {}
+        if inside is not None and lanes_of(inside.type) > 1:
+            self.inside = self.f.extract(inside, i)
+        yield
+        self.at.lane, self.inside, self.memo = lane, inside, memo
+
+    def wide(self, v: Value, lanes: int) -> Value:
+        """Copy a scalar to every lane."""
+        if lanes == 1 or v.type[0] == "<":
+            return v
+        if is_constant(v):
+            return self.f.splat(v, lanes)
+        key = (v.name, lanes)
+        if key not in self.splats:
+            self.splats[key] = self.f.splat(v, lanes)
+        return self.splats[key]
+
+    def fixed_lane(self, lane: Var, i: int) -> dict[Var, Affine]:
+        """Enter one lane of the vector loop; return the environment to restore."""
+        saved = self.at.env
+        self.at.env, self.at.lane, self.memo = fixed(saved, lane, i), None, {}
+        return saved
+
+
+def cell(a: Access) -> int:
+    """Return the place in a register buffer."""
+    if not a.offset.is_const:
+        raise InternalError(f"{a.buffer.name}: a register index is constant, got {a.offset}")
+    return a.offset.const

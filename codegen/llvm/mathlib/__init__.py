@@ -1,0 +1,1 @@
+"""Transcendental functions as expressions over additions, products and bits."""

@@ -1,0 +1,47 @@
+"""Statements while a script makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from codegen.ir.loops import Alloc, Buffer, Expr, Operand, Space, Stmt, Store, as_expr, cast, dense
+from codegen.script.declarations import Cell
+from runtime.abi import DType
+
+Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
+
+
+@dataclass
+class Statements:
+    """Statements under construction; a Let or an Alloc takes the rest of its block as body."""
+
+    blocks: list[list[Item]] = field(default_factory=lambda: [[]])
+    used: dict[str, int] = field(default_factory=dict[str, int])
+    sizes: frozenset[str] = frozenset()  # names of dynamic sizes: a variable of the script must have another name
+
+    def emit(self, item: Item) -> None:
+        self.blocks[-1].append(item)
+
+    def close(self, items: list[Item]) -> tuple[Stmt, ...]:
+        body: tuple[Stmt, ...] = ()
+        for item in reversed(items):
+            body = (item(body),) if callable(item) else (item, *body)
+        return body
+
+    def name(self, wanted: str) -> str:
+        """Return a unique name, so that a call inlined into a loop may use the loop's names."""
+        while True:
+            count = self.used.get(wanted, 0)
+            self.used[wanted] = count + 1
+            if (name := f"{wanted}.{count}" if count else wanted) not in self.sizes:
+                return name
+
+    def cell(self, name: str, dtype: DType, value: Operand) -> Cell:
+        buffer = dense(self.name(name), space=Space.REGISTERS, dtype=dtype)
+        self.emit(lambda body: Alloc(buffer, body))
+        self.store(buffer, (), value)
+        return Cell(buffer)
+
+    def store(self, buffer: Buffer, index: tuple[Expr, ...], value: Operand) -> None:
+        self.emit(Store(buffer, index, cast(as_expr(value, buffer.dtype.compute), buffer.dtype)))
