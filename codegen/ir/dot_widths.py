@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.ir.access import access, all_axes
+from codegen.ir.access import access, all_axes, coefficient
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
@@ -172,9 +172,9 @@ def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
     if factors is None or w is None:
         return False
     data = next(x for x in factors if x is not w)
-    steps = access(data.buffer, data.index, all_axes(d)).steps
-    beside = steps[part] is not None and any(a.name == lane and step == 1 for a, step in steps.items())
-    return beside and w.index[plan.order[-1]] == part
+    moves = access(data.buffer, data.index, all_axes(d))
+    beside = any(a.name == lane and step == 1 for a, step in moves.steps.items())
+    return beside and coefficient(moves.at, part) is not None and w.index[plan.order[-1]] == part
 
 
 def takes_rows(d: Definition, part: Var, lane: str) -> bool:

@@ -165,6 +165,20 @@ def test_pictures_whose_sizes_run_time_tells(side: tuple[int, int], target: str)
     assert np.abs(in_memory(made.built)(x)[0] - expected).max() <= CLOSE * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("side", [(7, 9), (3, 1), (20, 13)])
+def test_windows_over_pictures_whose_sizes_run_time_tells(side: tuple[int, int]) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w, ones = b.Convert(b.const(whole(24, 3, 3).reshape(24, 1, 1, 3, 3), I8), destination_type=F32), (1, 1)
+        y = quantised(b, x, 77)
+        return b.Relu(b.GroupConvolution(y, w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones))
+
+    graph, x = graph_of(make, ("n=1", 24, "h=7", "w=9")), data(2, 24, *side)
+    made = stages(graph, CompileOptions(level=None, target="native"))
+    assert made.groups.count("dots=kh") == NATIVE.joins_bytes
+    expected = interpret(graph_of(make, x.shape), [x])[0]
+    assert np.abs(in_memory(made.built)(x)[0] - expected).max() <= CLOSE * np.abs(expected).max()
+
+
 def test_sums_that_32_bits_may_not_hold() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         return b.MatMul(b.Abs(quantised(b, x, 0)), b.Abs(weights(b, 8, x.type.static_shape[1])), transpose_b=True)
