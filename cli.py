@@ -18,8 +18,9 @@ from typing import Annotated, ParamSpec
 import typer
 
 import aot
-from aot import arguments as arg
-from aot.command import guarded, supervised
+from aot.command_line import arguments as arg
+from aot.command_line.command import guarded, supervised
+from aot.command_line.examples import epilog
 from aot.commands.bench import bench
 from aot.commands.chat import chat
 from aot.commands.compare import compare
@@ -32,7 +33,6 @@ from aot.commands.report import report
 from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
-from aot.examples import epilog
 from aot.options import Stage
 from runtime.arrays.files import check_output
 from runtime.describe import escape_unprintable, size_text
@@ -49,13 +49,29 @@ def command(run: Callable[P, None]) -> Callable[P, None]:
     return app.command(epilog=epilog(run.__name__))(guarded(run, typer.Exit))
 
 
+command(compile)
+command(run)
+command(generate)
+command(chat)
+command(quantize)
+command(serve)
+command(bench)
+command(compare)
+command(info)
+command(report)
+
+
 @command
 def dump(
     model: arg.Model,
-    stage: Annotated[Stage, typer.Option(help="Which form of the model")] = Stage.OPTIMIZED,
-    kernel: Annotated[str | None, typer.Option(help="Only this kernel, of loops, llvm or asm")] = None,
-    after: Annotated[str | None, typer.Option(metavar="PASS", help="Steps after this lowering pass, or define")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Groups with the reasons of schedules")] = False,
+    stage: Annotated[Stage, typer.Option(help="Stage whose result is printed")] = Stage.OPTIMIZED,
+    kernel: Annotated[str | None, typer.Option(help="Print this kernel only; for loops, llvm and asm")] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="PASS", help="Print the steps after this lowering pass, or after define")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print why each schedule was chosen; for groups")
+    ] = False,
     target: arg.Target = "native",
     layout: arg.Layout = None,
     mean: arg.Mean = None,
@@ -93,7 +109,9 @@ def dump(
 @command
 def rewrite(
     model: arg.Model,
-    explain: Annotated[str, typer.Option("--explain", metavar="RULE", help="A rule, a set of rules, or a class")],
+    explain: Annotated[
+        str, typer.Option("--explain", metavar="RULE", help="Name of a rule, of a set of rules, or of a class")
+    ],
     shape: arg.Shapes = None,
     dim: arg.Dims = None,
     value: arg.Values = None,
@@ -102,10 +120,10 @@ def rewrite(
     extensions: arg.Extensions = None,
     transformations_config: arg.Config = None,
     seed: arg.Seed = None,
-    limit: Annotated[int, typer.Option(min=1, help="Print at most so many attempts")] = 20,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most N attempts")] = 20,
     debug: arg.Debug = False,
 ) -> None:
-    """Say where a rule rewrites a model, and where it does not: how far it fits, and what stops it."""
+    """Say where a rule of the optimiser fires. Elsewhere: how far it fits, and what stops it."""
     options = arg.options_of(locals())
     from aot.why_not import attempts
 
@@ -140,7 +158,7 @@ def convert(
     max_seconds: arg.Seconds = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Convert a model to OpenVINO IR: an .xml, and its .bin beside it."""
+    """Convert a model to OpenVINO IR: an .xml, and its .bin."""
     options = arg.options_of(locals())
     from aot.convert import convert_model
 
@@ -155,12 +173,18 @@ def cache(
     action: Annotated[
         arg.CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")
     ],
-    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="cache_dir of aot.compile_model")],
-    max_bytes: Annotated[int | None, typer.Option(min=0, help="gc: keep at most so many, the last used")] = None,
-    max_days: Annotated[float | None, typer.Option(min=0, help="gc: keep what was used since")] = None,
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="The cache_dir given to aot.compile_model")
+    ],
+    max_bytes: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="gc: keep at most N bytes, the entries used last")
+    ] = None,
+    max_days: Annotated[
+        float | None, typer.Option(min=0, metavar="N", help="gc: remove entries that were not used for N days")
+    ] = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Look after a folder of compiled models."""
+    """List, check or shrink a cache of compiled models."""
     from aot.compilation import cache as compiled
 
     if action is arg.CacheAction.LS:
@@ -178,11 +202,14 @@ def cache(
 @command
 def config(
     model: arg.Model,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="JSON of transformations")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Configuration to complete, JSON")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: print it")] = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Add to a configuration file the inputs and outputs that its sub-graphs have in a model."""
+    """Complete a configuration of transformations for a model.
+
+    Adds the inputs and outputs that its sub-graphs have in the model.
+    """
     from aot.mo.config.update import updated
 
     text = updated(model, file)
@@ -212,10 +239,10 @@ def check(
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Say which layers of a model cannot be compiled, and why; nothing is compiled."""
+    """Say which layers of a model cannot be compiled, and why. Nothing is compiled."""
     given = locals()
     from aot.check import check as check_model
-    from aot.progress import Watch
+    from aot.command_line.progress import Watch
 
     with Watch(None if quiet else sys.stderr) as watch:
         found = check_model(model, arg.options_of(given, on_event=watch))
@@ -233,7 +260,7 @@ def ops(
     markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/models/ops.md")] = False,
     debug: arg.Debug = False,
 ) -> None:
-    """List the operations that can be compiled: type, operation sets, form, element types, front ends, meaning."""
+    """List the operations that can be compiled. Type, operation sets, form, element types, front ends, meaning."""
     from aot import table
 
     rows = table.operations()
@@ -243,16 +270,6 @@ def ops(
         typer.echo(table.markdown(rows) if markdown else table.text(rows))
 
 
-command(compile)
-command(run)
-command(generate)
-command(chat)
-command(quantize)
-command(serve)
-command(bench)
-command(compare)
-command(info)
-command(report)
 command(sign)
 command(verify)
 command(sbom)

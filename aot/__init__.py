@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aot.compilation.search.precision import FoundPrecision, find_precision
     from aot.compilation.stages import Compilation
     from aot.convert import convert_model
-    from aot.decorators import conversion, operation, rewrite
+    from aot.extensions.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
     from aot.pytorch.exporting import export
@@ -70,16 +70,16 @@ _LATER = {
     "compare": "aot.comparing.compare",
     "compile_model": "aot.compilation.driver",
     "FoundPrecision": "aot.compilation.search.precision",
-    "conversion": "aot.decorators",
+    "conversion": "aot.extensions.decorators",
     "convert_model": "aot.convert",
     "export": "aot.pytorch.exporting",
     "find_precision": "aot.compilation.search.precision",
-    "operation": "aot.decorators",
+    "operation": "aot.extensions.decorators",
     "Quantised": "aot.quantizing.report",
     "quantize_model": "aot.quantizing.quantize",
     "quantize_weights": "aot.quantizing.weights",
     "read_model": "aot.frontends",
-    "rewrite": "aot.decorators",
+    "rewrite": "aot.extensions.decorators",
     "SmallWeights": "aot.quantizing.weights",
     "stages": "aot.compilation.driver",
 }

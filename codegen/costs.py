@@ -92,6 +92,7 @@ class Costs:
     winograd_short_transform: float = 2.5  # its time where products are dots of bf16, relative to them; estimated
     winograd_byte_transforms: tuple[float, ...] = (2.0, 6.0)  # of bytes, by stride, for one; measured 2026-11-26
     max_winograd_growth: int = 6  # transformed weights over plain ones; estimated
+    max_phase_growth: int = 8  # same, where phases of a dilated window have transforms by their lengths; estimated
     min_winograd_channels: int = 16  # input and output channels; estimated
     min_winograd_outputs: int = 4  # outputs in each direction; estimated
     winograd_tiles: int = 14  # tiles of a block: full register tiles that stay in L2; measured 2026-11-21

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands import loading
 from aot.commands.output import echo_json
 from runtime.arrays.files import check_output
@@ -18,27 +18,39 @@ from runtime.measuring import load, profile
 
 
 def bench(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...")] = None,
+    model: arg.Runnable,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...", help="Inputs, in order or by name; default: noise"),
+    ] = None,
     shape: arg.Shapes = None,
     dim: arg.Dims = None,
     threads: arg.Threads = None,
-    per_kernel: Annotated[bool, typer.Option("--per-kernel", help="The time of every kernel call")] = False,
-    top: Annotated[int | None, typer.Option(min=1, help="Print only so many calls")] = None,
-    seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 2.0,
+    per_kernel: Annotated[
+        bool,
+        typer.Option(
+            "--per-kernel", help="Print the time of every kernel call, and how near it is to the limits of this machine"
+        ),
+    ] = False,
+    top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Print only the N slowest kernels")] = None,
+    seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 2.0,
     requests: Annotated[
-        int, typer.Option("--requests", "-nireq", min=1, max=512, help="Infer so many at once, for throughput")
+        int,
+        typer.Option(
+            "--requests", "-nireq", min=1, max=512, metavar="N", help="Run N requests at once, for throughput"
+        ),
     ] = 1,
     against: Annotated[
-        list[Path] | None, typer.Option(exists=True, metavar="other.so", help="Compare with these, in turns")
+        list[Path] | None, typer.Option(exists=True, metavar="other.so", help="Time these libraries, too, in turns")
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(metavar="t.json", help="Write all inferences and calls for ui.perfetto.dev")
+        Path | None,
+        typer.Option(metavar="t.json", help="Write a trace of all inferences and calls, for ui.perfetto.dev"),
     ] = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Time a model, or each of its kernels against the limits of this machine; made-up inputs if none are given."""
+    """Time a model, or each of its kernels. Without inputs, on noise."""
     if trace is not None:
         check_output(trace, model, *(against or ()))
     files = [model, *(against or ())]

@@ -8,17 +8,19 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from runtime.regular import read_file
 
 HELP = "An empty line or /exit ends, /reset begins anew."
 
 
 def chat(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model with state to compile in memory")],
-    message: Annotated[str | None, typer.Argument(help="Answer this alone; default: lines of the input")] = None,
-    system: Annotated[str | None, typer.Option(help="What the model is told before all messages")] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="At most so many tokens of an answer")] = 512,
+    model: arg.LanguageModel,
+    message: Annotated[
+        str | None, typer.Argument(help="Message to answer; default: one per line of standard input")
+    ] = None,
+    system: Annotated[str | None, typer.Option(help="System message: instructions before all messages")] = None,
+    tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Answer with at most N tokens")] = 512,
     tokenizer: arg.TokenizerFile = None,
     template: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Chat template; default: the model's own")
@@ -27,11 +29,11 @@ def chat(
     top_k: arg.TopK = 0,
     top_p: arg.TopP = 1,
     seed: arg.DrawSeed = 0,
-    stop: Annotated[list[int] | None, typer.Option(help="Numbers of tokens that end an answer")] = None,
+    stop: arg.StopTokens = None,
     threads: arg.Threads = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Talk to a language model: each line is a message, which it answers in the light of all before."""
+    """Talk to a language model. Each line is a message; it remembers those before."""
     from aot.commands import loading
     from aot.text.chat import Chat
     from aot.text.stream import text_source

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from aot.commands.samples import samples
 from aot.options import names_of
@@ -29,7 +29,9 @@ def compare(
     model: arg.Model,
     other: Annotated[Path | None, typer.Argument(exists=True, help="m.so, or another model; default: MODEL")] = None,
     data: arg.Samples = None,
-    against: Annotated[Against, typer.Option(help="Computes what is expected, from MODEL")] = Against.REFERENCE,
+    against: Annotated[
+        Against, typer.Option(help="Reference that computes the expected results from MODEL")
+    ] = Against.REFERENCE,
     bound: arg.Bound = None,
     layers: Annotated[bool, typer.Option("--layers", help="Compare all layers even if the outputs agree")] = False,
     keep: Annotated[str | None, typer.Option(metavar="LAYER,...", help="Compare only these layers")] = None,
@@ -54,7 +56,7 @@ def compare(
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Compare a compiled model with a reference: the first layer that differs. Exit code 1 if one does."""
+    """Find the first layer that differs from a reference. Exit code 1 if one does."""
     given = locals()
     from aot.comparing.compare import compare as compare_models
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import aot
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from aot.options import Stage
 from aot.precision import AUTO, F32
@@ -39,20 +39,22 @@ def compile(
     transformations_config: arg.Config = None,
     enable_transforms: arg.Enable = None,
     disable_transforms: arg.Disable = None,
-    save_temps: Annotated[Path | None, typer.Option(help="Directory for the text of every stage")] = None,
+    save_temps: Annotated[Path | None, typer.Option(help="Folder for the text of every stage")] = None,
     print_after: arg.Passes = None,
     time_passes: Annotated[bool, typer.Option("--time-passes", help="Print the time of every stage and pass")] = False,
     stop_after: Annotated[Stage | None, typer.Option(help="Print a stage instead of compiling to the end")] = None,
     stop_after_rewrite: arg.Rewrites = None,
     stop_after_lowering: arg.Lowerings = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Check what each lowering pass leaves")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check the steps after each lowering pass")] = False,
     emit: Annotated[
         arg.Emit | None, typer.Option(help="so: shared library; obj: to link; default: by the output")
     ] = None,
-    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write the C header too; m.hpp: for C++")] = None,
-    name: Annotated[str | None, typer.Option(help="AOT_NAME in the header; default: by the output's file name")] = None,
+    header: Annotated[Path | None, typer.Option(metavar="m.h", help="Write a C header, too; m.hpp: for C++")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model in the header; default: by the output's file name")
+    ] = None,
     weights: Annotated[
-        arg.Weights, typer.Option(help="In the library, or in MODEL.weights beside it")
+        arg.Weights, typer.Option(help="Where weights are: in the library, or in MODEL.weights beside it")
     ] = arg.Weights.EMBEDDED,
     small_weights: arg.SmallWeights = False,
     plain_products: arg.PlainProducts = False,
@@ -68,22 +70,29 @@ def compile(
     seed: arg.Seed = None,
     max_memory: arg.Memory = None,
     max_seconds: arg.Seconds = None,
-    tune: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine")] = None,
-    tune_file: Annotated[Path | None, typer.Option(help="Keeps what was fastest; default: OUTPUT.tune.json")] = None,
+    tune: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Time schedules on this machine for so long, and take the fastest"),
+    ] = None,
+    tune_file: Annotated[
+        Path | None, typer.Option(help="File of the fastest schedules; default: OUTPUT.tune.json")
+    ] = None,
     certify: Annotated[
-        bool, typer.Option("--certify", help="Compare the code with the reference on edge inputs")
+        bool, typer.Option("--certify", help="Compare the code with the reference on edge cases of its inputs")
     ] = False,
-    certify_samples: Annotated[int | None, typer.Option(min=1, max=1000, help="Samples of noise; default: 2")] = None,
+    certify_samples: Annotated[
+        int | None, typer.Option(min=1, max=1000, metavar="N", help="Samples of noise for --certify; default: 2")
+    ] = None,
     quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Compile a model into a shared library, or into an object to link."""
+    """Compile a model into a shared library, or an object to link."""
     given = locals()
     out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
     for path in filter(None, (out, header, tune_file)):
         check_output(path, model, model.with_suffix(".bin"))
-    from aot.progress import Watch
+    from aot.command_line.progress import Watch
     from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from codegen.llvm.object.link import find_linker
 

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 
 
 def generate(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model with state to compile in memory")],
-    prompt: Annotated[str, typer.Argument(help="Text, or with --ids numbers of tokens: 5,1,40")],
-    tokens: Annotated[int, typer.Option(min=0, help="At most so many new tokens")] = 64,
+    model: arg.LanguageModel,
+    prompt: Annotated[str, typer.Argument(help="Text to continue; with --ids, numbers of tokens: 5,1,40")],
+    tokens: Annotated[int, typer.Option(min=0, metavar="N", help="Add at most N tokens")] = 64,
     tokenizer: arg.TokenizerFile = None,
-    ids: Annotated[bool, typer.Option("--ids", help="Numbers of tokens instead of text")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Read and write numbers of tokens instead of text")] = False,
     temperature: arg.Temperature = 0,
     top_k: arg.TopK = 0,
     top_p: arg.TopP = 1,
@@ -23,8 +23,8 @@ def generate(
     draft: Annotated[
         Path | None, typer.Option(exists=True, help="Small language model that proposes tokens, which the model checks")
     ] = None,
-    ahead: Annotated[int, typer.Option(min=1, help="Tokens that it proposes at once")] = 3,
-    stop: Annotated[list[int] | None, typer.Option(help="Numbers of tokens that end the text")] = None,
+    ahead: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens that --draft proposes at once")] = 3,
+    stop: arg.StopTokens = None,
     threads: arg.Threads = None,
     debug: arg.Debug = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from runtime.arrays.files import is_compiled
 from runtime.describe import costs, manifest_text
@@ -19,13 +19,15 @@ from runtime.machine_facts import machine_facts
 
 def info(
     file: Annotated[Path | None, typer.Argument(exists=True, help="m.so, or a model")] = None,
-    machine: Annotated[bool, typer.Option("--machine", help="What this machine offers")] = False,
+    machine: Annotated[
+        bool, typer.Option("--machine", help="Describe this machine: instructions, caches, threads")
+    ] = False,
     signature: arg.Signature = None,
     extensions: arg.Extensions = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Say what a compiled model or a model file holds, or --machine offers; nothing of a file is run."""
+    """Describe a compiled model, a model file or this machine. Nothing of a file is run."""
     if file is None and not machine:
         raise UsageError("info: needs a file or --machine, got neither")
     here = machine_facts() if machine else None

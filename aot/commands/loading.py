@@ -7,7 +7,7 @@ from pathlib import Path
 import aot
 import runtime
 from aot.options import CompileOptions, dims_of, shapes_of
-from aot.pictures import is_picture, read_pictures
+from aot.running.pictures import is_picture, read_pictures
 from runtime.arrays.files import Arrays, is_compiled, read_inputs
 from runtime.arrays.strings import joined
 from runtime.loading.manifest import Manifest

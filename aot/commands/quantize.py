@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from aot.quantizing.choices import Ranges, Weights
 from runtime.arrays.files import read_arrays
@@ -19,16 +19,28 @@ from runtime.errors import UsageError
 def quantize(
     model: arg.Model,
     data: Annotated[
-        list[Path] | None, typer.Option(exists=True, dir_okay=False, help="Samples: x.npz, x.npy; several times")
+        list[Path] | None,
+        typer.Option(
+            exists=True, dir_okay=False, metavar="x.npz", help="Sample inputs: x.npz or x.npy; may be repeated"
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL_int8.xml")] = None,
-    ranges: Annotated[Ranges, typer.Option(help="Of activations: all values, most, or by entropy")] = Ranges.MINMAX,
-    percentile: Annotated[float, typer.Option(help="Of all values, for --ranges percentile")] = 99.99,
+    ranges: Annotated[
+        Ranges, typer.Option(help="Range of an activation: of all its values, of most of them, or by entropy")
+    ] = Ranges.MINMAX,
+    percentile: Annotated[
+        float, typer.Option(help="Percentage of values inside the range, for --ranges percentile")
+    ] = 99.99,
     max_error: Annotated[
-        float | None, typer.Option(min=0, help="Of results: layers that cost more together stay in f32")
+        float | None,
+        typer.Option(min=0, help="Largest error of results: the layers that cost most stay in f32 until it holds"),
     ] = None,
-    weights: Annotated[Weights | None, typer.Option(help="Only weights, as language models want it")] = None,
-    group: Annotated[int, typer.Option(min=0, help="Weights with a scale of their own; 0: a row")] = 64,
+    weights: Annotated[
+        Weights | None, typer.Option(help="Quantise the weights alone, without samples, for language models")
+    ] = None,
+    group: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Number of weights that share a scale; 0: all of a row")
+    ] = 64,
     layout: arg.Layout = None,
     mean: arg.Mean = None,
     scale: arg.Scale = None,
@@ -45,11 +57,11 @@ def quantize(
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Quantise a network to 8 bits by sample data, into OpenVINO IR; or, with --weights, its weights alone."""
+    """Quantise a network by sample data. Writes OpenVINO IR with 8 bits; --weights: with weights of 8 or 4 bits."""
     given = locals()
     from dataclasses import asdict
 
-    from aot.progress import Watch
+    from aot.command_line.progress import Watch
     from aot.quantizing.quantize import quantize_model
     from aot.quantizing.weights import quantize_weights
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
+from aot.command_line import arguments as arg
 from aot.commands.samples import samples
 from runtime.arrays.files import check_output
 from runtime.atomic import replacing
@@ -15,12 +15,14 @@ from runtime.describe import size_text
 
 
 def report(
-    file: Annotated[Path, typer.Argument(exists=True, help="m.so, or a model to compile in memory")],
+    file: arg.Runnable,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: FILE.html")] = None,
-    model: Annotated[Path | None, typer.Option(exists=True, help="The model of m.so: for graph, loops, memory")] = None,
+    model: Annotated[
+        Path | None, typer.Option(exists=True, help="Model file that m.so was made of, for its graph, loops and memory")
+    ] = None,
     against: Annotated[Path | None, typer.Option(exists=True, help="Another m.so to compare with")] = None,
     data: arg.Samples = None,
-    seconds: Annotated[float, typer.Option(min=0, help="Infer for so long")] = 1.0,
+    seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 1.0,
     threads: arg.Threads = None,
     target: arg.Target = "native",
     shape: arg.Shapes = None,
@@ -36,7 +38,7 @@ def report(
     seed: arg.Seed = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Write a page about a model, which needs no network: graph, times, memory, weights, loop nests."""
+    """Write a web page about a model. Graph, times, memory, weights, loop nests; it loads nothing from elsewhere."""
     given = locals()
     out = output if output is not None else Path(file.with_suffix(".html").name)
     check_output(out, file, *([model] if model else []), *([against] if against else []))

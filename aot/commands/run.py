@@ -10,12 +10,12 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from aot import arguments as arg
-from aot import classes
+from aot.command_line import arguments as arg
 from aot.commands import loading
 from aot.commands.compare import DIFFERENT, differences
 from aot.commands.output import echo_json
 from aot.options import bytes_of
+from aot.running import classes
 from runtime.arrays.files import Arrays, check_results_path, is_compiled, write_outputs
 from runtime.arrays.strings import joined
 from runtime.describe import summary
@@ -26,34 +26,42 @@ from runtime.model import CompiledModel
 
 
 def run(
-    model: Annotated[Path, typer.Argument(exists=True, help="m.so, or m.xml to compile in memory")],
-    inputs: Annotated[list[str] | None, typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz | x.png]...")] = None,
+    model: arg.Runnable,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[x.npy | NAME=x.npy | all.npz | x.png]...", help="Inputs, in order or by name; default: noise"
+        ),
+    ] = None,
     output: arg.Results = None,
     shape: arg.Shapes = None,
     dim: arg.Dims = None,
     threads: arg.Threads = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Run so many times and print the times")] = 1,
-    top: Annotated[int | None, typer.Option(min=1, help="Print the so many largest scores of each row")] = None,
+    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Run N times and print the times")] = 1,
+    top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Print the N largest scores of each row")] = None,
     labels: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Names of classes, a line each")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Text file with a name of a class on each line")
     ] = None,
     expect: Annotated[
         Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare with these results")
     ] = None,
     bound: arg.Bound = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Run a library of others in a process that can compute and nothing else")
+        bool,
+        typer.Option("--sandbox", help="Run a library you do not trust in a process that can compute and nothing else"),
     ] = False,
     max_memory: Annotated[
-        str | None, typer.Option(metavar="4GB", help="Most memory of the sandbox, beside that of the library")
+        str | None, typer.Option(metavar="4GB", help="Limit of memory of the sandbox, beside that of the library")
     ] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0.01, help="Most time of the sandbox; default: 60")] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(min=0.01, metavar="SECONDS", help="Limit of time of the sandbox; default: 60")
+    ] = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Run a model once on arrays from files; on noise of the sizes that --shape or --dim say, if none are given.
+    """Run a model once on arrays from files. Without files, on noise of the sizes that --shape or --dim give.
 
-    All bytes of a compiled one are checked first. With --expect, exit code 1 if a result differs beyond the bound. With
+    All bytes of a library are checked first. With --expect, exit code 1 if a result differs beyond the bound. With
     --sandbox, a library that opens a file or a socket, or starts a program, is ended; times are those of a new process.
     """
     if not sandbox and (max_memory is not None or max_seconds is not None):
@@ -68,7 +76,7 @@ def run(
     if ready is not None:
         infer = partial(_infer, ready, given)
     else:
-        from aot.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
+        from aot.running.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
 
         limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)
         infer = partial(run_sandboxed, model, given, threads, limits)

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from aot import arguments as arg
-from aot import signature
+from aot.command_line import arguments as arg
 from aot.commands.compare import DIFFERENT
+from aot.supply import signature
 from runtime.arrays.files import check_output
 from runtime.atomic import replacing
 from runtime.errors import UsageError
@@ -23,12 +23,12 @@ class Format(StrEnum):
     ED25519, OMS = "ed25519", "oms"
 
 
-Signed = Annotated[Format, typer.Option("--format", help="ed25519: of aot; oms: OpenSSF Model Signing, curve P-256")]
+Signed = Annotated[Format, typer.Option("--format", help="ed25519: aot's own; oms: OpenSSF Model Signing, curve P-256")]
 Paper = Annotated[Path | None, typer.Option("-o", "--output", help="Default: print it")]
 
 
 def sign(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, debug: arg.Debug = False) -> None:
-    """Sign a compiled model with a private key: writes LIBRARY.sig, or LIBRARY.oms.sig."""
+    """Sign a compiled model with a private key. Writes LIBRARY.sig, or LIBRARY.oms.sig."""
     if format is Format.OMS:
         from aot.supply.oms import sign_oms
 
@@ -42,13 +42,16 @@ def verify(
     key: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")] = None,
     format: Signed = Format.ED25519,
     recheck: Annotated[
-        Path | None, typer.Option(exists=True, metavar="MODEL", help="Compile its model, and repeat the certificate")
+        Path | None,
+        typer.Option(
+            exists=True, metavar="MODEL", help="Compile the model again, and repeat the comparison of --certify"
+        ),
     ] = None,
     value: arg.Values = None,
     extensions: arg.Extensions = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Check that a compiled model is whole, and as the owner of a public key signed it; nothing of it is run.
+    """Check that a compiled model is whole, and its signature. Nothing of it is run.
 
     With --recheck, compile its model again and repeat the comparison that --certify made. Exit code 1 if one differs.
     """
@@ -68,8 +71,8 @@ def verify(
 
 
 def _repeat_certificate(library: Path, model: Path, given: dict[str, object]) -> None:
+    from aot.command_line.progress import Watch
     from aot.comparing.certify import recheck
-    from aot.progress import Watch
 
     manifest = check_contents(library)
     with Watch(sys.stderr) as watch:
@@ -86,7 +89,7 @@ def sbom(
     output: Paper = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Write the bill of materials of a compiled model: CycloneDX 1.7, as JSON."""
+    """Write the bill of materials of a compiled model. CycloneDX 1.7, as JSON."""
     from aot.supply.sbom import sbom as bill
 
     _write(bill(library, model), output, library, *([model] if model else []))
@@ -110,7 +113,7 @@ def provenance(
     seed: arg.Seed = None,
     debug: arg.Debug = False,
 ) -> None:
-    """Compile a model again, and state that a compiled one is made of it: in-toto, with SLSA's predicate."""
+    """State which model a library is made of. Compiles it again; in-toto, with SLSA's predicate."""
     given = locals()
     from aot.supply.provenance import check_provenance
     from aot.supply.provenance import provenance as statement

@@ -17,11 +17,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import runtime
-from aot import signature
 from aot.serve.faults import UnknownModelError
 from aot.serve.metrics import Metrics
 from aot.serve.served import Served
 from aot.serve.settings import Settings
+from aot.supply import signature
 from runtime.errors import AotError, UsageError
 from runtime.inference.executor import Executor
 from runtime.loading.library import Pool

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from aot.signature import pem_key
+from aot.supply.signature import pem_key
 from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.loading.library import verify as verify_contents
 

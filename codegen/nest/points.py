@@ -149,3 +149,9 @@ def free(stmts: Stmts) -> frozenset[Var]:
             case Alloc(_, body):
                 found |= free(body)
     return found
+
+
+def size_of(extent: Size | None) -> Size:
+    """Return the extent of a loop, which has one."""
+    assert extent is not None
+    return extent

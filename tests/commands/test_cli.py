@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 import aot as package
 import cli
-from aot import command
+from aot.command_line import command
 from aot.commands.output import JSON_VERSION
 from runtime.abi import ABI_VERSION
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError

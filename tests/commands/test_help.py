@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 import cli
-from aot.examples import EXAMPLES
+from aot.command_line.examples import EXAMPLES
 
 COMMANDS = typer.main.get_command(cli.app).commands  # pyright: ignore
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"
@@ -26,6 +26,16 @@ def test_every_command_has_examples() -> None:
     for name in COMMANDS:
         shown = CliRunner().invoke(cli.app, [name, "-h"]).output
         assert all(f"  {line}\n" in shown for command, line in LINES if command == name)
+
+
+def test_the_list_of_commands_has_whole_sentences() -> None:
+    shown = CliRunner().invoke(cli.app, ["-h"], env={"COLUMNS": "80"}).output
+    assert "..." not in shown.split("Commands:")[1]
+
+
+def test_every_parameter_says_what_it_is() -> None:
+    helps = [(name, p.name, p.help) for name, command in COMMANDS.items() for p in command.params if p.name != "help"]
+    assert [(name, parameter) for name, parameter, text in helps if not text or text.startswith("Of ")] == []
 
 
 @pytest.mark.parametrize(("name", "line"), LINES)

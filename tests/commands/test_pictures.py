@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import aot
 import cli
-from aot.classes import likeliest
-from aot.pictures import read_pictures
+from aot.running.classes import likeliest
+from aot.running.pictures import read_pictures
 from runtime.errors import UsageError
 from runtime.loading.manifest import TensorInfo
 

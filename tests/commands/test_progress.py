@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from aot.progress import Watch
+from aot.command_line.progress import Watch
 
 
 class Terminal(io.StringIO):

@@ -200,7 +200,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 ENDED = """
 import os, signal, sys
-from aot.command import supervised
+from aot.command_line.command import supervised
 sys.exit(supervised(lambda **_: {}))
 """
 
@@ -225,7 +225,8 @@ def test_a_command_that_ends_suddenly_has_an_exit_code_and_a_sentence(does: str,
 def test_the_command_line_ends_what_holds_the_interpreter(tmp_path: Path) -> None:
     """The alarm of the process ends even one call that never returns to Python."""
     code = (
-        "import sys, time, aot.compilation.limits.budget as b; from aot.command import supervised; b.GRACE = 0.2\n"
+        "import sys, time, aot.compilation.limits.budget as b; b.GRACE = 0.2\n"
+        "from aot.command_line.command import supervised\n"
         "held = lambda: b.ctypes.PyDLL(None).sleep(60)\n"
         "sys.exit(supervised(lambda **_: b.Budget(None, 0.3, hard=True).run(held)))"
     )

@@ -25,8 +25,8 @@ from typer.testing import CliRunner
 
 import aot
 import cli
-from aot import signature
 from aot.serve.repository import scan
+from aot.supply import signature
 from runtime.errors import UsageError
 from tests.serve.conftest import listening
 

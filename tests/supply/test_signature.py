@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
-from aot.signature import sign, verify
+from aot.supply.signature import sign, verify
 from codegen.llvm.build import build
 from codegen.llvm.host import parse_target
 from runtime.errors import CorruptError, UsageError

@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 
 from aot.ir.values.deferred import value_of
-from aot.lowering.algorithms.winograd_form import MAX_WEIGHT, choose_points, form_of, transformed
+from aot.lowering.algorithms.winograd_form import MAX_WEIGHT, Tiling, WinogradForm, choose_tilings, form_of, transformed
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
 from aot.lowering.ir.steps import Step, Steps, Value
 from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, varies
+from codegen.ir.definition import Definition
 from codegen.ir.loops import Buffer, Var, dense
 from codegen.ir.program import Region
 from codegen.ir.traverse import move_loads, rewrite_work
@@ -34,22 +35,27 @@ def use_winograd(steps: Steps, target: Target) -> None:
     for step in steps.steps:
         d = step.definition
         form = form_of(d, constants, target.sums_pairs, held) if d is not None else None
-        points = choose_points(form, each) if form is not None else 0
-        if d is None or form is None or not points:
+        tilings = choose_tilings(form, each) if form is not None else ()
+        if d is None or form is None or not tilings:
             continue
         data = steps.values[form.w.buffer.name].data
         assert data is not None
         if form.is_whole and np.abs(value_of(data)).max(initial=0) > MAX_WEIGHT:
             continue
-        made = winograd(d, form, points, target, steps.sizes.of)
-        if made.weights.name not in steps.values:
-            steps.values[made.weights.name] = Value(
-                made.weights, Region.CONSTANT, data=data, arrange=partial(transformed, form=form, points=points)
-            )
-        one_picture = len(made.work.axes) == 1 and not varies(made.work.axes)
-        alone = made.blocks < COSTS.min_winograd_blocks and one_picture
-        parts[id(step)] = _apart(step, made, steps) if alone else [_whole(step, made)]
+        parts[id(step)] = [p for t in tilings for p in _tiled(step, d, form, t, target, steps)]
     steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
+
+
+def _tiled(step: Step, d: Definition, form: WinogradForm, tiling: Tiling, target: Target, steps: Steps) -> list[Step]:
+    """Return the steps that make the outputs of one tiling."""
+    made = winograd(d, form, tiling, target, steps.sizes.of)
+    if made.weights.name not in steps.values:
+        data = steps.values[form.w.buffer.name].data
+        arrange = partial(transformed, form=form, tiling=tiling)
+        steps.values[made.weights.name] = Value(made.weights, Region.CONSTANT, data=data, arrange=arrange)
+    one_picture = len(made.work.axes) == 1 and not varies(made.work.axes)
+    alone = made.blocks < COSTS.min_winograd_blocks and one_picture
+    return _apart(step, made, steps) if alone else [_whole(step, made)]
 
 
 def _whole(step: Step, made: Winograd) -> Step:

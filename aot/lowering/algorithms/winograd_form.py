@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 import ml_dtypes
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import Array
-from aot.lowering.algorithms.winograd_matrices import sums, weight_matrix, whole_factor
+from aot.lowering.algorithms.winograd_matrices import FINITE, Kind, weight_matrix, whole_factor
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
@@ -30,6 +31,33 @@ TAPS = (3, 4, 5)  # of a window in one direction
 STRIDES = (1, 2)
 POINTS = range(4, 12)  # products in one direction, where there is such a transform
 MAX_BYTE, MAX_WEIGHT = 255, 128  # magnitudes of bytes and of their weights
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The transforms of a tile, in each direction.
+
+    `phases`: where taps lie apart and each phase is one tile, the phases that have as many outputs as this one, in
+    each direction; else tiles cover the picture.
+    """
+
+    kinds: tuple[Kind, ...]
+    phases: tuple[range, ...] = ()
+
+    @property
+    def points(self) -> int:
+        """Return the number of products."""
+        return prod(k.points for k in self.kinds)
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Return the outputs in each direction; 0 where no transform has so many products."""
+        return tuple(k.sums for k in self.kinds)
+
+    @property
+    def name(self) -> str:
+        """Return what tells transformed weights from those of other tilings."""
+        return "x".join(f"{k.points}" for k in self.kinds) + "_finite" if self.phases else f"{self.kinds[0].points}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +109,11 @@ class WinogradForm:
         """Return an element of data, weights or transforms as a number of the sum's type."""
         return cast(e, DType.I32) if self.is_whole else e
 
-    def factor(self, points: int) -> int:
+    def factor(self, tiling: Tiling) -> int:
         """Return the factor of transformed weights: 1 for floats; 0 if they are no whole numbers that fit i16."""
         if not self.is_whole:
             return 1
-        found = prod(whole_factor(points, r, s) for r, s in zip(self.window_taps, self.strides, strict=True))
+        found = prod(map(whole_factor, tiling.kinds))
         taps = prod(self.window_taps)
         fits = found * taps * MAX_WEIGHT < 1 << 15 and found * taps * self.terms * MAX_BYTE * MAX_WEIGHT < 1 << 31
         return found if fits else 0
@@ -106,9 +134,9 @@ class WinogradForm:
         kind = () if self.dtype is DType.F32 else (self.dtype.value,)
         return "_".join(map(str, (*self.strides, *self.order, *kind)))
 
-    def sides(self, points: int) -> tuple[int, ...]:
-        """Return the outputs of a tile in each direction; 0 where no transform has so many products."""
-        return tuple(sums(points, r, stride) for r, stride in zip(self.window_taps, self.strides, strict=True))
+    def tiling(self, points: int) -> Tiling:
+        """Return the tiles of so many products in each direction."""
+        return Tiling(tuple(Kind(points, r, stride) for r, stride in zip(self.window_taps, self.strides, strict=True)))
 
 
 def form_of(
@@ -233,8 +261,8 @@ def _strided(stride: int, step: int, inside: bool) -> bool:
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 
-def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> int:
-    """Choose the products in each direction, 0 for a plain convolution.
+def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) -> tuple[Tiling, ...]:
+    """Choose the tiles that together make all outputs; none for a plain convolution.
 
     The choice with the least work wins, transforms and ragged tiles included.
 
@@ -242,18 +270,53 @@ def choose_points(form: WinogradForm, weight: float = COSTS.winograd_weight) -> 
     """
     sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
     if ic < COSTS.min_winograd_channels or oc < COSTS.min_winograd_channels or min(sizes) < COSTS.min_winograd_outputs:
-        return 0
-    taps, directions = float(prod(known(k.extent or 1) for k in form.taps)), len(sizes)
+        return ()
+    taps = float(prod(known(k.extent or 1) for k in form.taps))
     transforms = sum(_transform_cost(form.dtype, stride) for stride in form.strides)
-    costs = {0: taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight}
-    for n in POINTS:
-        sides, points = form.sides(n), n**directions
-        if min(sides) < 2 or points > COSTS.max_winograd_growth * taps or not form.factor(n):
-            continue
-        tiles = prod(map(tiles_of, sizes, sides, form.steps))
-        products = tiles * points * (ic * oc + transforms * (ic + oc)) * 1.1
-        costs[n] = products + points * ic * oc * weight
-    return min(costs, key=lambda n: (costs[n], n))
+
+    def time(tilings: tuple[Tiling, ...]) -> float:
+        if not tilings:
+            return taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight
+        tiles = [prod(map(len, t.phases) if t.phases else map(tiles_of, sizes, t.sides, form.steps)) for t in tilings]
+        products = sum(n * t.points for n, t in zip(tiles, tilings, strict=True)) * (ic * oc + transforms * (ic + oc))
+        return products * 1.1 + sum(t.points for t in tilings) * ic * oc * weight
+
+    choices: list[tuple[Tiling, ...]] = [()]
+    for tiling in map(form.tiling, POINTS):
+        grown = tiling.points > COSTS.max_winograd_growth * taps
+        if min(tiling.sides) > 1 and not grown and form.factor(tiling):
+            choices.append((tiling,))
+    short = _short_phases(form)
+    if short and sum(t.points for t in short) <= COSTS.max_phase_growth * taps:
+        choices.append(short)
+    return min(choices, key=time)
+
+
+def _short_phases(form: WinogradForm) -> tuple[Tiling, ...]:
+    """Return the tilings where each phase is one tile, a finite signal; none where a phase is too long.
+
+    Taps that lie apart read neighbours of one phase, and zeros before and behind it.
+    """
+    if form.dtype is not DType.F32 or form.deep:
+        return ()
+    directions = [_phases_of(form, axis, tap, step) for (axis, tap), step in zip(form.window, form.steps, strict=True)]
+    pairs = [tuple(zip(*pairs, strict=True)) for pairs in product(*directions)]
+    return tuple(Tiling(kinds, phases) for kinds, phases in pairs)
+
+
+def _phases_of(form: WinogradForm, axis: Var, tap: Var, step: int) -> list[tuple[Kind, range]]:
+    """Return the transforms of one direction, each with the phases that it suits; none if a phase is too long."""
+    k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
+    size = axis.extent
+    if step == 1 or not isinstance(size, int) or size != form.x.buffer.shape[k] or tap.extent != 3:
+        return []
+    if normal(form.x.index[k], {}).const != -step:
+        return []
+    least, more = divmod(size, step)
+    phases = [(n, r) for n, r in ((least + 1, range(more)), (least, range(more, step))) if n and r]
+    if any(n not in FINITE for n, _ in phases):
+        return []
+    return [(Kind(FINITE[n], 3, finite=True), r) for n, r in phases]
 
 
 def _transform_cost(dtype: DType, stride: int) -> float:
@@ -280,7 +343,7 @@ def tiles_of(size: int, side: int, step: int) -> int:
     return step * -(-size // (side * step))
 
 
-def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -> Array:
+def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling) -> Array:
     """Transform the weights to [groups.., points in all directions, deep.., ic, oc], computed in f64.
 
     They get the form's type; whole numbers are multiplied by `form.factor`.
@@ -291,15 +354,15 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, points: int) -
     taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]
     ic = prod(deep)
     plain = weights.transpose(*rest, *order).reshape(*taps, ic, oc)
-    first, *second = (weight_matrix(points, r, s) for r, s in zip(taps, form.strides, strict=True))
-    made = np.empty((*[points] * len(taps), ic, oc), np.float32)
+    first, *second = map(weight_matrix, tiling.kinds)
+    made = np.empty((*(k.points for k in tiling.kinds), ic, oc), np.float32)
     for start in range(0, ic, BLOCK):  # f64 takes twice the memory
         part = np.asarray(plain[..., start : start + BLOCK, :], np.float64)
-        across = np.matmul(first, part.reshape(taps[0], -1)).reshape(points, *taps[1:], -1)
+        across = np.matmul(first, part.reshape(taps[0], -1)).reshape(len(first), *taps[1:], -1)
         for matrix in second:
             across = np.matmul(matrix, across)
         made[..., start : start + BLOCK, :] = across.reshape(*made.shape[:-2], -1, oc)
-    found = np.moveaxis(made.reshape(points ** len(taps), *deep, oc), 0, len(form.groups))
+    found = np.moveaxis(made.reshape(tiling.points, *deep, oc), 0, len(form.groups))
     if form.is_whole:
-        return np.rint(found * np.float32(form.factor(points))).astype(np.int16)
+        return np.rint(found * np.float32(form.factor(tiling))).astype(np.int16)
     return found if form.dtype is DType.F32 else found.astype(ml_dtypes.bfloat16)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
-from aot.lowering.algorithms.winograd_form import WinogradForm, tiles_of
+from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm, tiles_of
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
@@ -52,34 +52,36 @@ class Winograd:
     blocks: int
 
 
-def winograd(d: Definition, form: WinogradForm, points: int, target: Target, named: Callable[[Size], Size]) -> Winograd:
-    """Build `d` over tiles of `points` products in each direction. `named` names a size known at run time."""
-    n, sides = points, form.sides(points)
+def winograd(
+    d: Definition, form: WinogradForm, tiling: Tiling, target: Target, named: Callable[[Size], Size]
+) -> Winograd:
+    """Build the outputs of `d` that `tiling` makes. `named` names a size known at run time."""
     vary = varies((*form.n, *form.outs))
-    tiles = _blocks(form, n, target, named) if vary else _rows(form, n)
+    tiles = _blocks(form, tiling, target, named) if vary else _rows(form, tiling)
     ic, oc = Var("ic", form.ic.extent), Var("oc", form.oc.extent)
-    sums, outs, count = (*form.deep, ic), known(oc.extent or 1), n ** len(sides)
+    sums, outs, count = (*form.deep, ic), known(oc.extent or 1), tiling.points
     terms = [known(a.extent or 1) for a in sums]
     groups = [known(a.extent or 1) for a in form.groups]
-    name = f"{form.w.buffer.name}.winograd{n}.{form.arrangement}{LOCAL}"
+    name = f"{form.w.buffer.name}.winograd{tiling.name}.{form.arrangement}{LOCAL}"
     u = dense(name, *groups, count, *terms, outs, dtype=form.dtype)
     v = dense(f"v{LOCAL}", count, *tiles.shape, *terms, space=Space.ARENA, dtype=form.dtype)
     mm = dense(f"m{LOCAL}", count, *tiles.shape, outs, space=Space.ARENA, dtype=form.sum_type)
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
-    spans = tuple(m * step for m, step in zip(sides, form.steps, strict=True))
-    guarded = _inside(form, spans)
+    spans = tuple(m * step for m, step in zip(tiling.sides, form.steps, strict=True))
+    ragged = [] if tiling.phases else [(a, span) for a, span in zip(form.outs, spans, strict=True) if _ragged(a, span)]
+    guarded = form.x if tiling.phases else _inside(form, ragged)
 
     def read(at: tuple[Var, ...]) -> Expr:
-        taps = dict(zip(form.taps, at, strict=True))
+        taps = {k: i + 1 if tiling.phases else i for k, i in zip(form.taps, at, strict=True)}  # tap 0 finds zeros
         return rewrite(guarded, {**_places(form, tiles), **taps, form.ic: ic})
 
     def write(at: tuple[Var, ...], total: Expr) -> Definition:
         places = {**_places(form, tiles, at), form.oc: oc}
         assert d.reduction is not None
-        ragged = [(places[a], a.extent) for a, n in zip(form.outs, spans, strict=True) if a.extent and _ragged(a, n)]
-        value = rewrite(d.value, {**places, d.reduction: _divided(total, form.factor(points))})
+        value = rewrite(d.value, {**places, d.reduction: _divided(total, form.factor(tiling))})
         index = tuple(rewrite(i, places) for i in d.target)
-        return Definition(d.out, (*axes, oc, *reversed(at)), value, index, tuple(ragged))
+        where = tuple((places[a], a.extent) for a, _ in ragged if a.extent)
+        return Definition(d.out, (*axes, oc, *reversed(at)), value, index, where)
 
     xn = Var("xn", count)
     outer = tiles.shared if vary else form.groups
@@ -87,22 +89,21 @@ def winograd(d: Definition, form: WinogradForm, points: int, target: Target, nam
     products = Definition(mm, (*outer, xn, *place, oc), total, (xn, *place, oc))
 
     def fill(at: tuple[Var, ...], e: Expr) -> Definition:
-        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, n), *place, *sums))
+        return Definition(v, (*axes, *sums, *reversed(at)), e, (_point(at, tiling), *place, *sums))
 
-    kinds = tuple((n, r, stride) for r, stride in zip(form.window_taps, form.strides, strict=True))
-    forward = _transform("input", (*axes, *sums), tuple(into(*kind) for kind in kinds), n, v.dtype.compute, read, fill)
-    ends = tuple(back(*kind) for kind in kinds)
+    starts, ends = (tuple(map(make, tiling.kinds)) for make in (into, back))
+    forward = _transform("input", (*axes, *sums), starts, v.dtype.compute, read, fill)
     backward = _transform(
-        "output", (*axes, oc), ends, n, form.sum_type, lambda at: mm[_point(at, n), *place, oc], write
+        "output", (*axes, oc), ends, form.sum_type, lambda at: mm[_point(at, tiling), *place, oc], write
     )
     group = Group("winograd", tiles.shared, (v, mm), (forward, products, backward))
     if vary:
-        return Winograd(group, _plan(group, u.name, n, sides, 1, False, target), u, known(tiles.shared[0].extent or 1))
+        plan = _plan(group, u.name, (starts, ends), 1, False, target)
+        return Winograd(group, plan, u, known(tiles.shared[0].extent or 1))
     rows = _height(form, tiles, count, target)
-    peeled = any(map(_ragged, form.outs, spans))
     *around, high = (known(a.extent or 1) for a in tiles.shared)
     blocks = -(-high // rows) * prod(around)
-    return Winograd(group, _plan(group, u.name, n, sides, rows, peeled, target), u, blocks)
+    return Winograd(group, _plan(group, u.name, (starts, ends), rows, bool(ragged), target), u, blocks)
 
 
 def _divided(total: Expr, factor: int) -> Expr:
@@ -110,12 +111,12 @@ def _divided(total: Expr, factor: int) -> Expr:
     return total if factor == 1 else prim("shr", total, Const(factor.bit_length() - 1, DType.I32))
 
 
-def _point(at: tuple[Var, ...], n: int) -> Expr:
+def _point(at: tuple[Var, ...], tiling: Tiling) -> Expr:
     """Return the number of a point."""
     first, *rest = at
     found: Expr = first
-    for i in rest:
-        found = found * n + i
+    for i, kind in zip(rest, tiling.kinds[1:], strict=True):
+        found = found * kind.points + i
     return found
 
 
@@ -140,18 +141,22 @@ def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int
     return -(-rows // blocks)
 
 
-def _rows(form: WinogradForm, n: int) -> Tiles:
+def _rows(form: WinogradForm, tiling: Tiling) -> Tiles:
     """Return the rows of tiles of a picture whose size is known; `ty` is tiled by the schedule.
 
     Where taps lie apart, every few rows are a picture of their own, and every few columns lie side by side.
     """
-    sides = form.sides(n)
     at: dict[Var, Expr] = {}
     phase: dict[Var, Expr] = {}
     found: list[list[Var]] = []
-    for axis, m, step, name in zip(form.outs, sides, form.steps, "yx", strict=False):
-        tile = Var(f"t{name}", tiles_of(known(axis.extent or 1), m, step) // step)
-        at[axis] = tile
+    for d, (axis, name) in enumerate(zip(form.outs, "yx", strict=False)):
+        if tiling.phases:
+            tile = Var(f"t{name}", len(tiling.phases[d]))
+            at[axis], phase[axis] = Const(0), tile + tiling.phases[d].start
+            found.append([tile])
+            continue
+        m, step = tiling.sides[d], form.steps[d]
+        at[axis] = tile = Var(f"t{name}", tiles_of(known(axis.extent or 1), m, step) // step)
         found.append([tile])
         if step > 1:
             phase[axis] = apart = Var(f"p{name}", step)
@@ -161,20 +166,19 @@ def _rows(form: WinogradForm, n: int) -> Tiles:
     if not others:
         first, inside = [], tuple(first)
     shape = (ty, *(known(a.extent or 1) for a in inside))
-    return Tiles(sides, (*form.n, *form.groups, *first, ty), inside, (ty, *inside), shape, at, phase)
+    return Tiles(tiling.sides, (*form.n, *form.groups, *first, ty), inside, (ty, *inside), shape, at, phase)
 
 
-def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], Size]) -> Tiles:
+def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[[Size], Size]) -> Tiles:
     """Return blocks of about equally many tiles, across rows and pictures; the last one has the rest.
 
     One for each core, if there are tiles enough: a thread makes all of a block.
     """
-    sides = form.sides(n)
     sizes = [a.extent or 1 for a in form.n]
-    for axis, m, step in zip(form.outs, sides, form.steps, strict=True):
+    for axis, m, step in zip(form.outs, tiling.sides, form.steps, strict=True):
         span = m * step
         sizes.append(named((as_expr(axis.extent or 1, DType.I64) + (span - 1)) // span * step))
-    held = n ** len(sides) * (form.dtype.stored_bytes * form.terms + 4 * known(form.oc.extent or 1))
+    held = tiling.points * (form.dtype.stored_bytes * form.terms + 4 * known(form.oc.extent or 1))
     counts = COSTS.dynamic_winograd_tiles
     most = next((t for t in counts if t * held <= COSTS.winograd_block_bytes), counts[-1])
     count = as_expr(named(volume(sizes)), DType.I64)
@@ -196,7 +200,7 @@ def _blocks(form: WinogradForm, n: int, target: Target, named: Callable[[Size], 
     for axis, step in zip(form.outs, form.steps, strict=True):
         if step > 1:
             phase[axis], at[axis] = prim("mod", at[axis], step), prim("floordiv", at[axis], step)
-    return Tiles(sides, (*form.groups, block), (tile,), (tile,), (most,), at, phase)
+    return Tiles(tiling.sides, (*form.groups, block), (tile,), (tile,), (most,), at, phase)
 
 
 def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
@@ -212,7 +216,7 @@ def _ragged(a: Var, span: int) -> bool:
     return not isinstance(a.extent, int) or a.extent % span != 0
 
 
-def _inside(form: WinogradForm, spans: tuple[int, ...]) -> Expr:
+def _inside(form: WinogradForm, ragged: list[tuple[Var, int]]) -> Expr:
     """Guard the load: 0 where a ragged tile reaches over the edge, since values there would not cancel out exactly."""
     asked: set[object] = set()
     e = form.guarded
@@ -220,10 +224,10 @@ def _inside(form: WinogradForm, spans: tuple[int, ...]) -> Expr:
         asked.add(normal(e.args[0], {}).key)
         e = e.args[2]
     made = form.guarded
-    for axis, span in zip(form.outs, spans, strict=True):
+    for axis, _ in ragged:
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         index, size = form.x.index[k], form.x.buffer.shape[k]
-        if _ragged(axis, span) and normal(index, {}).key not in asked:
+        if normal(index, {}).key not in asked:
             made = prim("within", index, size, made)
     return made
 
@@ -232,7 +236,6 @@ def _transform(
     name: str,
     axes: tuple[Var, ...],
     transforms: tuple[Transform, ...],
-    n: int,
     dtype: DType,
     read: Callable[[tuple[Var, ...]], Expr],
     write: Callable[[tuple[Var, ...], Expr], Definition],
@@ -240,9 +243,9 @@ def _transform(
     """Compute T X S^t: along j for each row i, then along i for each column o; T x alone in one direction."""
     lane, first = axes[-1], transforms[0]
     split, combine = _table("split", first.split, dtype), _table("combine", first.combine, dtype)
-    i, j, q, p = Var("i", n), Var("j", n), Var("q", n), Var("p", len(first.combine))
+    j, q, p = Var("j", first.inputs), Var("q", len(first.split)), Var("p", len(first.combine))
     if len(transforms) == 1:
-        c = dense(f"c{LOCAL}", n, lane, space=Space.REGISTERS, dtype=dtype)
+        c = dense(f"c{LOCAL}", len(first.split), lane, space=Space.REGISTERS, dtype=dtype)
         return Group(
             name,
             axes,
@@ -254,17 +257,18 @@ def _transform(
         )
     across = transforms[1]
     splits, combines = _table("splits", across.split, dtype), _table("combines", across.combine, dtype)
-    o = Var("o", len(across.combine))
-    a = dense(f"a{LOCAL}", i, n, lane, space=Space.REGISTERS, dtype=dtype)
-    b = dense(f"b{LOCAL}", n, len(across.combine), lane, space=Space.REGISTERS, dtype=dtype)
-    c = dense(f"c{LOCAL}", n, o, lane, space=Space.REGISTERS, dtype=dtype)
+    i, o = Var("i", first.inputs), Var("o", len(across.combine))
+    k, r = Var("j", across.inputs), Var("q", len(across.split))
+    a = dense(f"a{LOCAL}", i, len(across.split), lane, space=Space.REGISTERS, dtype=dtype)
+    b = dense(f"b{LOCAL}", first.inputs, len(across.combine), lane, space=Space.REGISTERS, dtype=dtype)
+    c = dense(f"c{LOCAL}", len(first.split), o, lane, space=Space.REGISTERS, dtype=dtype)
     rows = Group(
         "rows",
         (i,),
         (a,),
         (
-            Definition(a, (*axes, i, q), Reduce("add", (j,), splits[q, j] * read((i, j))), (i, q, lane)),
-            Definition(b, (*axes, i, o), Reduce("add", (q,), combines[o, q] * a[i, q, lane]), (i, o, lane)),
+            Definition(a, (*axes, i, r), Reduce("add", (k,), splits[r, k] * read((i, k))), (i, r, lane)),
+            Definition(b, (*axes, i, o), Reduce("add", (r,), combines[o, r] * a[i, r, lane]), (i, o, lane)),
         ),
     )
     columns = Group(
@@ -285,7 +289,12 @@ def _table(name: str, matrix: Matrix, dtype: DType) -> Buffer:
 
 
 def _plan(
-    group: Group, weights: str, n: int, sides: tuple[int, ...], rows: int, ragged: bool, target: Target
+    group: Group,
+    weights: str,
+    transforms: tuple[tuple[Transform, ...], tuple[Transform, ...]],
+    rows: int,
+    ragged: bool,
+    target: Target,
 ) -> Schedule:
     """Plan blocks of `rows` tile rows, transforms unrolled. `ragged`: the last tiles stand apart, for their bounds."""
     axes = group.axes
@@ -297,30 +306,33 @@ def _plan(
     plan = product(block, target, frozenset({weights}), around)
     assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
     v, m = group.temps
-    edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(sides)] if ragged)
+    starts, ends = transforms
+    edges = tuple(Tile(a, 1, Tail.PEEL) for a in ("ty", "tx")[: len(ends)] if ragged)
     return Schedule(
         tile=(Tile(axes[-1].name, rows, Tail.CUT),),
         pitch=((f"v{LOCAL}", 16), (f"m{LOCAL}", 16)),
         parallel=axes[0].name if len(axes) == 1 or known(axes[0].extent or 1) > 1 else axes[-1].name,
         members=(
-            _written_out(forward.axes[-1], n, (n,) * len(sides), (), target.lanes(v.dtype)),
+            _written_out(forward.axes[-1], starts, (), target.lanes(v.dtype)),
             replace(plan, parallel=None),
-            _written_out(backward.axes[-1], n, sides, edges, target.lanes(m.dtype)),
+            _written_out(backward.axes[-1], ends, edges, target.lanes(m.dtype)),
         ),
     )
 
 
-def _written_out(lane: Var, n: int, sides: tuple[int, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
-    """Schedule a transform from n points in each direction to `sides`, unrolled, in vectors of up to `lanes`."""
+def _written_out(lane: Var, transforms: tuple[Transform, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
+    """Schedule the transforms of all directions, unrolled, in vectors of up to `lanes`."""
     while lanes > known(lane.extent or 1):
         lanes //= 2
 
-    def full(*axes: tuple[str, int]) -> Schedule:
-        return Schedule(tile=tuple(Tile(a, extent) for a, extent in axes), lanes=(lane.name, lanes))
+    def full(t: Transform, output: str) -> tuple[Schedule, ...]:
+        parts = ("q", len(t.split)), ("j", t.inputs), (output, len(t.combine))
+        splits, combines = (tuple(Tile(*p) for p in pair) for pair in (parts[:2], (parts[2], parts[0])))
+        return tuple(Schedule(tile=tile, lanes=(lane.name, lanes)) for tile in (splits, combines))
 
-    down = full(("q", n), ("j", n)), full(("p", sides[0]), ("q", n))
+    down = full(transforms[0], "p")
     tile = (Tile(lane.name, lanes, Tail.CUT), *edges)
-    if len(sides) == 1:
+    if len(transforms) == 1:
         return Schedule(tile=tile, members=down)
-    across = full(("q", n), ("j", n)), full(("o", sides[1]), ("q", n))
+    across = full(transforms[1], "o")
     return Schedule(tile=tile, members=(Schedule(unroll=("i",), members=across), Schedule(unroll=("o",), members=down)))

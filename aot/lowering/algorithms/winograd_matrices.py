@@ -9,6 +9,9 @@ products do without -3/2, 4 have 0, +-1 and infinity, and 3 have 0, 1 and infini
 
 With a stride of 2, even and odd taps meet even and odd elements: two such sums, side by side, whose results are added.
 One tap needs no transform.
+
+In windows of three taps over a finite signal, zeros before and behind it, the outermost inputs of F(m, 3) are zero.
+One element takes one product then, and two take three (Karatsuba): (d0 + d1) g1, d1 (g2 - g1) and d0 (g0 - g1).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 Matrix = tuple[tuple[float, ...], ...]
 NEAR, FAR = 0.75, 1.5  # two pairs of points
 TABLES = (3, 4, 5, 6)  # products of which there are matrices
+FINITE = {1: 1, 2: 3, 3: 5, 4: 6}  # elements of a finite signal, and products for its windows of three taps
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,40 @@ class Transform:
     split: Matrix
     combine: Matrix
 
+    @property
+    def inputs(self) -> int:
+        """Return the number of elements that it reads."""
+        return len(self.split[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A transform in one direction: `points` products for windows of `taps` terms, `stride` apart.
+
+    `finite`: its inputs are all of a signal, and there are as many outputs as inputs.
+    """
+
+    points: int
+    taps: int
+    stride: int = 1
+    finite: bool = False
+
+    @property
+    def sums(self) -> int:
+        """Return the number of outputs; 0 if there is no transform."""
+        if self.finite:
+            return next(m for m, points in FINITE.items() if points == self.points)
+        return sums(self.points, self.taps, self.stride)
+
+
+FEW = {  # B and A of finite signals of one element and of two
+    1: (Transform(((1.0,),), ((1.0,),)), Transform(((1.0,),), ((1.0,),))),
+    2: (
+        Transform(((1.0, 0.0), (0.0, 1.0)), ((1.0, 1.0), (0.0, 1.0), (1.0, 0.0))),
+        Transform(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), ((1.0, 1.0, 0.0), (1.0, 0.0, 1.0))),
+    ),
+}
+
 
 def sums(points: int, taps: int, stride: int) -> int:
     """Return the number of outputs for so many products; 0 if there is no transform."""
@@ -39,42 +77,44 @@ def sums(points: int, taps: int, stride: int) -> int:
     return m if m > 0 and not rest and known else 0
 
 
-def into(points: int, taps: int, stride: int) -> Transform:
+def into(kind: Kind) -> Transform:
     """Return B, with the elements of each phase apart."""
-    m = sums(points, taps, stride)
-    return _apart([_into(m, r) for r in _phases(taps, stride)], stride)
+    m, taps, stride = kind.sums, kind.taps, kind.stride
+    if kind.finite and m in FEW:
+        return FEW[m][0]
+    made = _apart([_into(m, r) for r in _phases(taps, stride)], stride)
+    return Transform(tuple(row[1:-1] for row in made.split), made.combine) if kind.finite else made
 
 
-def back(points: int, taps: int, stride: int) -> Transform:
+def back(kind: Kind) -> Transform:
     """Return A, which adds the results of the phases."""
-    m = sums(points, taps, stride)
+    m, taps, stride = kind.sums, kind.taps, kind.stride
+    if kind.finite and m in FEW:
+        return FEW[m][1]
     ends = [_back(m, r) for r in _phases(taps, stride)]
     combine = tuple(tuple(v for e in ends for v in e.combine[i]) for i in range(m))
     return Transform(_diagonal([e.split for e in ends]), combine)
 
 
 @lru_cache
-def weight_matrix(points: int, taps: int, stride: int) -> NDArray[np.float64]:
+def weight_matrix(kind: Kind) -> NDArray[np.float64]:
     """Return G [points, taps], solved from A and B so that the three compute a convolution."""
-    m, transform, end = sums(points, taps, stride), into(points, taps, stride), back(points, taps, stride)
-    b, a = (np.array(t.combine) @ np.array(t.split) for t in (transform, end))
-    system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(m * points, points)
-    places = [(k, i) for k in range(m) for i in range(points)]
-    wanted = np.array([[float(i == k * stride + j) for j in range(taps)] for k, i in places])
+    b, a = (np.array(t.combine) @ np.array(t.split) for t in (into(kind), back(kind)))
+    system: NDArray[np.float64] = np.einsum("kx,xi->kix", a, b).reshape(-1, kind.points)
+    places = [(k, i + kind.finite) for k in range(kind.sums) for i in range(b.shape[1])]
+    wanted = np.array([[float(i == k * kind.stride + j) for j in range(kind.taps)] for k, i in places])
     return np.matmul(np.linalg.pinv(system), wanted)
 
 
 @lru_cache
-def whole_factor(points: int, taps: int, stride: int) -> int:
+def whole_factor(kind: Kind) -> int:
     """Return the least power of two by which G is whole numbers, as A and B are; 0 if there is none."""
-    if not sums(points, taps, stride):
+    if not kind.sums:
         return 0
-    tables = [
-        np.array(m) for t in (into(points, taps, stride), back(points, taps, stride)) for m in (t.split, t.combine)
-    ]
+    tables = [np.array(m) for t in (into(kind), back(kind)) for m in (t.split, t.combine)]
     if not all((table == np.rint(table)).all() for table in tables):
         return 0
-    g = weight_matrix(points, taps, stride)
+    g = weight_matrix(kind)
     return next((n for n in (1, 2, 4) if np.allclose(n * g, np.rint(n * g), rtol=0, atol=1e-9)), 0)
 
 

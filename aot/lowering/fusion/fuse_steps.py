@@ -104,10 +104,19 @@ class _Fuser:
             self._inline_everywhere(step, d)
 
     def _is_shuffled(self, d: Definition) -> bool:
-        """True if a reduction that reads elements repeatedly would step through them unevenly in every layout."""
+        """True if a reduction that reads elements repeatedly would step through them unevenly in every layout.
+
+        Or if it is a product of data, one of whose axes the view divides: as rows or columns it would be two axes.
+        """
         readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
-        again = (r for r in readers if r.reduction is not None and _reuses(r, d.out.name))
-        return any(_steps_unevenly(r, d) for r in again)
+        again = [r for r in readers if r.reduction is not None and _reuses(r, d.out.name)]
+        products = (r for r in again if self._multiplies_data(r))
+        return any(_steps_unevenly(r, d) for r in again) or any(_divides(r, d) for r in products)
+
+    def _multiplies_data(self, d: Definition) -> bool:
+        assert d.reduction is not None
+        values = {x.buffer.name for x in memory_loads(d.reduction.body)}
+        return len(values) > 1 and all(self.steps.values[n].region is not Region.CONSTANT for n in values)
 
     def _is_gathered(self, d: Definition) -> bool:
         """True if a consumer gathers most rows of this transpose; without the copy these rows would be strided."""
@@ -338,6 +347,15 @@ def _steps_unevenly(reader: Definition, view: Definition) -> bool:
         matter |= set(reader.axes).intersection(*(m for _, m in moving))
     read = [Load(view.value.buffer, x.index) for x in _through(body, view)]
     return any(not _even_somehow(x, matter) for x in read)
+
+
+def _divides(reader: Definition, view: Definition) -> bool:
+    """True if the view reads its source by quotients and remainders of an output axis of the reader."""
+    assert reader.reduction is not None
+    atoms = (
+        t for x in _through(memory_loads(reader.reduction.body), view) for i in x.index for t in normal(i, {}).terms
+    )
+    return any(isinstance(t, Prim) and t.fn == "floordiv" and variables(t) & {*reader.axes} for t in atoms)
 
 
 def _through(body: list[Load], view: Definition) -> list[Load]:

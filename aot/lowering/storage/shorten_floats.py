@@ -25,9 +25,10 @@ from aot.lowering.ir.steps import Cycle, Step, Steps, Value
 from aot.lowering.storage.few_channels import few_channels
 from aot.lowering.storage.fill_blocks import can_fill, dim_along, filled, laid_out
 from aot.lowering.storage.integers import whole_numbers
+from aot.lowering.storage.often_loaded import axes_around, loads_together, read_by_windows
 from aot.precision import BF16, F16, Precision
 from codegen.costs import COSTS
-from codegen.ir.access import all_axes, known
+from codegen.ir.access import known
 from codegen.ir.chains import block_terms, chain_factors
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import multiplies_small, scaled_sum
@@ -35,7 +36,7 @@ from codegen.ir.expressions import loads, rewrite, variables, walk
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense, prim
 from codegen.ir.primitives import CHAINS
 from codegen.ir.program import Region
-from codegen.ir.traverse import Work, members, move_loads, rewrite_work
+from codegen.ir.traverse import members, move_loads, rewrite_work
 from codegen.target import Target
 from runtime.abi import DType
 from runtime.errors import UsageError
@@ -110,9 +111,9 @@ class _Product:
 class _Shortened:
     def __init__(self, steps: Steps, precision: Precision, small: bool, sums: Sums) -> None:
         self.steps, self.precision, self.small, self.sums = steps, precision, small, sums
-        plain = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
-        self.uses = _loads_together(steps) if plain else {}
         self.constants = steps.constants()
+        plain = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
+        self.uses = loads_together(steps) if plain else {}
         self.weights: dict[str, Buffer] = {}
         self.kinds: dict[str, set[DType | None]] = {}  # of the steps that read or write a value
         for step in (s for block in steps.blocks() for s in block.steps):
@@ -120,6 +121,7 @@ class _Shortened:
                 self.kinds.setdefault(b.name, set()).add(self.kind(step))
         self.done: set[str] = set()  # weights that are rounded, or stay
         self.makers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
+        self.converted = read_by_windows(steps) if sums.pairs or DType.BF16 in sums.plain else frozenset[str]()
 
     def kind(self, step: Step) -> DType | None:
         """Return the type of 16 bits in which a step's values are stored; None: f32."""
@@ -143,6 +145,7 @@ class _Shortened:
             value = self.steps.values[name]
             kind = self.shared_kind(name)
             often = kind in self.sums.plain and self.is_loaded_often(name)
+            often = often or (kind is DType.BF16 and name in self.converted)
             if kind is not None and not often and name not in kept and name not in made and _is_worth_it(value):
                 made[name] = replace(value.buffer, dtype=kind)
                 self.steps.values[name] = replace(value, buffer=made[name])
@@ -367,7 +370,7 @@ class _Shortened:
         Weights that bytes hold, those that a layer of another type reads, too, and those beyond f16 stay what they are.
         """
         for work, d in ((w, d) for w in step.works for d in members(w)):
-            again = _axes_around(work)  # each of their iterations reads the weights anew: steps of time
+            again = axes_around(work)  # each of their iterations reads the weights anew: steps of time
             r = d.reduction
             factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
             for w in factors or ():
@@ -391,24 +394,6 @@ class _Shortened:
                     if short is not None and whole_numbers(value.data, sums, 127) is None:
                         self.steps.values[value.name] = replace(value, data=short)
                     self.done.add(value.name)
-
-
-def _axes_around(work: Work) -> set[Var]:
-    """Return the axes of a group, around all of its definitions."""
-    return set(work.axes) if isinstance(work, Group) else set()
-
-
-def _loads_together(steps: Steps) -> dict[str, float]:
-    """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
-    found: dict[str, float] = {}
-    for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
-        shared = _axes_around(work)
-        for d in members(work):
-            for x in loads(d.value):
-                again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
-                times = prod(known(a.extent or 1) for a in again)
-                found[x.buffer.name] = max(found.get(x.buffer.name, 0), times)
-    return found
 
 
 def rounded(data: Array, kind: DType) -> Array | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import aot.compilation.stages
 import aot.lowering.algorithms.use_winograd
@@ -15,7 +16,7 @@ from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from aot.lowering.algorithms.winograd_matrices import back, into, sums, weight_matrix
+from aot.lowering.algorithms.winograd_matrices import FINITE, Kind, back, into, sums, weight_matrix
 from aot.options import CompileOptions
 from codegen.costs import COSTS
 from codegen.ir.access import known
@@ -24,7 +25,7 @@ from codegen.ir.expressions import rewrite
 from codegen.ir.index import normal
 from codegen.ir.loops import Const
 from codegen.target import Target
-from tests.lowering.check import compiled, conv, weights
+from tests.lowering.check import asks, compiled, conv, weights
 from tests.passes.check import graph_of
 
 # Relative to the standard deviation of the output; a plain f32 convolution has 4.3e-7 and 3.3e-6 with 64 channels.
@@ -38,15 +39,23 @@ def points_of(made: Compilation) -> int:
     return points.pop() if points else 0
 
 
-def exact(x: Array, w: Array) -> Array:
-    """Padded so that the output has the size of the input, or is one smaller."""
+def exact(x: Array, w: Array, step: int = 1) -> Array:
+    """Padded so that the output has the size of the input, or is one smaller. Taps lie `step` apart."""
     kh, kw = w.shape[2:]
-    around = [((k - 1) // 2, (k - 1) // 2) for k in (kh, kw)]
+    around = [((k - 1) * step // 2, (k - 1) * step // 2) for k in (kh, kw)]
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *around))
-    h, width = padded.shape[2] - kh + 1, padded.shape[3] - kw + 1
-    windows = [padded[:, :, i : i + h, j : j + width] for i in range(kh) for j in range(kw)]
+    h, width = padded.shape[2] - (kh - 1) * step, padded.shape[3] - (kw - 1) * step
+    places = [(i * step, j * step) for i in range(kh) for j in range(kw)]
+    windows = [padded[:, :, i : i + h, j : j + width] for i, j in places]
     taps = [w[:, :, i, j].astype(np.float64) for i in range(kh) for j in range(kw)]
     return sum(np.einsum("nchw,oc->nohw", a, b) for a, b in zip(windows, taps, strict=True))
+
+
+def transform(kind: Kind, d: NDArray[np.float64], g: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of `d` in windows of `g`."""
+    start, end = into(kind), back(kind)
+    v = np.array(start.combine) @ (np.array(start.split) @ d)
+    return np.array(end.combine) @ (np.array(end.split) @ (v * (weight_matrix(kind) @ g)))
 
 
 @pytest.mark.parametrize(
@@ -71,14 +80,20 @@ def exact(x: Array, w: Array) -> Array:
     ],
 )
 def test_transforms_are_a_convolution(points: int, r: int, stride: int) -> None:
-    m = sums(points, r, stride)
+    kind = Kind(points, r, stride)
     rng = np.random.default_rng(0)
     d, g = rng.normal(size=points), rng.normal(size=r)
-    transform, end = into(points, r, stride), back(points, r, stride)
-    v = np.array(transform.combine) @ (np.array(transform.split) @ d)
-    y = np.array(end.combine) @ (np.array(end.split) @ (v * (weight_matrix(points, r, stride) @ g)))
-    wanted = [d[k * stride : k * stride + r] @ g for k in range(m)]
-    np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-12)
+    wanted = [d[k * stride : k * stride + r] @ g for k in range(kind.sums)]
+    np.testing.assert_allclose(transform(kind, d, g), wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("length", "points"), FINITE.items())
+def test_transforms_of_finite_signals(length: int, points: int) -> None:
+    kind = Kind(points, 3, finite=True)
+    rng = np.random.default_rng(0)
+    d, g = rng.normal(size=length), rng.normal(size=3)
+    wanted = [np.pad(d, 1)[k : k + 3] @ g for k in range(length)]
+    np.testing.assert_allclose(transform(kind, d, g), wanted, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("points", "r", "stride"), [(7, 3, 1), (6, 3, 2), (13, 3, 2), (3, 5, 1), (2, 3, 2)])
@@ -179,6 +194,63 @@ def test_taps_that_lie_apart(taps: tuple[int, int], steps: tuple[int, int], size
         return b.Relu(b.Convolution(x, w, strides=(1, 1), dilations=steps, pads_begin=pads, pads_end=pads))
 
     assert points_of(compiled(make, (2, 24, *size))) in (16, 25, 36)
+
+
+def short_phases(made: Compilation) -> set[int]:
+    """Return the products of the tiles that are phases."""
+    return {known(v.buffer.shape[-3]) for name, v in made.steps.values.items() if "_finite" in name}
+
+
+def dilated(b: Builder, x: OutPort, steps: tuple[int, ...], pads: tuple[int, ...]) -> OutPort:
+    w = weights(b, 128, 128, *(3 for _ in steps))
+    y = b.Convolution(x, w, strides=tuple(1 for _ in steps), dilations=steps, pads_begin=pads, pads_end=pads)
+    return b.Relu(y)
+
+
+@pytest.mark.parametrize(
+    ("steps", "size", "points"),
+    [
+        ((12, 12), (28, 28), {25, 15, 9}),  # phases of 3 and of 2 elements
+        ((18, 18), (28, 28), {9, 3, 1}),
+        ((24, 36), (16, 16), {1}),  # all taps but one see padding alone
+        ((7, 12), (28, 28), {30, 18}),
+        ((12, 18), (25, 30), {15, 5, 9, 3}),
+        ((60,), (200,), {6, 5}),
+        ((100,), (150,), {3, 1}),
+    ],
+)
+def test_phases_of_a_few_elements_are_tiles(steps: tuple[int, ...], size: tuple[int, ...], points: set[int]) -> None:
+    made = compiled(lambda b, x: dilated(b, x, steps, steps), (1, 128, *size))
+    assert short_phases(made) == points
+    assert not asks(made)
+
+
+@pytest.mark.parametrize(
+    ("steps", "pads", "size"),
+    [
+        ((12, 12), (11, 12), (28, 28)),  # a row of the picture is missing
+        ((4, 4), (4, 4), (28, 28)),  # phases of 7 elements
+        ((12, 1), (12, 1), (28, 28)),
+        ((12, 12), (12, 12), ("h=28", 28)),
+    ],
+)
+def test_other_phases_are_tiled(
+    steps: tuple[int, int], pads: tuple[int, int], size: tuple[int | str, int | str]
+) -> None:
+    assert not short_phases(compiled(lambda b, x: dilated(b, x, steps, pads), (1, 128, *size)))
+
+
+def test_error_of_short_phases_is_near_that_of_a_plain_convolution() -> None:
+    step, size = 12, (28, 28)
+    graph = graph_of(lambda b, x: dilated(b, x, (step, step), (step, step)), (1, 128, *size))
+    made = stages(graph, CompileOptions(level=None))
+    w = next(n.data for n in graph.order() if n.type == "Constant" and n.data is not None and n.data.ndim == 4)
+    x = np.random.default_rng(1).normal(size=(1, 128, *size)).astype(np.float32)
+    wanted = exact(x, w, step)
+    error = (np.asarray(in_memory(made.built, 1)(x)[0]) - np.maximum(wanted, 0)) / wanted.std()
+    assert short_phases(made)
+    assert np.sqrt(np.mean(error**2)) < RMS[5]
+    assert np.abs(error).max() < MOST[5]
 
 
 @pytest.mark.parametrize(("step", "length"), [(2, 100), (3, 64), (8, 257), (32, 500)])

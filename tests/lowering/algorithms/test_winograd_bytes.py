@@ -12,7 +12,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
-from aot.lowering.algorithms.winograd_matrices import whole_factor
+from aot.lowering.algorithms.winograd_matrices import Kind, whole_factor
 from aot.options import CompileOptions
 from codegen.target import Target
 from runtime.abi import DType
@@ -109,7 +109,7 @@ def test_bytes_of_dot_instructions_are_plain() -> None:
     [(4, 3, 1, 2), (5, 3, 2, 1), (7, 3, 2, 2), (6, 4, 2, 1), (6, 3, 1, 0), (5, 3, 1, 0)],
 )
 def test_whole_transforms(points: int, taps: int, stride: int, factor: int) -> None:
-    assert whole_factor(points, taps, stride) == factor
+    assert whole_factor(Kind(points, taps, stride)) == factor
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -48,9 +48,26 @@ def masked(b: Builder, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> Out
     return b.ScaledDotProductAttention(q, k, v, mask)
 
 
+def over_pixels(b: Builder, x: OutPort, heads: int) -> OutPort:
+    """Each pixel attends to all pixels; queries, keys and values are channels of one convolution."""
+    ones, none = (1, 1), (0, 0)
+    mixed = b.Convolution(x, weights(b, 96, 8, 1, 1), strides=ones, dilations=ones, pads_begin=none, pads_end=none)
+    flat = b.Reshape(mixed, ints(b, 1, 3, heads, 32 // heads, -1))
+    q, k, v = (b.Gather(flat, b.const(n, DType.I64), b.const(1, DType.I64)) for n in range(3))
+    rows = b.Softmax(b.Multiply(b.MatMul(q, k, transpose_a=True), 0.125), axis=-1)
+    return b.MatMul(v, rows, transpose_b=True)
+
+
 @pytest.mark.parametrize("make", [attention, biased, causal, heads_last])
 def test_attention_is_one_kernel(make: Make) -> None:
     made = compiled(make, HEADS, HEADS, HEADS, target=V3)
+    assert "group chain" in made.groups
+
+
+@pytest.mark.parametrize("size", [(24, 17), ("h=24", "w=17")])
+@pytest.mark.parametrize("heads", [1, 4])
+def test_pixels_that_attend_to_each_other_are_one_axis(heads: int, size: tuple[int | str, int | str]) -> None:
+    made = compiled(lambda b, x: over_pixels(b, x, heads), (1, 8, *size), target=V3)
     assert "group chain" in made.groups
 
 

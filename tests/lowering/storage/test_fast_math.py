@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,25 @@ def test_winograd_of_bf16(target: str) -> None:
     found = [np.asarray(in_memory(made.built, threads=n)(x)[0]).copy() for n in (1, 3)]
     assert found[0].tobytes() == found[1].tobytes()
     assert np.abs(found[0] - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def windows(b: Builder, x: OutPort, both: bool) -> OutPort:
+    """A 1x1 whose result a window over channels reads, and, if `both`, another 1x1."""
+    y = b.Relu(conv(b, x, 48, 1, begin=(0, 0)))
+    ones = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    z = conv(b, b.GroupConvolution(y, weights(b, 48, 1, 1, 3, 3), **ones), 32, 1, begin=(0, 0))
+    return b.Add(z, conv(b, y, 32, 1, begin=(0, 0), seed=1)) if both else z
+
+
+@pytest.mark.parametrize(
+    ("target", "both", "kind"), [(PAIRS, False, "f32"), (PAIRS, True, "bf16"), (NAMES[0], False, "f32")]
+)
+def test_windows_over_channels_read_f32_unless_dots_read_it_too(target: str, both: bool, kind: str) -> None:
+    """A window would convert each element wherever it loads it."""
+    options = CompileOptions(level=None, target=target, precision="bf16", fast_math=True, verify=True)
+    made = stages(graph_of(partial(windows, both=both), (1, 32, 12, 14)), options)
+    read = [x.buffer for s in made.steps.steps if "GroupConvolution" in s.kind for x in s.reads()]
+    assert [b.dtype.value for b in read if b.shape == (1, 48, 12, 14)] == [kind]
 
 
 def test_states_of_recurrences_are_rounded_for_dots() -> None:

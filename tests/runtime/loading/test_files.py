@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 import cli
 import runtime
-from aot import signature
 from aot.compilation.cache import key_of
 from aot.compilation.driver import compile_model, stages
 from aot.frontends import read_model
 from aot.options import CompileOptions, values_of
+from aot.supply import signature
 from codegen.llvm.host import host
 from runtime.arrays.files import read_arrays
 from runtime.describe import manifest_text

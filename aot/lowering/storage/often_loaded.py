@@ -1,0 +1,54 @@
+"""Loads of values in kernels: numbers of 16 bits are converted at each of them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from aot.lowering.ir.steps import Steps
+from codegen.ir.access import all_axes, known
+from codegen.ir.chains import chain_factors
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import loads, variables
+from codegen.ir.loops import Load, Var
+from codegen.ir.traverse import Work, members
+
+MIN_WINDOW = 9  # terms of a window over channels from which conversions take longer than reading twice the bytes
+
+
+def axes_around(work: Work) -> set[Var]:
+    """Return the axes of a group, around all of its definitions."""
+    return set(work.axes) if isinstance(work, Group) else set()
+
+
+def loads_together(steps: Steps) -> dict[str, float]:
+    """Return how often a kernel loads an element of each value, in one iteration of a group that is around it."""
+    found: dict[str, float] = {}
+    for work in (w for block in steps.blocks() for s in block.steps for w in s.works):
+        shared = axes_around(work)
+        for d in members(work):
+            for x in loads(d.value):
+                again = (a for a in all_axes(d) if a not in shared and a not in variables(*x.index))
+                times = prod(known(a.extent or 1) for a in again)
+                found[x.buffer.name] = max(found.get(x.buffer.name, 0), times)
+    return found
+
+
+def read_by_windows(steps: Steps) -> frozenset[str]:
+    """Return the values that windows over channels read, and no other products: dots of these read bf16 as it is."""
+    windows: set[str] = set()
+    others: set[str] = set()
+    for d in (d for block in steps.blocks() for s in block.steps for w in s.works for d in members(w)):
+        factors = chain_factors(d.reduction) if d.reduction is not None else None
+        if factors is not None:
+            found = windows if _is_window(d, factors) else others
+            found |= {x.buffer.name for x in factors}
+    return frozenset(windows - others)
+
+
+def _is_window(d: Definition, factors: tuple[Load, Load]) -> bool:
+    """True if all axes of a sum of products move along an axis of the output."""
+    assert d.reduction is not None
+    axes = d.reduction.axes
+    indices = [variables(i) for x in factors for i in x.index]
+    sliding = {a for moving in indices if not moving.isdisjoint(d.axes) for a in moving}
+    return sliding.issuperset(axes) and prod(known(a.extent or 1) for a in axes) >= MIN_WINDOW

@@ -1,0 +1,139 @@
+"""Prefetches of a sum: packed weights ahead of their use, and the operands of its epilogue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.costs import COSTS
+from codegen.ir.access import volume
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.loops import Const, Expr, For, Load, Prefetch, Reduce, Size, Var, as_expr, prim, select
+from codegen.ir.schedule import Schedule
+from codegen.nest.points import Points, Span, Spans, Stmts, depending, size_of
+from runtime.abi import DType
+
+
+def prefetch_ahead(
+    reduction: Reduce, schedule: Schedule, points: Points, part: Spans, spans: Spans, inner: Spans
+) -> Stmts:
+    """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
+    read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
+    place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
+    if read is None or points.vector is None:
+        return ()
+    if place is None:
+        return _across(read, schedule, points, points.vector, inner)
+    if schedule.prefetch_within is not None:
+        return _further(read, schedule, points, inner)
+    rank = {name: n for n, name in enumerate(schedule.order)}
+    later = (a for a in points.spans if rank.get(a.name, -1) > rank.get(points.vector.name, -1))
+    rows = {a: points.spans[a] for a in sorted(later, key=lambda a: rank[a.name])}
+    whole = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
+    steps, count = volume(s.extent for s in spans.values()), volume(s.extent for s in whole.values())
+    share = (steps * read.buffer.shape[-1] + count - 1) // count  # elements for each row
+    line = COSTS.line_bytes // read.buffer.dtype.stored_bytes
+    height = volume(s.extent for s in rows.values())
+    each = (height * share + steps - 1) // steps  # elements for each step of this tile
+    at = linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
+    at = at + linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
+    lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
+    index = _following(read, place, points, part, spans)
+    if isinstance(lines, int):
+        level = schedule.prefetch_level
+        return tuple(Prefetch(read.buffer, (*index, at + line * n), level=level) for n in range(lines))
+    n = Var("f", lines)
+    return (For(n, (Prefetch(read.buffer, (*index, at + n * line), level=schedule.prefetch_level),)),)
+
+
+def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> Stmts:
+    """Prefetch the lines of the packed operand that lie `stream_distance_bytes` behind those in use."""
+    known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
+    known |= {axis: rewrite(value, known) for axis, value in points.lets}
+    index, size = [rewrite(i, known) for i in read.index[:-1]], read.buffer.dtype.stored_bytes
+    lines = -(-volume(s.extent for s in inner.values()) * read.buffer.shape[-1] * size // COSTS.line_bytes)
+    assert isinstance(lines, int) and schedule.prefetch_within is not None
+    ahead = COSTS.stream_distance_bytes // size
+    first = Prefetch(read.buffer, (*index, Const(0)), ahead, schedule.prefetch_within, schedule.prefetch_level)
+    return tuple(replace(first, index=(*index, Const(n * COSTS.line_bytes // size))) for n in range(lines))
+
+
+def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Spans) -> Stmts:
+    """Prefetch the same steps of the sum of the tile that comes `COSTS.tiles_ahead` later along the vector axis.
+
+    None beyond the last tile: there, its own lines are asked for once more.
+    """
+    tile, size = points.spans[lane], read.buffer.dtype.stored_bytes
+    width = points.extent(lane)
+    if width < schedule.size(lane.name).size or any(s.extent != 1 for s in inner.values()):
+        return ()
+    last = as_expr(size_of(lane.extent), DType.I64) - width
+    begin = prim("min", tile.start + COSTS.tiles_ahead * width, last)
+    known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
+    stmts: Stmts = ()
+    for n in range(-(-width * size // COSTS.line_bytes)):
+        here = known | {lane: begin + n * COSTS.line_bytes // size}
+        here |= {axis: rewrite(value, here) for axis, value in points.lets}
+        stmts += (Prefetch(read.buffer, tuple(rewrite(i, here) for i in read.index), level=schedule.prefetch_level),)
+    return stmts
+
+
+def _following(read: Load, place: int, points: Points, part: Spans, sums: Spans) -> tuple[Expr, ...]:
+    """Return the index of the start of the next packed block; index number `place` counts blocks.
+
+    If the vector axis is cut into blocks, their last packed block is followed by their first at the next piece of the
+    sum.
+    """
+
+    def indices(starts: dict[Expr, Expr]) -> list[Expr]:
+        known: dict[Expr, Expr] = {**{a: s.start for a, s in points.spans.items()}, **starts}
+        known |= {axis: rewrite(value, known) for axis, value in points.lets}
+        return [rewrite(i, known) for i in read.index[:-1]]
+
+    index = indices({a: s.start for a, s in sums.items()})
+    following = index[place] + 1
+    columns, width = part.get(points.vector) if points.vector else None, read.buffer.shape[-1]
+    if columns is None:
+        return (*index[:place], following, *index[place + 1 :])
+    last = prim("eq", following, (columns.start + columns.extent) // width)
+    further = indices({a: s.start + s.extent for a, s in sums.items()})
+    index = [select(last, after, here) for after, here in zip(further, index, strict=True)]
+    return (*index[:place], select(last, columns.start // width, following), *index[place + 1 :])
+
+
+def prefetch_epilogue(
+    definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, spans: Spans, inner: Spans
+) -> Stmts:
+    """Prefetch operands and results of the tile's epilogue, line by line, spread over the sum and its `spans`."""
+    lane, rows = points.vector, [a for a in points.axes if a is not points.vector]
+    steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
+    if lane is None or len(rows) != 1 or not isinstance(steps, int) or not isinstance(step, int):
+        return ()
+    now = linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) // step
+    moving = {rows[0], *(a for a, _ in depending(points.values({}), points.point(rows[0])))}
+    stmts: Stmts = ()
+    value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
+    for buffer, index in (*((x.buffer, x.index) for x in loads(value)), (definition.out, definition.target)):
+        dense_lane = any(s == 1 and lane in variables(i) for s, i in zip(buffer.strides, index, strict=True))
+        if not dense_lane or moving.isdisjoint(variables(*index)):
+            continue
+        line = COSTS.line_bytes // buffer.dtype.stored_bytes
+        across = -(-points.extent(lane) // line)
+        count = across * points.extent(rows[0])
+        each = -(-count * step // steps)
+        for n in range(each):
+            at = prim("min", now * each + n, count - 1)
+            row, column = at // across, at % across * line
+            known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+            known |= {rows[0]: points.spans[rows[0]].start + row, lane: points.spans[lane].start + column}
+            known |= {axis: rewrite(e, known) for axis, e in points.lets}
+            stmts += (Prefetch(buffer, tuple(rewrite(i, known) for i in index), level=schedule.prefetch_level),)
+    return stmts
+
+
+def linear(index: list[tuple[Expr, Size | None]]) -> Expr:
+    """Return the position of `index`, as (index, extent) pairs, in row-major order."""
+    total: Expr = Const(0)
+    for i, extent in index:
+        total = total * as_expr(extent or 1, DType.I64) + i
+    return total
