@@ -42,12 +42,15 @@ def _rewritten(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
 
 
 def _with_children(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
-    if isinstance(node, Prim):
-        args = tuple([_rewritten(a, look, known) for a in node.args])
-        return node if _same(args, node.args) else prim(node.fn, *args, dtype=node.dtype)
-    if isinstance(node, Load):
-        index = tuple([_rewritten(i, look, known) for i in node.index])
-        return node if _same(index, node.index) else Load(node.buffer, index)
+    if isinstance(node, Prim | Load):
+        old = node.args if isinstance(node, Prim) else node.index
+        made: list[Expr] = []
+        for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
+            made.append(_rewritten(part, look, known))  # noqa: PERF401
+        new = tuple(made)
+        if _same(new, old):
+            return node
+        return prim(node.fn, *new, dtype=node.dtype) if isinstance(node, Prim) else Load(node.buffer, new)
     if isinstance(node, Reduce):
         body = _rewritten(node.body, look, known)
         init = _rewritten(node.init, look, known) if node.init is not None else None

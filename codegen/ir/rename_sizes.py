@@ -43,7 +43,10 @@ def _changed(part: Any, names: Mapping[Var, Var], known: dict[Node, Node]) -> An
 
 
 def _parts(old: tuple[Any, ...], names: Mapping[Var, Var], known: dict[Node, Node]) -> tuple[Any, ...]:
-    new = tuple([_changed(part, names, known) for part in old])
+    made: list[Any] = []
+    for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
+        made.append(_changed(part, names, known))  # noqa: PERF401
+    new = tuple(made)
     return old if all(map(is_, old, new)) else new
 
 

@@ -47,7 +47,10 @@ def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
 def _unified(part: Any, known: dict[Node, Node]) -> Any:
     if isinstance(part, tuple):
         old = cast(tuple[object, ...], part)
-        new = tuple([_unified(one, known) for one in old])
+        made: list[object] = []
+        for one in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
+            made.append(_unified(one, known))  # noqa: PERF401
+        new = tuple(made)
         return old if all(map(is_, old, new)) else new
     if not isinstance(part, Node):
         return part
