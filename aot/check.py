@@ -1,4 +1,4 @@
-"""Says what a compiler of this version cannot do in a model, without compiling it."""
+"""Finds the layers of a model that this compiler cannot compile, without compiling it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def attempts(model: str | Path, name: str, options: CompileOptions) -> list[Atte
 
 @contextmanager
 def _patterns(name: str, record: Any, extensions: Extensions | None) -> Generator[None]:
-    """Record what the patterns of Model Optimizer's classes find, while this runs."""
+    """Record the matches of patterns of Model Optimizer's classes, while this runs."""
     if extensions is None or not any(hasattr(one, "transforms") for one in extensions.passes):
         yield
         return

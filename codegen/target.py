@@ -14,7 +14,7 @@ _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsa
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _TILES = ("amx-bf16", "amx-int8", "amx-tile")
 _PAIRS = (*_V4, "avx512bf16", "avx512vnni")
-_AMX = (*_V4, "avx512vnni", *_TILES)
+_AMX = (*_V4, "avx512vbmi", "avx512vnni", *_TILES)
 # Lowest first: a library of several levels takes the last one that runs.
 LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-bf16": _PAIRS, "x86-64-v4-amx": _AMX}
 _SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1 and L2 of the first processors with tile registers
@@ -161,6 +161,11 @@ class Target:
         if "avxvnni" in self.features or {"avx512vnni", "avx512vl"} <= set(self.features):
             return 4
         return 2 if self.machine == "x86_64" else 0
+
+    @property
+    def joins_bytes(self) -> bool:
+        """True if there are dots of bytes, and words of them are made of bytes of four rows by one instruction."""
+        return self.dots == 4 and self.lanes_bytes == _LONGEST and "avx512vbmi" in self.features
 
     @property
     def adds_pairs(self) -> bool:

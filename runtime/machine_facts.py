@@ -58,7 +58,7 @@ class MachineFacts:
 
 
 def machine_facts(cpuinfo: Path = CPUINFO, caches: Path = CACHES, cgroup: Path = CGROUP) -> MachineFacts:
-    """Return what this machine and this process have."""
+    """Return the facts about this machine and this process."""
     return MachineFacts(
         machine=machine_name(),
         processor=_model(cpuinfo),

@@ -120,7 +120,7 @@ class Predictor:
 
 
 def predict_batch(path: str | PathLike[str], output: str | None = None, **options: Any) -> Callable[[], Any]:
-    """Return what Spark's `predict_batch_udf` takes: a function that opens the model in a worker.
+    """Return the argument of Spark's `predict_batch_udf`: a function that opens the model in a worker.
 
     `output`: the one to return; None: the only one, or a dictionary of all. `options`: those of Predictor.
     """

@@ -39,7 +39,7 @@ def info(
 
 
 def _facts(file: Path, signature: str | None, extensions: Path | None) -> tuple[dict[str, object], str]:
-    """Return what a file holds, as JSON and as text."""
+    """Return the facts about a file, as JSON and as text."""
     if is_compiled(file):
         manifest = read_manifest(file)
         return manifest.json | {"costs": costs(manifest)}, manifest_text(manifest, file)

@@ -128,7 +128,7 @@ class _Run:
             raise UnsupportedError("certify: a model that accepts some inputs of its types, got one that refuses all")
 
     def compare_graphs(self) -> str | None:
-        """Return what the optimiser changed, with the rewrite that did it; None if all results are equal."""
+        """Return the first difference that the optimiser made, with its rewrite; None if all results are equal."""
         graph = alone(self.model, self.options).optimized
         for n, sample in enumerate(self.samples):
             self._report(len(self.samples) + n)
@@ -252,7 +252,7 @@ def _changes(told: object, made: object, where: str) -> Iterator[str]:
 
 
 def _accepted(graph: Graph, sample: Sample) -> list[Array] | None:
-    """Return what a model gives for a sample; None if it refuses it."""
+    """Return the results of a model for a sample; None if the model refuses the sample."""
     try:
         return interpret(graph, in_order(graph, sample.inputs))
     except AotError:

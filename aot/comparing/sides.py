@@ -221,7 +221,7 @@ def decoded(array: Array, dtype: DType) -> Array:
 
 
 def _place(output: Any) -> tuple[str, int]:
-    """Return what identifies an output of OpenVINO."""
+    """Return the name and the number that identify an output of OpenVINO."""
     return output.get_node().get_friendly_name(), output.get_index()
 
 

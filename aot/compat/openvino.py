@@ -101,7 +101,7 @@ class Core:
         return compile_one(model, threads=threads, precision=precision, cache_dir=properties.get(_CACHE))
 
     def import_model(self, model_stream: BinaryIO | bytes, device_name: str = "CPU") -> CompiledModel:
-        """Load what `export_model` wrote."""
+        """Load a model from the bytes that `export_model` wrote."""
         _check_device(device_name)
         return import_model(model_stream)
 

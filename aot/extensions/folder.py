@@ -209,7 +209,7 @@ def _imported(modules: Modules, path: Path) -> ModuleType:
 
 
 def _guarded(load: Callable[[], T], path: Path) -> T:
-    """Call what loads a file; its errors become UsageErrors with the file and the line."""
+    """Call the function that loads a file; its errors become UsageErrors with the file and the line."""
     try:
         return load()
     except (UnsupportedError, MissingError):

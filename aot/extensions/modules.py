@@ -118,7 +118,7 @@ class Modules:
         return any(place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() for place in places)
 
     def _from_mo(self, name: str, wanted: Sequence[str]) -> Any:
-        """Return what an import of Model Optimizer's modules gives; None for another name."""
+        """Return the module or member that an import of Model Optimizer's names; None for another name."""
         part = name == "openvino.tools" and "mo" in wanted
         if name.startswith("openvino") and not part and not f"{name}.".startswith("openvino.tools.mo."):
             return None
@@ -174,7 +174,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(SourceFileLoader):
-    """Compiles what it reads, without byte code that is kept in files, and remembers it."""
+    """Compiles modules without files of byte code, and remembers their source."""
 
     def __init__(self, fullname: str, path: str, owner: Modules) -> None:
         super().__init__(fullname, path)

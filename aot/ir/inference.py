@@ -224,7 +224,7 @@ class Inferred:
 
     @staticmethod
     def of(op: Op, inputs: list[Operand | None], outputs: tuple[Operand, ...]) -> Inferred | None:
-        """Return what is to be remembered; None if inference may have used symbols, which change without the inputs."""
+        """Return the record; None if inference may have used symbols, which change although the inputs do not."""
         return None if any(map(_may_be_asked, inputs)) else Inferred(op, inputs, outputs)
 
     def holds_for(self, op: Op, inputs: list[Operand | None], outputs: int) -> bool:

@@ -74,7 +74,7 @@ Found = dict[str, Operand]
 
 
 def operands_of(node: Node) -> list[Operand]:
-    """Return what a node reads, in the order of its inputs."""
+    """Return the operands of a node, in the order of its inputs."""
     edges = [e for e in node.graph.in_edges(node.id, data=True) if not e[2].get("control_flow_edge", False)]
     ordered = sorted(edges, key=lambda edge: edge[2].get("in", 0))
     return [Operand(node.graph, source, edge.get("out", 0)) for source, _, edge in ordered]
@@ -120,7 +120,7 @@ Make = Callable[[Graph, Node, Found], Node | None]
 
 
 def replace_formulas(graph: Graph, formulas: list[Term], make: Make) -> None:
-    """Replace what gives a formula by the node that `make` returns for it, which takes its name; None: leave it.
+    """Replace nodes that compute a formula by those that `make` returns, which take their names; None: leave it.
 
     `make` is given the graph, the last operation, and the tensors of the formula's texts.
     """

@@ -67,7 +67,7 @@ def classes_in(module: ModuleType) -> list[Class]:
 
 
 def declare(folders: Iterable[Iterable[Class]]) -> Declared:
-    """Return what the classes of each folder declare. Error for those that cannot run."""
+    """Return the declarations of the classes of each folder. Error for classes that cannot run."""
     found = Declared()
     by_op: dict[tuple[Class, str], Class] = {}
     for classes in folders:

@@ -96,7 +96,7 @@ def rest_of(name: str) -> tuple[str, str] | None:
 
 
 def imported(name: str, names: Sequence[str]) -> Any:
-    """Return what `import name` or `from name import names` gives, or None for a name that is not Model Optimizer's.
+    """Return the result of `import name` or `from name import names`; None for a name that is not Model Optimizer's.
 
     ImportError for a module, and for one of `names`, that is not there: the message has the nearest name that is.
     """

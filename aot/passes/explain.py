@@ -161,7 +161,7 @@ def _names(part: ast.expr, frame: FrameType) -> list[str]:
 
 
 def _ports(part: ast.expr, frame: FrameType) -> list[str]:
-    """Return what the tensors are that calls in an expression give: `node.source(0) is output 0 of Relu 'r'`."""
+    """Return the tensors that calls in an expression give, in words: `node.source(0) is output 0 of Relu 'r'`."""
     calls = [n for n in ast.walk(part) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     found: list[str] = []
     for call in calls:
@@ -180,7 +180,7 @@ def _evaluated(part: ast.expr, frame: FrameType) -> Any:
 
 
 def _assigned(tree: ast.AST | None, name: str, line: int) -> ast.expr | None:
-    """Return what a name was set to last before a line, by an assignment of its own or one of several names."""
+    """Return the last value assigned to a name before a line, alone or among several names."""
     found: ast.expr | None = None
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, ast.Assign) or node.lineno > line:

@@ -187,7 +187,7 @@ class Search:
 
 
 def _unlike(pattern: Made, node: Node) -> str:
-    """Return what tells a node from an operation of the pattern, without its inputs; empty if nothing does."""
+    """Return the difference between a node and an operation of the pattern, inputs aside; empty if there is none."""
     if not isinstance(node.op, classes_of(pattern.type)):
         return f"is made by {node.type} {layer_of(node)!r}, not by {pattern.type}"
     if len(node.sources()) != len(pattern.inputs):

@@ -226,7 +226,7 @@ def call_pass(target: Any, graph: Graph, log: RewriteLog, name: str, watches: bo
 
 
 def _snapshot(graph: Graph) -> dict[int, object]:
-    """Return what tells graphs apart: operations, data, names and sources of nodes, and bodies; new objects differ."""
+    """Return a value that differs for changed graphs: operations, data, names and sources of nodes, bodies, objects."""
     return {
         id: (
             *(_Same(held) for held in (node.op, node.held, node.origin)),

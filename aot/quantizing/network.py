@@ -78,7 +78,7 @@ class Network:
         return [seen[self._source(p)] for p in self.products]
 
     def faults(self, changes: Sequence[Change], samples: Samples, told: Callable[[], object]) -> list[Fault]:
-        """Return what each change does to its product alone, on data as they are in f32."""
+        """Return the error that each change causes in its product alone, on the f32 data."""
         graph, products = self.variant()
         _drop_results(graph)
         build = Builder(graph)

@@ -23,7 +23,7 @@ class Rounded:
 
     @property
     def floats(self) -> Array:
-        """Return what the integers stand for."""
+        """Return the numbers that the integers stand for: integer times scale."""
         whole = self.integers.astype(np.float32)
         return (whole if self.zeros is None else whole - self.zeros.astype(np.float32)) * self.scales.astype(np.float32)
 

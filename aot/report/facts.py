@@ -125,7 +125,7 @@ def _timeline(model: CompiledModel, inputs: Arrays) -> list[Facts]:
 
 
 def _inside(made: Compilation, model: CompiledModel) -> Facts:
-    """Return what only the compiler knows: graph, schedules, loop nests, memory, constants."""
+    """Return the facts that need the model file: graph, schedules, loop nests, memory, constants."""
     calls = [call.layers for call in model.manifest.calls]
     same = made.built.manifest["hash"] == model.manifest.json["hash"]
     versions = made.program.versions

@@ -220,7 +220,7 @@ class _Sandbox:
         os._exit(0)
 
     def _enter(self) -> None:
-        """Forbid what a library does not need; from here on its code may run."""
+        """Forbid all system calls that computing does not need; from here on the library's code may run."""
         with open("/proc/self/statm", encoding="ascii") as stream:
             taken = int(stream.read().split()[0]) * resource.getpagesize()
         most = taken + self.limits.memory

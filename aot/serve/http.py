@@ -57,7 +57,7 @@ class Application:
         return app if self._settings.token is None else _Guard(app, self._settings.token)
 
     def _facts(self) -> dict[str, Callable[[Request], object]]:
-        """Return what is asked for by GET, by path."""
+        """Return the handlers of GET requests by path."""
         repository = self._repository
         found: dict[str, Callable[[Request], object]] = {
             "/v2": lambda r: protocol.server_metadata(),

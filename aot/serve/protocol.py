@@ -58,7 +58,7 @@ async def answer(served: Served, read: Callable[[], Awaitable[Call]]) -> tuple[C
 
 
 def facts(call: Call, answer: Answer, way: str) -> dict[str, object]:
-    """Return what a log says about a request; times are in seconds."""
+    """Return the fields of a log about a request; times are in seconds."""
     spent = {"queued": round(answer.times.queued, 6), "computed": round(answer.times.computed, 6)}
     return {"model": answer.served.name, "version": answer.served.version, "id": call.id, "protocol": way, **spent}
 

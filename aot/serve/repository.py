@@ -96,7 +96,7 @@ class Repository:
         ]
 
     async def change(self, name: str | None = None) -> list[str]:
-        """Load what is new or was replaced, and unload what is gone: of the model `name`, or of all.
+        """Load new and replaced versions, and unload removed ones: of the model `name`, or of all.
 
         Returns a sentence for each file that cannot be loaded; what was loaded of it before is still served. Raises
         UnknownModelError if there is no file for `name`.

@@ -54,7 +54,7 @@ class Chat:
         return answer
 
     def _rest(self, ids: Sequence[int]) -> list[int]:
-        """Keep what the generator has of these tokens, and return the others, one at least."""
+        """Truncate the generator to the tokens that `ids` begins with; return the tokens to feed, one at least."""
         pairs = zip(self._generator.tokens, ids, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         kept = min(same, len(ids) - 1)

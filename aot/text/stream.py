@@ -29,7 +29,7 @@ class Stream:
             self._done = whole
 
     def rest(self) -> str:
-        """Return what has not been written."""
+        """Return the text that has not been written yet."""
         return "" if self._tokenizer is None else self._tokenizer.decode(self._ids)[len(self._done) :]
 
 

@@ -16,12 +16,13 @@ Factors of i16 may be sums of data and weights (`halved_factors`):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codegen.ir.access import access, all_axes
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables, walk
+from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
 from codegen.ir.schedule import Pack
 from runtime.abi import DType
@@ -156,6 +157,26 @@ def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) ->
     return tuple(factors[1].index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
 
 
+def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | None:
+    """Return both factors of a sum of products of bytes that move with `lane`, data first, as in windows; else None."""
+    found = small_factors(reduction) if reduction is not None and scaled_sum(reduction) is None else None
+    if found is None or fields(reduction) is not None or any(word(x.buffer.dtype) != 4 for x in found):
+        return None
+    return found if all(_moves(x, lane) for x in found) else None
+
+
+def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
+    """True if words of data have their elements in rows along `part`, and weights are packed in words by `plan`."""
+    factors = window_factors(d.reduction, lane)
+    w = next((x for x in factors or () if x.buffer.name == plan.operand), None)
+    if factors is None or w is None:
+        return False
+    data = next(x for x in factors if x is not w)
+    steps = access(data.buffer, data.index, all_axes(d)).steps
+    beside = steps[part] is not None and any(a.name == lane and step == 1 for a, step in steps.items())
+    return beside and w.index[plan.order[-1]] == part
+
+
 def takes_rows(d: Definition, part: Var, lane: str) -> bool:
     """True if products of bf16 have words of data along `part`, and weights that lie side by side along the lanes."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
@@ -178,7 +199,7 @@ def _in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
 def packs_lanes(d: Definition, plan: Pack, lane: str) -> bool:
     """True if `lane` is the axis along which the weights are packed."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    at = factors[1].index[plan.axis] if factors is not None else None
+    at = next((x.index[plan.axis] for x in factors or () if x.buffer.name == plan.operand), None)
     return isinstance(at, Var) and at.name == lane
 
 
@@ -193,12 +214,16 @@ def _small(e: Expr) -> Load | None:
     return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8, DType.I16) else None
 
 
-def dot(x: Expr, w: Expr, n: int, row: Expr | None = None) -> Expr:
+def dot(x: Expr, w: Expr, n: int, rows: Sequence[Expr] = ()) -> Expr:
     """Return the sum of `n` products of consecutive elements from `x` and `w` on: two loads, or two sums of loads.
 
-    `w` may be a field: that of consecutive elements. `row`: second terms of `w` where these are no neighbours in
-    memory: a load, or zero.
+    `w` may be a field: that of consecutive elements. `rows`: the other terms of `w` where these are no neighbours in
+    memory: loads, then zero if they do not fill a word.
     """
-    return Prim(
-        "dot", (x, w, Const(n), *([row] if row is not None else [])), DType.F32 if x.dtype.is_float else DType.I32
-    )
+    return Prim("dot", (x, w, Const(n), *rows), DType.F32 if x.dtype.is_float else DType.I32)
+
+
+def terms_in_rows(x: Load, axis: Var, n: int, most: int) -> tuple[Expr, ...]:
+    """Return the terms behind the first of `n` along `axis`, then zero if they do not fill a word of `most`."""
+    others = tuple(Load(x.buffer, tuple(rewrite(i, {axis: axis + k}) for i in x.index)) for k in range(1, n))
+    return others if n == most else (*others, Const(0.0 if x.dtype.is_float else 0, x.dtype))

@@ -70,7 +70,7 @@ _WORDS: dict[tuple[int, int, int], dict[str, int]] = {
         "avx512vl": 31,
     },
     (0x80000001, 2, 0): {"sahf": 0, "lzcnt": 5},
-    (7, 2, 0): {"avx512vnni": 11},
+    (7, 2, 0): {"avx512vbmi": 1, "avx512vnni": 11},
     (7, 3, 0): {"amx-bf16": 22, "amx-tile": 24, "amx-int8": 25},
     (7, 0, 1): {"avx512bf16": 5},
 }

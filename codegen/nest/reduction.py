@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition, identity
-from codegen.ir.dot_widths import dot, dot_factors, fields, halved_factors, is_guarded, word
+from codegen.ir.dot_widths import (
+    dot,
+    dot_factors,
+    fields,
+    halved_factors,
+    is_guarded,
+    terms_in_rows,
+    window_factors,
+    word,
+)
 from codegen.ir.expressions import loads, rewrite
 from codegen.ir.loops import (
     Alloc,
@@ -110,7 +119,7 @@ def in_tiles(
 def _between_blocks(
     definition: Definition, reduction: Reduce, points: Points, part: Spans, acc: Buffer
 ) -> tuple[Expr, Stmts]:
-    """Return what an accumulator begins with, and the stores at the end.
+    """Return the start of an accumulator, and the stores at the end.
 
     The first block of a sum begins with its `init`, others with the partial sum in the output; the last one computes
     the value, others store the partial sum.
@@ -143,22 +152,24 @@ def _unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
 def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
     """Return the terms to add for a tile of the sum, with the spans that they cover; with dots, for each word."""
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
-    factors = dot_factors(reduction, schedule.lanes[0]) if schedule.lanes is not None else None
+    lane = schedule.lanes[0] if schedule.lanes is not None else ""
+    factors = dot_factors(reduction, lane)
     if axis is None or factors is None or (factors[1].dtype.is_float and is_guarded(reduction)):
         return [(reduction.body, inner)]
     start, extent = inner[axis].start, inner[axis].extent
     if not isinstance(extent, int):
         raise ScheduleError(f"{axis.name}: dots need a tile of a static size, got {extent}")
     x, w = factors
+    words = {p.operand for p in schedule.pack if p.words}
+    if w.buffer.name in words and window_factors(reduction, lane) is not None:
+        x, w = w, x  # words of weights, and rows of data
     size = word(w.buffer.dtype)
-    packed = any(p.operand == w.buffer.name and p.words for p in schedule.pack)
-    second = Load(w.buffer, tuple(rewrite(i, {axis: axis + 1}) for i in w.index))
     found: list[tuple[Expr, Spans]] = []
     sums, few = halved_factors(reduction), fields(reduction)
     for n in range(0, extent, size):
         count = min(size, extent - n)
-        row = None if packed else second if count == size else Const(0.0, w.dtype)
-        term = dot(x, w if few is None else few.value, count, row)
+        rows = () if w.buffer.name in words else terms_in_rows(w, axis, count, size)
+        term = dot(x, w if few is None else few.value, count, rows)
         if sums is not None:
             (a, b), (c, d) = sums
             term = dot(a + b, c + d, count)

@@ -3,23 +3,28 @@
 y[h, w, c] = add[kh, kw](x[h + kh, w + kw, c] * k[kh, kw, c])
 
 blocks[c:96] order[h w c kh kw] tile[w:7] unroll[kh kw] lanes[c:16] pack[k.2:16] parallel=h
+
+Products of bytes are summed by dots, whose words are made of rows of the window, once for all pixels that read them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from codegen.costs import COSTS
 from codegen.ir.access import reads, varies
 from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import takes_columns, window_factors, word
 from codegen.ir.expressions import variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Var
-from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.padding_terms import padding_terms
 from codegen.schedules.pointwise import packs
 from codegen.schedules.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
 from codegen.target import Target
+from runtime.abi import DType
 
 
 def window(
@@ -34,6 +39,9 @@ def window(
     fuse: list[tuple[str, tuple[str, ...]]] = []
     rows = [*loops_of(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
     tile: list[Tile] = []
+    down = _words(d, form, target, constants)
+    if down is not None:
+        form = replace(form, sums=(down, *(a for a in form.sums if a != down)))
     small = prod(extent(a) for a in form.sums) <= COSTS.max_unrolled_window
     most = COSTS.window_tile_rows if small or target.registers < 32 else 2 * COSTS.window_tile_rows
     if alone and small:
@@ -41,7 +49,9 @@ def window(
     height = _pixels(extent(form.rows[-1]), most) if form.rows else 1
     if form.rows:
         tile.append(row_tile(form.rows[-1:], rows[-1], height))
-    if height == 1 and not alone:
+    if down is not None:
+        tile += [Tile(form.lane.name, width, Tail.CUT), Tile(down.name, word(DType.U8), Tail.CUT)]
+    elif height == 1 and not alone:
         vectors = max(1, min(COSTS.latency_chains, extent(form.lane) // width))
         tile.append(Tile(form.lane.name, width * vectors, Tail.CUT))
     if not small and height > 1 and not varies(form.sums):
@@ -58,11 +68,43 @@ def window(
         order=order,
         tile=tuple(tile),
         skip_padding=_skipped(d, form, tile),
-        unroll=tuple(a.name for a in form.sums) if small and all(isinstance(a.extent, int) for a in form.sums) else (),
+        unroll=tuple(a.name for a in form.sums if a != down) if small and not varies(form.sums) else (),
         lanes=(form.lane.name, width),
-        pack=packs(reads(d), form.lane, constants, width, form.sums),
+        pack=_packs(d, form, down, width, constants),
+        dots=down.name if down is not None else None,
         parallel=None if shared else (rows[0] if rows else form.lane.name),
     )
+
+
+def _words(d: Definition, form: MatmulShape, target: Target, constants: frozenset[str]) -> Var | None:
+    """Return the axis of the sum along which words of bytes are made; None without dots.
+
+    Pixels of a tile share words if they do not move along the axis's dimension of the data.
+    """
+    factors = window_factors(d.reduction, form.lane.name) if target.joins_bytes else None
+    if factors is None or varies(form.sums):
+        return None
+    data = next((x for x in factors if x.buffer.name not in constants), factors[0])
+    for a in form.sums:
+        dims = [variables(i) for i in data.index if a in variables(i)]
+        plans = _packs(d, form, a, 1, constants)
+        if all(v.isdisjoint(form.rows[-1:]) for v in dims) and any(
+            p.words and takes_columns(d, a, p, form.lane.name) for p in plans
+        ):
+            return a
+    return None
+
+
+def _packs(
+    d: Definition, form: MatmulShape, down: Var | None, width: int, constants: frozenset[str]
+) -> tuple[Pack, ...]:
+    """Return the packings of constants; of weights in words along `down`, which then lies innermost."""
+    sums = tuple(a for a in form.sums if a != down)
+    if down is None:
+        return packs(reads(d), form.lane, constants, width, sums)
+    factors = window_factors(d.reduction, form.lane.name) or ()
+    plans = packs(reads(d), form.lane, constants, width, (*sums, down))
+    return tuple(replace(p, words=1) if any(x.buffer.name == p.operand for x in factors) else p for p in plans)
 
 
 def _skipped(d: Definition, form: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:

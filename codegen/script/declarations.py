@@ -14,6 +14,8 @@ MAX_LANES = 16  # of a vector loop at most; the code generator splits them for t
 
 @dataclass(frozen=True)
 class Range:
+    """The values of a loop's counter: `start`, `start + step`, ... before `stop`."""
+
     kind: LoopKind
     start: Size
     stop: Size
@@ -22,19 +24,25 @@ class Range:
 
 @dataclass(frozen=True)
 class NewScalar:
+    """A mutable number, which gets a cell when it is bound to a name."""
+
     value: Operand
     dtype: DType
 
 
 @dataclass(frozen=True)
 class NewArray:
+    """A local buffer, which is allocated when it is bound to a name."""
+
     shape: tuple[int, ...]
     dtype: DType
 
 
 @dataclass(frozen=True)
 class Cell:
-    buffer: Buffer  # one element: the current value of a name
+    """A buffer of one element: the current value of a name."""
+
+    buffer: Buffer
 
 
 def var(value: Operand, dtype: DType = DType.F32) -> Any:

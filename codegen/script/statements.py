@@ -1,4 +1,4 @@
-"""Statements while a script makes them."""
+"""Statements under construction, with unique names for variables and buffers."""
 
 from __future__ import annotations
 

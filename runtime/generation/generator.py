@@ -144,7 +144,7 @@ class Generator(TokenLoop):
             logits = self.feed(made.tokens[-1:])
 
     def _take(self, tokens: Sequence[int], states: Sequence[Array]) -> None:
-        """Replace what is kept; nothing is kept after an error."""
+        """Replace all tokens and their states; after an error there are none."""
         self.reset()
         if not tokens:
             return

@@ -26,7 +26,7 @@ from runtime.loading.library import Library
 
 
 class InputArrays:
-    """An array for each input of the compiled code; `addresses` are what it is called with."""
+    """An array for each input of the compiled code, which gets `addresses`."""
 
     def __init__(self, library: Library) -> None:
         self.infos = library.manifest.inputs

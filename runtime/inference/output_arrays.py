@@ -13,7 +13,7 @@ from runtime.loading.library import Library
 
 
 class OutputArrays:
-    """An array for each output of the compiled code; `addresses` are what it is called with."""
+    """An array for each output of the compiled code, which gets `addresses`."""
 
     def __init__(self, library: Library) -> None:
         self.infos = library.manifest.outputs

@@ -98,7 +98,7 @@ def test_a_model_that_does_not_compile_is_told(tmp_path: Path) -> None:
         compile_apart(tmp_path / "model.xml", tmp_path / "m.so")
 
 
-def test_plot(tmp_path: Path) -> None:
+def test_the_plot_is_a_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `bench` is not installed")
     from benchmarks.timing.plot import draw  # noqa: PLC0415
 

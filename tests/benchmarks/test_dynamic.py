@@ -29,7 +29,7 @@ def test_a_model_is_measured(
     assert f"| {name} {shape} |" in capsys.readouterr().out
 
 
-def test_difference() -> None:
+def test_the_difference_is_relative_and_infinite_between_shapes() -> None:
     one, two = np.array([1.0, 2.0]), np.array([1.0, 4.0])
     assert dynamic.difference([one], [two]) == 0.5
     assert dynamic.difference([one], [two[:1]]) == math.inf

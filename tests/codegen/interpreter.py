@@ -142,6 +142,10 @@ class Interpreter:
                 return self.value(yes if self.value(condition) else no)
             case Prim("within", (i, n, value, fill)):
                 return self.value(value if 0 <= self.value(i) < self.value(n) else fill)
+            case Prim("dot", (Load() as x, Load() as w, Const(n), first, *others)):
+                rows = [w, *(e for e in (first, *others) if isinstance(e, Load))]
+                pairs = zip(self.following(x, int(n)), map(self.value, rows), strict=True)
+                return np.int32(sum(int(a) * int(b) for a, b in pairs))
             case Prim("dot", (Load() as x, w, Const(n))):
                 few = field_of(w)
                 load, shift, mask = (w, 0, -1) if few is None else (few.load, int(self.value(few.shift)), few.mask)

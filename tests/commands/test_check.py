@@ -16,7 +16,7 @@ from tests.frontends.onnx.models import model, save
 X = np.zeros((2, 3), np.float32)
 
 
-def test_supported(tmp_path: Path) -> None:
+def test_a_supported_model_has_no_findings(tmp_path: Path) -> None:
     path = save(tmp_path, model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"]))
     assert check(path) == ()
     assert CliRunner().invoke(cli.app, ["check", str(path)]).exit_code == 0

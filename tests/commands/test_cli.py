@@ -132,7 +132,7 @@ def test_run_does_not_unpickle(library: Path, tmp_path: Path) -> None:
     aot("run", library, tmp_path / "x.npy", code=2)
 
 
-def test_info(library: Path) -> None:
+def test_info_describes_libraries_and_models(library: Path) -> None:
     text = aot("info", library).stdout
     assert "image: f32[1,1,8,8]" in text and "f32[1,10]" in text
     assert json.loads(aot("info", library, "--json").stdout)["abi"] == ABI_VERSION
@@ -152,7 +152,7 @@ def test_info(library: Path) -> None:
         ("asm", ".text"),
     ],
 )
-def test_dump(stage: str, word: str) -> None:
+def test_dump_prints_each_stage(stage: str, word: str) -> None:
     assert word in aot("dump", MODEL, "--stage", stage).stdout
 
 
@@ -182,7 +182,7 @@ def test_passes_are_timed_and_checked(tmp_path: Path) -> None:
     assert all(name in out for name in ("canonicalize: ", "assign_layouts: ", "narrow_constants: "))
 
 
-def test_ops() -> None:
+def test_ops_lists_the_operations() -> None:
     assert "MatMul" in aot("ops").stdout
     rows = json.loads(aot("ops", "--json").stdout)["operations"]
     expected = {"type": "MatMul", "opsets": [1], "form": "ComputeOp", "elements": "number"}

@@ -51,7 +51,7 @@ def test_examples_can_be_parsed(name: str, line: str, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("command", [["compile", "-o", "m.so"], ["check"]])
-def test_quiet(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_commands_print_errors_only(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = CliRunner().invoke(cli.app, [*command, str(DIGITS), "--quiet"])
     shown = "" if command[0] == "compile" else f"{DIGITS}: all layers can be compiled\n"

@@ -80,7 +80,7 @@ def test_the_command_names_the_digit(tmp_path: Path) -> None:
     assert "labels: must be 10, one a class, got 1" in done.output
 
 
-def test_likeliest() -> None:
+def test_the_likeliest_classes_are_listed_by_score() -> None:
     assert likeliest(np.array([0.5, 2, 1]), 2, ["a", "b", "c"]) == ["      1 b  2", "      2 c  1"]
     assert likeliest(np.array([[1, 2], [4, 3]]), 1, []) == ["row 0", "      1 2", "row 1", "      0 4"]
     for wrong in (np.array(1.0), np.array(["a"]), np.empty((2, 0))):

@@ -36,7 +36,7 @@ def test_arguments_are_described_alike(text: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["path", "text", "bytes", "library"])
-def test_run(form: str, tmp_path: Path) -> None:
+def test_a_session_runs_as_in_onnx_runtime(form: str, tmp_path: Path) -> None:
     one = model(TEXTS[0])
     onnx.save(one, tmp_path / "m.onnx")
     source: Any = {"path": tmp_path / "m.onnx", "text": str(tmp_path / "m.onnx"), "bytes": one.SerializeToString()}

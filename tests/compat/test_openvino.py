@@ -54,7 +54,7 @@ def test_a_model_is_compiled_again_after_reshape() -> None:
         core.compile_model(model)(np.repeat(SEVEN, 9, 0))
 
 
-def test_properties(tmp_path: Path) -> None:
+def test_properties_of_the_core_hold_for_later_models(tmp_path: Path) -> None:
     core = ours.Core()
     core.set_property({"CACHE_DIR": str(tmp_path)})
     core.set_property("CPU", {"INFERENCE_NUM_THREADS": "1", "PERFORMANCE_HINT": "LATENCY"})

@@ -133,7 +133,7 @@ def test_flags_round_the_operands_of_their_layers() -> None:
         ([1.0, 2.0], [1.0], 1.0),
     ],
 )
-def test_errors(y: list[float], wanted: list[float], expected: float) -> None:
+def test_errors_are_relative_to_the_largest_element(y: list[float], wanted: list[float], expected: float) -> None:
     assert error_of(np.array(y), np.array(wanted)) == expected
 
 

@@ -58,7 +58,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_cmake(tmp_path: Path) -> None:
+def test_cmake_builds_the_example_in_c(tmp_path: Path) -> None:
     need("cmake", "cc")
     command = tmp_path / "aot"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m aot "$@"\n')
@@ -80,7 +80,7 @@ def test_pkg_config(digits: Path, tmp_path: Path) -> None:
     assert run(tmp_path / "digits", SEVEN, cwd=tmp_path) == "7\n"
 
 
-def test_rust(digits: Path, tmp_path: Path) -> None:
+def test_cargo_builds_the_example_in_rust(digits: Path, tmp_path: Path) -> None:
     need("cargo")
     shutil.copytree(EXAMPLES / "rust", tmp_path / "rust")
     shutil.copy(digits / "digits.h", tmp_path / "rust")
@@ -93,7 +93,7 @@ def test_rust(digits: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "most"), [("linked", 1_200_000), ("loaded", 3_000_000)])
-def test_image(digits: Path, tmp_path: Path, target: str, most: int) -> None:
+def test_containers_hold_all_that_the_program_needs(digits: Path, tmp_path: Path, target: str, most: int) -> None:
     """The file system that the Dockerfile describes, made by hand: it needs no daemon."""
     need("cc")
     build, root = tmp_path / "build", tmp_path / "root"
@@ -116,7 +116,7 @@ def test_image(digits: Path, tmp_path: Path, target: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("loaded", [False, True])
-def test_musl(digits: Path, tmp_path: Path, loaded: bool) -> None:
+def test_a_library_runs_with_musl(digits: Path, tmp_path: Path, loaded: bool) -> None:
     """Alpine's libc: the library is loaded by it, or the object linked with it; there is no glibc."""
     need("musl-gcc")
     ways = ["-DUSE_DLOPEN"] if loaded else ["-static", digits / "digits.o"]

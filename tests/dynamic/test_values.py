@@ -66,7 +66,7 @@ def outputs(build: Builder, op: object, *inputs: OutPort, count: int) -> tuple[O
     return tuple(build.node(op, *inputs, outputs=count).out_ports().values())  # type: ignore[arg-type]
 
 
-def test_reshape() -> None:
+def test_reshapes_follow_computed_patterns() -> None:
     plain = [(F32, (4, 6)), (I64, (2,))]
     runs = [(X, ints(*p)) for p in ((3, 8), (24, 1), (-1, 12), (2, -1))]
     check(plain, lambda b, x, p: b.Reshape(x, p), *runs)
@@ -77,7 +77,7 @@ def test_reshape() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_slices(seed: int) -> None:
+def test_slices_follow_computed_bounds(seed: int) -> None:
     rng = np.random.default_rng(seed)
     inputs = [(F32, (4, 6)), (I64, (2,)), (I64, (2,)), (I64, (2,))]
     some = [rng.integers(-8, 9, (3, 2)) for _ in range(24)]
@@ -98,7 +98,7 @@ def test_stretched_and_repeated() -> None:
 
 
 @pytest.mark.parametrize("mode", PadMode)
-def test_pads(mode: PadMode) -> None:
+def test_pads_follow_computed_counts(mode: PadMode) -> None:
     counts = [(1, 2, 0, 3), (0, 0, 0, 0), (3, 5, 3, 5), *([(-1, 2, 0, -3)] if mode is PadMode.CONSTANT else [])]
     runs = [(X, ints(*c[:2]), ints(*c[2:])) for c in counts]
     inputs = [(F32, (4, 6)), (I64, (2,)), (I64, (2,))]

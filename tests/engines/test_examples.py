@@ -26,7 +26,7 @@ def test_every_example_is_run() -> None:
 @pytest.mark.slow  # engines take up to half a minute to start
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", SHOWN)
-def test_example(name: str, library: Path, tmp_path: Path) -> None:
+def test_the_example_prints_what_its_page_shows(name: str, library: Path, tmp_path: Path) -> None:
     package, shown = SHOWN[name]
     pytest.importorskip(package, exc_type=ImportError)
     assert shown in run(f"examples/engines/{name}.py", library, tmp_path / "model")

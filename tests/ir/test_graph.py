@@ -179,7 +179,7 @@ def test_illegal_graphs(break_it: Callable[[Graph], None], error: type[Exception
         verify(graph)
 
 
-def test_interpret() -> None:
+def test_a_graph_is_interpreted_by_its_references() -> None:
     first, second = interpret(parse_graph(TEXT), [X, Y])
     assert np.array_equal(second, X @ Y)
     assert np.array_equal(first, X @ Y @ np.array([[1], [2], [3], [4]], np.float32))

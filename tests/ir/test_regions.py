@@ -70,7 +70,7 @@ def checked(text: str) -> Graph:
     return graph
 
 
-def test_if() -> None:
+def test_if_runs_one_branch() -> None:
     graph = checked(IF)
     assert str(graph.results[0].out_port(0).type) == "f32[n,3]"
     x, w = np.ones((2, 3), np.float32), np.full((3, 3), 2, np.float32)
@@ -122,7 +122,7 @@ def test_tensor_iterator_over_a_size_known_at_run_time() -> None:
 
 
 @pytest.mark.parametrize(("trips", "limit", "result"), [(3, 1e9, 8), (-1, 20, 32), (0, 1e9, 1), (100, 1, 2)])
-def test_loop(trips: int, limit: float, result: float) -> None:
+def test_a_loop_ends_at_its_count_or_condition(trips: int, limit: float, result: float) -> None:
     graph = checked(LOOP)
     assert str(graph.results[0].out_port(0).type) == "f32[1]"
     one = np.ones(1, np.float32)

@@ -74,7 +74,7 @@ def test_attributes_at_their_defaults_are_left_out() -> None:
         (np.full((40, 2), 2.5, np.float32), DType.F32, "const<f32[40,2] fill=2.5>"),
     ],
 )
-def test_constants(data: np.ndarray, dtype: DType, text: str) -> None:
+def test_constants_are_printed_and_parsed_back(data: np.ndarray, dtype: DType, text: str) -> None:
     graph = Graph("g")
     graph.add(REGISTRY["Constant"](element_type=dtype), name="c", data=data)
     printed = print_graph(graph)
@@ -121,7 +121,7 @@ value=const<i64[2] [1, 2]>>()
     assert again(text) == text
 
 
-def test_regions() -> None:
+def test_regions_are_printed_and_parsed_back() -> None:
     text = dedent("""\
         graph g(%c: boolean[], %x: f32[n,2]) {
           symbols n in 0.., m in 0..7

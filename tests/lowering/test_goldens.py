@@ -164,7 +164,7 @@ def test_every_pass_has_a_golden() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_golden(name: str, request: pytest.FixtureRequest) -> None:
+def test_the_pass_does_what_its_golden_shows(name: str, request: pytest.FixtureRequest) -> None:
     before, after = around(name, CASES[name])
     assert before != after, f"{name} does not fire"
     lines = ndiff(before.splitlines(), after.splitlines())

@@ -85,7 +85,9 @@ INPUTS: dict[str, tuple[Places, Edges, Edges, list[str]]] = {  # places, edges t
 
 
 @pytest.mark.parametrize(("places", "gone", "new", "wanted"), INPUTS.values(), ids=INPUTS)
-def test_inputs(graph: Graph, places: Places, gone: Edges, new: Edges, wanted: list[str]) -> None:
+def test_inputs_are_put_where_the_graph_is_cut(
+    graph: Graph, places: Places, gone: Edges, new: Edges, wanted: list[str]
+) -> None:
     found = cuts.add_input_ops(graph, places, True)
     assert [Node(graph, id).name for id in found] == wanted
     assert edges(graph) == (ALL - gone) | new
@@ -126,7 +128,7 @@ def test_inputs_that_are_refused(graph: Graph, places: Any, text: str) -> None:
         (None, {("add", 0, "add/sink_port_0", 0)}),
     ],
 )
-def test_outputs(graph: Graph, places: list[str] | None, wanted: Edges) -> None:
+def test_outputs_are_put_where_the_graph_is_cut(graph: Graph, places: list[str] | None, wanted: Edges) -> None:
     found = cuts.add_output_ops(graph, cuts.output_user_data_repack(graph, places))
     assert len(found) == len(wanted) == len(graph.get_op_nodes(op="Result"))
     assert edges(graph) == (ALL - {("add", 0, "r", 0)}) | wanted

@@ -236,7 +236,7 @@ def test_kinds_of_files_and_folders(tmp_path: Path) -> None:
         ({"enable_transforms": ("to_abs",)}, {"MO_DISABLED_TRANSFORMS": "to_abs"}, False),
     ],
 )
-def test_switches(
+def test_transformations_are_switched_by_options_and_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, environment: dict[str, str], runs: bool
 ) -> None:
     mine, path = folder(tmp_path, front_x=HEAD + REPLACE.format(more="")), network(tmp_path)

@@ -286,7 +286,7 @@ def compiled(row: Row, dynamic: bool) -> CompiledModel:
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("row", ROWS, ids=[f"{i}-{row}" for i, row in enumerate(ROWS)])
-def test_operand(row: Row, dynamic: bool) -> None:
+def test_wrong_operands_are_errors_and_read_nothing(row: Row, dynamic: bool) -> None:
     model = compiled(row, dynamic)
     fed = [k for k in range(len(row.arrays)) if k not in row.fixed]
 

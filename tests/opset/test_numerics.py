@@ -72,7 +72,7 @@ LINES: list[Line] = [
 FIXED = {ReduceMean: frozenset({1}), ReduceSum: frozenset({1})}
 
 
-def test_numbers() -> None:
+def test_edge_values_give_the_documented_results() -> None:
     trials = [Trial(op, arrays, FIXED.get(type(op), frozenset())) for op, arrays, _ in LINES]
     graph, fed = network(trials)
     results = compile_model(graph, CompileOptions(level=None), threads=1)(*fed)

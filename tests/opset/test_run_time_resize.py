@@ -62,7 +62,7 @@ def check(op: Interpolation, data: Array, asked: Sequence[Array], varies: bool =
 
 @pytest.mark.parametrize("kind", Coordinates)
 @pytest.mark.parametrize("mode", [Mode.NEAREST, Mode.LINEAR, Mode.CUBIC])
-def test_scales(mode: Mode, kind: Coordinates) -> None:
+def test_resize_by_computed_scales(mode: Mode, kind: Coordinates) -> None:
     rounding = Rounding.FLOOR if mode is Mode.NEAREST else Rounding.ROUND_PREFER_FLOOR  # others depend on exact halves
     op = Interpolate_11(mode, False, (), (), BY_SCALES, kind, rounding)
     check(op, PICTURE, SCALED[:2] if mode is Mode.NEAREST else SCALED)
@@ -76,7 +76,7 @@ def test_nearest_of_scales_that_are_exact(rounding: Rounding) -> None:
 
 @pytest.mark.parametrize("varies", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("mode", [Mode.NEAREST, *SMOOTH])
-def test_sizes(mode: Mode, varies: bool) -> None:
+def test_resize_to_computed_sizes(mode: Mode, varies: bool) -> None:
     check(Interpolate_4(mode), PICTURE, SIZES, varies)
 
 
@@ -88,7 +88,7 @@ def test_many_neighbours(mode: Mode, scaled: bool) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.LINEAR, *PILLOW])
-def test_bytes(mode: Mode) -> None:
+def test_resize_of_bytes_by_computed_scales(mode: Mode) -> None:
     check(Interpolate_11(mode, shape_calculation_mode=BY_SCALES), BYTES, SCALED)
 
 

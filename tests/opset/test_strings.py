@@ -71,13 +71,13 @@ def check(op: Op, inputs: Sequence[Array], fixed: Sequence[Array] = (), outputs:
 
 
 @pytest.mark.parametrize("shape", [(), (6,), (2, 3), (1, 2, 3), (0,), (2, 0)], ids=str)
-def test_unpack(shape: tuple[int, ...]) -> None:
+def test_strings_are_unpacked_into_numbers(shape: tuple[int, ...]) -> None:
     check(StringTensorUnpack(), [np.resize(WORDS, shape)], outputs=3)
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("shape", [(), (4,), (2, 2), (1, 2, 2), (0,)], ids=str)
-def test_pack(shape: tuple[int, ...], kind: type[np.generic]) -> None:
+def test_strings_are_packed_of_numbers(shape: tuple[int, ...], kind: type[np.generic]) -> None:
     symbols = np.frombuffer("IntelÖpenVINO".encode(), np.uint8)
     begins, ends = np.resize([0, 5, 3, 14], shape).astype(kind), np.resize([5, 14, 3, 14], shape).astype(kind)
     check(StringTensorPack(), [begins, ends, symbols])
@@ -104,7 +104,7 @@ MOVED: dict[str, tuple[Op, list[Array], list[Array]]] = {
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_moved(name: str) -> None:
+def test_operations_that_move_elements_move_strings(name: str) -> None:
     op, inputs, fixed = MOVED[name]
     check(op, inputs, fixed)
 
@@ -136,7 +136,7 @@ class _Lengths(Exp):
 
 
 @pytest.mark.parametrize("keys", [sorted(WORDS), ["Inte", "Intel ", "x"], [""], []], ids=len)
-def test_searched(keys: list[str]) -> None:
+def test_strings_are_found_among_keys(keys: list[str]) -> None:
     """The place of a string among sorted keys, their number where it is none of them; one may begin with another."""
     check(StringSearch(), encode(WORDS), encode(np.array([*keys, ""], object)[:-1]))
     places = [keys.index(word) if word in keys else len(keys) for word in WORDS]

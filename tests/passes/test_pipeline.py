@@ -51,7 +51,7 @@ def test_run_time_batch() -> None:
     assert "Convolution" in after(pipeline(), network, ("batch=2", 3, 8, 8), tolerance=WHOLE_NETWORK)
 
 
-def test_deterministic() -> None:
+def test_passes_give_the_same_graph_twice() -> None:
     texts = []
     for _ in range(2):
         graph = graph_of(network, SHAPE)

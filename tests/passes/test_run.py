@@ -49,7 +49,7 @@ def types(graph: Graph) -> list[str]:
 ABS = RuleSet("to_abs", (negative_to_abs,))
 
 
-def test_report() -> None:
+def test_the_report_counts_rewrites_by_pass_and_rule() -> None:
     graph = chain(Negative, Negative)
     report = run_passes(graph, [ABS, ABS])
     assert [(p.name, p.changed, p.rewrites) for p in report.passes] == [("to_abs", True, 2), ("to_abs.2", False, 0)]

@@ -140,7 +140,7 @@ def test_a_project_with_the_same_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_wheels(tmp_path: Path) -> None:
+def test_two_wheels_share_no_file(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHON": sys.executable}
     env.pop("PYTHONPATH", None)
     subprocess.run([ROOT / "scripts" / "wheels", tmp_path], check=True, env=env)

@@ -38,13 +38,13 @@ def test_rules_have_equations_and_reasons() -> None:
 
 
 @pytest.mark.parametrize("entry", PROVED, ids=lambda e: e.rule.name)
-def test_proof(entry: Entry) -> None:
+def test_no_counterexample_to_the_rule_is_found(entry: Entry) -> None:
     for pattern in entry.patterns:
         assert counterexample(*pattern.graphs(entry.rule), pattern.within) is None
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.rule.name)
-def test_numbers(entry: Entry) -> None:
+def test_the_rule_keeps_results_on_numbers(entry: Entry) -> None:
     for pattern in entry.patterns:
         assert list(differences(entry, pattern)) == []
 

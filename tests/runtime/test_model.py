@@ -34,7 +34,7 @@ def test_inputs_that_must_be_copied(model: runtime.CompiledModel) -> None:
     np.testing.assert_array_equal(model(np.repeat(X, 2)[::2])[0], X * 32)
 
 
-def test_outputs(model: runtime.CompiledModel) -> None:
+def test_outputs_are_found_by_index_name_and_port(model: runtime.CompiledModel) -> None:
     outputs = model(X)
     assert list(outputs) == ["y"]
     assert outputs[0] is outputs["y"] is outputs[model.outputs[0]] is outputs.to_tuple()[0]
@@ -67,12 +67,12 @@ def test_outputs(model: runtime.CompiledModel) -> None:
         (["word"], "input 'x': expected f32"),
     ],
 )
-def test_refusals(chain_so: Path, given: object, message: str) -> None:
+def test_wrong_inputs_are_refused(chain_so: Path, given: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         runtime.load(chain_so, threads=1)(given)
 
 
-def test_request(model: runtime.CompiledModel) -> None:
+def test_a_request_writes_to_the_array_that_was_set(model: runtime.CompiledModel) -> None:
     request = model.create_infer_request()
     request.set_tensor("x", X)
     space = np.zeros(1016, np.float32)
@@ -85,7 +85,7 @@ def test_request(model: runtime.CompiledModel) -> None:
     np.testing.assert_array_equal(request.get_tensor("x"), X)
 
 
-def test_profile(model: runtime.CompiledModel) -> None:
+def test_profiling_gives_a_time_for_each_call(model: runtime.CompiledModel) -> None:
     request = model.create_infer_request()
     request.enable_profiling()
     request.infer(X)
@@ -94,7 +94,7 @@ def test_profile(model: runtime.CompiledModel) -> None:
     assert all(0 <= t.seconds < 1 for t in times)
 
 
-def test_properties(model: runtime.CompiledModel) -> None:
+def test_a_wrong_property_is_refused(model: runtime.CompiledModel) -> None:
     assert model.get_property("INFERENCE_NUM_THREADS") == 1
     assert model.get_property("MODEL_NAME") == "chain net"
     with pytest.raises(UsageError, match="got PERF_COUNT"):

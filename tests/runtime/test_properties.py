@@ -19,7 +19,7 @@ from tests.programs import built, chain
 X = np.arange(1000, dtype=np.float32)
 
 
-def test_properties(chain_so: Path) -> None:
+def test_all_supported_properties_have_values(chain_so: Path) -> None:
     model = runtime.load(chain_so, threads=1)
     facts = {name: model.get_property(name) for name in model.supported_properties}
     assert facts["SUPPORTED_PROPERTIES"] == list(model.supported_properties)
@@ -75,7 +75,7 @@ def test_release_memory(chain_so: Path) -> None:
     np.testing.assert_array_equal(request.infer()[0], X * 32)
 
 
-def test_pickle(tmp_path: Path) -> None:
+def test_a_pickled_model_is_its_path_and_options(tmp_path: Path) -> None:
     path = tmp_path / "m.so"
     built(chain()).write_shared(path)
     model = runtime.load(path, threads=1)

@@ -122,7 +122,7 @@ def test_a_caller_leaves_the_processor_of_a_sleeping_worker(tmp_path: Path) -> N
     assert apart >= 3
 
 
-def test_resize(chain_so: Path) -> None:
+def test_the_number_of_threads_may_change_between_inferences(chain_so: Path) -> None:
     model = runtime.load(chain_so, threads=4)
     for threads in (4, 1, 2, 6, 1, 3):
         model.threads = threads

@@ -85,7 +85,7 @@ def body(**changes: Any) -> bytes:
         (b" " * (LIMIT + 1), 413, f"at most {LIMIT} bytes"),
     ],
 )
-def test_bodies(server: Any, content: bytes, status: int, says: str) -> None:
+def test_wrong_bodies_are_refused(server: Any, content: bytes, status: int, says: str) -> None:
     found = CLIENT.post(f"http://127.0.0.1:{server.port}{INFER}", content=content)
     assert found.status_code == status
     assert says in found.json()["error"]
@@ -104,7 +104,9 @@ def test_bodies(server: Any, content: bytes, status: int, says: str) -> None:
         ({"content-encoding": "deflate"}, zlib.compress(bytes(100 * LIMIT)), 413, f"at most {LIMIT} bytes"),
     ],
 )
-def test_headers(server: Any, headers: dict[str, str], content: bytes, status: int, says: str) -> None:
+def test_wrong_headers_are_refused(
+    server: Any, headers: dict[str, str], content: bytes, status: int, says: str
+) -> None:
     found = CLIENT.post(f"http://127.0.0.1:{server.port}{INFER}", content=content, headers=headers)
     assert found.status_code == status
     assert says in found.json()["error"]
@@ -128,7 +130,7 @@ def test_compressed_requests(server: Any, coding: str) -> None:
         ("/v2/models/" + "x" * 3000, "GET", 404),
     ],
 )
-def test_paths(server: Any, path: str, method: str, status: int) -> None:
+def test_wrong_paths_are_refused(server: Any, path: str, method: str, status: int) -> None:
     assert CLIENT.request(method, f"http://127.0.0.1:{server.port}{path}").status_code == status
 
 
@@ -195,7 +197,7 @@ def test_a_token_is_needed_but_for_health(models: Path) -> None:
         assert client.get_model_metadata("pair", headers=right).name == "pair"
 
 
-def test_tls(models: Path, tmp_path: Path) -> None:
+def test_the_server_speaks_tls(models: Path, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2"]
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", *name]

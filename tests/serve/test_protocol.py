@@ -75,7 +75,7 @@ def image(rows: int) -> Any:
 
 
 @pytest.mark.parametrize("method", ["is_server_live", "is_server_ready", "is_model_ready"])
-def test_health(client: Client, method: str) -> None:
+def test_the_server_and_its_model_are_ready(client: Client, method: str) -> None:
     assert client.ask(method, *(["digits"] if "model" in method else [])) is True
 
 
@@ -84,7 +84,7 @@ def test_unknown_models_are_not_ready(client: Client) -> None:
     assert client.ask("is_model_ready", "digits", "2") is False
 
 
-def test_metadata(client: Client) -> None:
+def test_metadata_describe_server_and_model(client: Client) -> None:
     found = client.ask("get_model_metadata", "digits")
     assert (found["name"], found["versions"], found["platform"]) == ("digits", ["1"], "aot_so")
     [one] = found["inputs"]
@@ -124,7 +124,7 @@ def json_answer(client: Client, given: dict[str, tuple[str, Any]]) -> dict[str, 
 
 
 @pytest.mark.parametrize("binary", [True, False])
-def test_strings(client: Client, binary: bool) -> None:
+def test_outputs_of_strings_are_texts(client: Client, binary: bool) -> None:
     answer = client.infer("labels", {"x": ("INT64", np.array([2, 0, 1]))}, binary, outputs=["y"])
     texts = [t.decode() if isinstance(t, bytes) else t for t in answer.as_numpy("y")]
     assert texts == ["two", "", "hé"]

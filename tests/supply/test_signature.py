@@ -54,7 +54,7 @@ def test_wrong_keys(tmp_path: Path) -> None:
         verify(tmp_path / "m.so", private)
 
 
-def test_commands(tmp_path: Path) -> None:
+def test_commands_sign_and_verify(tmp_path: Path) -> None:
     build(chain(), parse_target("native")).write_shared(tmp_path / "m.so")
     private, public = map(str, keys(tmp_path, "a"))
     run = CliRunner().invoke

@@ -103,7 +103,7 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
 
 
 def _convert_bodies(node: Node, dialects: Dialects, seed: int | None) -> bool:
-    """Convert what is foreign in the bodies of a node of the opset, which an extension has made."""
+    """Convert the foreign nodes in the bodies of a node of the opset, which an extension has made."""
     changed = bool(sum(convert(body, dialects, seed) for body in node.regions.values()))
     if changed:
         node.forget_types()

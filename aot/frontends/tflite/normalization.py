@@ -52,7 +52,7 @@ def _texts(root: Table) -> Iterator[tuple[str, str]]:
 
 
 def _facts(tensor: Table) -> Iterator[str]:
-    """Yield what is said about a tensor: normalisation, range, description."""
+    """Yield lines about a tensor: normalisation, range, description."""
     for unit in _tables(tensor, _UNITS):
         place = unit.Offset(_slot(_KIND))
         kind = unit.Bytes[unit.Pos + place] if place else 0

@@ -4,19 +4,23 @@ y[h, w] = 1 / (exp(-add[c](x[h, w, c] * f[c])) + 1)           each exponential a
 t[w] = add[c](x[h, w, c] * f[c])                              a group over h
 y[h, w] = 1 / (exp(-t[w]) + 1)                                vectors along w
 
-Sums keep their order, so that results keep their bits.
+Where several sums are made at a time, or neighbours are not neighbours in memory, as behind a transposed convolution,
+functions are a step of their own, in place. Sums keep their order, so that results keep their bits.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from math import prod
 
-from aot.lowering.ir.steps import Steps
+from aot.lowering.ir.steps import Step, Steps
 from codegen.costs import COSTS
-from codegen.ir.access import COST, coefficient, offset
+from codegen.ir.access import COST, coefficient, known, offset, varies
 from codegen.ir.definition import LOCAL, Definition, Group
-from codegen.ir.expressions import rewrite, walk
-from codegen.ir.loops import Const, Prim, Reduce, Space, Var, dense
+from codegen.ir.denormals import flushes
+from codegen.ir.expressions import rewrite, variables, walk
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from codegen.ir.traverse import Work
 from codegen.schedules.choose import choose
 from codegen.target import Target
@@ -25,9 +29,14 @@ from codegen.target import Target
 def separate_functions(steps: Steps, target: Target) -> None:
     """Group sums along memory with what is computed of them; values have their strides by now."""
     constants = steps.constants()
+    found: list[Step] = []
     for step in steps.steps:
         if step.schedule is None and step.repeat is None:
             step.works = tuple(map(partial(_separated, target=target, constants=constants), step.works))
+            found += _in_two(step, target, constants)
+        else:
+            found.append(step)
+    steps.steps = found
 
 
 def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:
@@ -49,6 +58,33 @@ def _separated(work: Work, target: Target, constants: frozenset[str]) -> Work:
     sums = Definition(t, d.axes, r, (column,))
     functions = Definition(d.out, d.axes, rewrite(d.value, {r: t[column]}), d.target)
     return Group("functions", tuple(around), (t,), (sums, functions))
+
+
+def _in_two(step: Step, target: Target, constants: frozenset[str]) -> list[Step]:
+    """Return a step of the sums and one of their functions; the step as it is, where that saves nothing."""
+    d = step.definition
+    r = d.reduction if d is not None else None
+    if d is None or r is None or d.where or step.binds or d.out.dtype is not r.dtype or not _is_heavy(d, r):
+        return [step]
+    plan = choose(d, target, constants)
+    if plan.lanes is None or any(a.name == plan.lanes[0] for a in d.axes):
+        return [step]
+    count = prod(map(known, d.out.shape))
+    if varies(d.axes) or prod(known(a.extent or 1) for a in d.axes) != count:
+        return [step]
+    if count < COSTS.pointwise_vectors * target.lanes(d.out.dtype):  # no longer than another call
+        return [step]
+    axes = {k: Var(f"d{k}", n) for k, n in enumerate(d.out.shape) if n != 1}
+    index = tuple(axes.get(k, Const(0)) for k in range(len(d.out.shape)))
+    change: dict[Expr, Expr] = {a: i for a, i in zip(d.target, index, strict=True) if isinstance(a, Var)}
+    value = rewrite(d.value, {r: Load(d.out, index), **change})
+    sums = replace(d, value=r)
+    functions = Definition(d.out, tuple(axes.values()), value, index)
+    if not variables(value) <= {*axes.values()} or choose(sums, target, constants) != plan:
+        return [step]
+    if len({flushes((w,), target) for w in (d, sums, functions)}) > 1:  # some keep denormals
+        return [step]
+    return [replace(step, works=(w,)) for w in (sums, functions)]
 
 
 def _is_heavy(d: Definition, r: Reduce) -> bool:

@@ -23,7 +23,7 @@ from codegen.schedules.pointwise import fresh
 
 
 def separate_pooling(steps: Steps) -> None:
-    """Rewrite what pools; values have their strides by now, and halos around them."""
+    """Rewrite poolings; strides and halos are final."""
     for step in steps.steps:
         if step.schedule is None:
             step.works = tuple(map(_separated, step.works))

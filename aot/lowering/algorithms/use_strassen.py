@@ -18,7 +18,7 @@ from runtime.abi import DType
 
 
 def use_strassen(steps: Steps, target: Target) -> None:
-    """Replace what is faster so; values have their strides by now. Weights take as much memory as before."""
+    """Replace products that Strassen's algorithm makes faster; strides are final. Weights take no more memory."""
     forms = _forms(steps, target)
     halves: dict[tuple[Expr, ...], str] = {}
     found: list[Step] = []

@@ -21,9 +21,10 @@ from codegen.target import Target
 
 
 def use_winograd(steps: Steps, target: Target) -> None:
-    """Replace what is faster as tiles. Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6.
+    """Replace convolutions that Winograd's algorithm makes faster.
 
-    Sums of bytes, which lie in memory as i16, stay exact. Where bits may not depend on the target, the choice does not.
+    Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6. Sums of bytes, which lie in memory as i16,
+    stay exact. Where bits may not depend on the target, the choice does not.
     """
     constants = steps.constants()
     held = {name for name, v in steps.values.items() if v.holds_bytes}

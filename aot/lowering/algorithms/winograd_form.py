@@ -56,7 +56,7 @@ class Tiling:
 
     @property
     def name(self) -> str:
-        """Return what tells transformed weights from those of other tilings."""
+        """Return the part of the name of transformed weights that differs between tilings."""
         return "x".join(f"{k.points}" for k in self.kinds) + "_finite" if self.phases else f"{self.kinds[0].points}"
 
 
@@ -172,12 +172,12 @@ def form_of(
 
 
 def _narrow(e: Expr) -> Expr:
-    """Return what is converted to i32."""
+    """Return the operand of a conversion to i32."""
     return e.args[0] if isinstance(e, Prim) and e.fn == "cast" and e.dtype is DType.I32 else e
 
 
 def _unguarded(e: Expr, whole: bool) -> Expr:
-    """Return what is read inside of the tests of padding; outside of the bounds it is 0, or any whole number."""
+    """Return the value inside the tests of padding; outside the bounds it is 0, or any integer."""
     zero = Const(0.0, DType.F32)
     while isinstance(e, Prim) and e.fn == "within":
         if not all(isinstance(x, Const) and (whole or x == zero) for x in e.args[3:]):
@@ -300,8 +300,7 @@ def _short_phases(form: WinogradForm) -> tuple[Tiling, ...]:
     if form.dtype is not DType.F32 or form.deep:
         return ()
     directions = [_phases_of(form, axis, tap, step) for (axis, tap), step in zip(form.window, form.steps, strict=True)]
-    pairs = [tuple(zip(*pairs, strict=True)) for pairs in product(*directions)]
-    return tuple(Tiling(kinds, phases) for kinds, phases in pairs)
+    return tuple(Tiling(*zip(*each, strict=True)) for each in product(*directions))
 
 
 def _phases_of(form: WinogradForm, axis: Var, tap: Var, step: int) -> list[tuple[Kind, range]]:

@@ -1,4 +1,4 @@
-"""Drops what no result needs: shape arithmetic, and operands that only inference of types read."""
+"""Drops steps and values that no result needs: shape arithmetic, and operands that only inference of types read."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ class ProgramBuilder:
         sizes = self._sizes(works)
         names = {s: replace(s, name=f"size{k}") for k, s in enumerate(sizes)}
         back: dict[Var, Var] = {new: old for old, new in names.items()}
-        works, roles = canonical(works, self.steps, given is None)
+        works, roles = canonical(works, self.steps, number_temps=given is None)
         works = renamed(works, names)
         constants = frozenset(r for n, r in roles.items() if self.steps.values[n].region is Region.CONSTANT)
         chosen = works if given is None else works[:-1]

@@ -16,6 +16,7 @@ from codegen.nest.nest import apply
 
 
 def all_packs(s: Schedule) -> tuple[Pack, ...]:
+    """Return the packings of a schedule and of its members."""
     return (*s.pack, *(p for m in s.members for p in all_packs(m)))
 
 
@@ -64,13 +65,17 @@ def alone(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Ke
 
 
 def by_role(s: Schedule, roles: dict[str, str]) -> Schedule:
+    """Return a schedule with the roles of buffers in place of their names."""
     packs = tuple(replace(p, operand=roles.get(p.operand, p.operand)) for p in s.pack)
     ahead = roles.get(s.prefetch, s.prefetch) if s.prefetch is not None else None
     return replace(s, pack=packs, prefetch=ahead, members=tuple(by_role(m, roles) for m in s.members))
 
 
-def canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:
-    """Rename buffers by their roles, y0.. written, x0.. read, w0.. constants, so that equal kernels compare equal."""
+def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:
+    """Rename buffers by their roles, y0.. written, x0.. read, w0.. constants, so that equal kernels compare equal.
+
+    `number_temps`: temporaries of groups, too. Returns the works, and the role of each buffer by its name.
+    """
     roles: dict[str, str] = {}
     renamed: dict[str, Buffer] = {}
     outs = [b for w in works for b in writes(w)]
@@ -84,7 +89,7 @@ def canonical(works: tuple[Work, ...], steps: Steps, temps: bool) -> tuple[tuple
         counts[letter] += 1
         renamed[b.name] = replace(b, name=roles[b.name])
     made = tuple(rewrite_work(w, move_loads(renamed), lambda b: renamed.get(b.name, b)) for w in works)
-    return tuple(map(_plain_temps, made)) if temps else made, roles
+    return tuple(map(_plain_temps, made)) if number_temps else made, roles
 
 
 def _plain_temps(work: Work) -> Work:
@@ -101,12 +106,14 @@ def _temps(g: Group) -> list[Buffer]:
 
 
 def parameters(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
+    """Return the buffers that a kernel of these works gets: inputs, constants, outputs."""
     found = dict.fromkeys(b for w in works for b in (*writes(w), *(x.buffer for x in reads(w))))
     given = (b for b in found if b.space is Space.ARG)
     return tuple(sorted(given, key=lambda b: ("xwy".index(b.name[0]), int(b.name[1:]))))
 
 
 def cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
+    """Return operations and bytes moved."""
     flops: Size = 0
     moved: Size = 0
     for work in works:

@@ -102,7 +102,7 @@ def _divided(shape: tuple[int, ...], parts: tuple[int, ...]) -> list[list[int]] 
 
 
 def _converted(constant: Deferred) -> Deferred:
-    """Return what conversions from f32 to f32, which `decompress_weights` leaves behind, take."""
+    """Return the operand behind conversions from f32 to f32, which `decompress_weights` leaves."""
     while isinstance(constant.op, Convert) and isinstance(inner := constant.inputs[0], Deferred):
         if inner.type.dtype is not DType.F32:
             break

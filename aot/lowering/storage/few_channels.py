@@ -20,7 +20,7 @@ from codegen.ir.chains import block_terms
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, dense
+from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, dense, prim, select
 from runtime.abi import DType
 
 T = TypeVar("T")
@@ -51,21 +51,19 @@ class FewChannels:
         """Return the picture with its channels innermost."""
         return dense(name, *self._moved(self.x.buffer.shape, self.width), dtype=DType.BF16)
 
-    def copies(self, made: Buffer) -> tuple[Definition, ...]:
-        """Return the definitions that write the pixels: their zeros, and their channels."""
-        axes = tuple(Var(f"d{k}", n) for k, n in enumerate(self.x.buffer.shape) if n != 1 or k == self._dim)
-        left = iter(axes)
-        shape = enumerate(self.x.buffer.shape)
-        index: tuple[Expr, ...] = tuple(Const(0) if n == 1 and k != self._dim else next(left) for k, n in shape)
-        at = index[self._dim]
-        assert isinstance(at, Var) and isinstance(self.channel.extent, int)
-        plain = Definition(made, axes, Load(self.x.buffer, index), self._moved(index, at))
-        if self.width == self.channel.extent:
-            return (plain,)
-        rest = Var(at.name, self.width - self.channel.extent)
-        others = tuple(rest if a is at else a for a in axes)
-        zero = Definition(made, others, Const(0.0, DType.F32), self._moved(index, rest + self.channel.extent))
-        return zero, plain
+    def copy(self, made: Buffer) -> Definition:
+        """Return the definition that writes the pixels: their channels, then zeros."""
+        shape = tuple(self.width if k == self._dim else n for k, n in enumerate(self.x.buffer.shape))
+        axes = {k: Var(f"d{k}", n) for k, n in enumerate(shape) if n != 1 or k == self._dim}
+        index: tuple[Expr, ...] = tuple(axes.get(k, Const(0)) for k in range(len(shape)))
+        at, channels = axes[self._dim], self.channel.extent
+        assert isinstance(channels, int)
+        if self.width == channels:
+            value: Expr = Load(self.x.buffer, index)
+        else:
+            some = (prim("min", at, Const(channels - 1)) if i is at else i for i in index)
+            value = select(prim("lt", at, Const(channels)), Load(self.x.buffer, tuple(some)), Const(0.0, DType.F32))
+        return Definition(made, tuple(axes.values()), value, self._moved(index, at))
 
     def filters(self, data: Array) -> Array:
         """Return the weights by the same terms, zero where pixels are."""
@@ -95,7 +93,7 @@ class FewChannels:
         return self.x.index.index(self.channel)
 
     def _moved(self, parts: tuple[T, ...], last: T) -> tuple[T, ...]:
-        """Return what belongs to dimensions of the picture with `last` for the channels, behind all others."""
+        """Return the items of the picture's dimensions, then `last`, that of the channels."""
         return (*parts[: self._dim], *parts[self._dim + 1 :], last)
 
 

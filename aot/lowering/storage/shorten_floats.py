@@ -245,7 +245,7 @@ class _Shortened:
         if name not in copies:
             copies[name] = found.pixels(self.steps.unused(name))
             self.steps.values[copies[name].name] = Value(copies[name], Region.ARENA)
-            made.append(Step(found.copies(copies[name]), step.layers, "Convert"))
+            made.append(Step((found.copy(copies[name]),), step.layers, "Convert"))
         step.works = (found.product(copies[name], filters, "add" if self.sums.pairs else CHAINS),)
         return made
 

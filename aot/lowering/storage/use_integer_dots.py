@@ -39,13 +39,14 @@ from codegen.ir.traverse import rewrite_work
 from codegen.target import Target
 from runtime.abi import DType
 
+MIN_WINDOW = 2  # rows and columns of windows over channels whose words of bytes are worth making
 MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
 
 
 def use_integer_dots(steps: Steps, target: Target) -> None:
     """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes."""
     if target.dots:
-        _Dots(steps, target.dots).run()
+        _Dots(steps, target.dots, target.joins_bytes).run()
     if target.dots == 2:
         widen_bytes(steps)
 
@@ -71,8 +72,9 @@ class _Product:
 
 
 class _Dots:
-    def __init__(self, steps: Steps, together: int) -> None:
-        self.steps, self.together = steps, together
+    def __init__(self, steps: Steps, together: int, joins: bool) -> None:
+        """`joins`: words of bytes may be made of rows of data."""
+        self.steps, self.together, self.joins = steps, together, joins
         self.dtype = DType.U8 if together == 4 else DType.I16
         self.dtypes = BYTES if together == 4 else (DType.I16,)
         self.kept = {n for n, v in steps.values.items() if v.holds_bytes}
@@ -145,9 +147,21 @@ class _Dots:
             (x,) = read
             lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
             ours = x.buffer.name in self.steps.values and self.steps.values[x.buffer.name].region is Region.ARENA
-            if ours and max(lanes, default=0) >= COSTS.min_dot_outputs and summed <= variables(*w.index):
+            enough = max(lanes, default=0) >= COSTS.min_dot_outputs or self._slides(d, r, x, w)
+            if ours and enough and summed <= variables(*w.index):
                 return _Product(data, x, w, frozenset((*d.axes, *_groups(r))))
         return None
+
+    def _slides(self, d: Definition, r: Reduce, x: Load, w: Load) -> bool:
+        """True if windows slide over rows and columns of channels, and words of bytes may be made of the rows."""
+        if not self.joins or len(r.axes) != 2 or min(known(a.extent or 1) for a in r.axes) < MIN_WINDOW:
+            return False
+        outer = [i for i in w.index if variables(i) and not variables(i) & set(r.axes)]
+        channels = [i for i in outer if isinstance(i, Var) and i in x.index and i in d.axes]
+        if len(channels) != 1 or outer != channels or known(channels[0].extent or 1) < COSTS.vector_extent:
+            return False
+        dims = [variables(i) for i in x.index if variables(i) & set(r.axes)]
+        return len(dims) == 2 and all(len(v & set(r.axes)) == 1 and channels[0] not in v for v in dims)
 
     def _matched(self, product: _Product) -> Quantised | None:
         return quantised(product.data, self.kept, product.apart)

@@ -175,7 +175,7 @@ class _Import:
                 self.ports[node.id, idx] = port if windows is None else windows.output(port)
 
     def _windows(self, node: Node, op: Definition, origin: Origin) -> Windows | None:
-        """Return what a convolution or a pool needs around it; None for another operation, or a foreign one."""
+        """Return the nodes that a convolution or a pool needs around it; None for other and for foreign operations."""
         if node.soft_get("type") not in WINDOWED or isinstance(op, Foreign):
             return None
 

@@ -51,7 +51,7 @@ class CustomReplacementDescriptor:
         return attr in self._replacement_desc
 
     def sub_graph_instances(self) -> Any:
-        """Return what the file says of where the sub-graphs are."""
+        """Return the positions of the sub-graphs, as the file gives them."""
         return self.instances if self.has("instances") else []
 
     def get_inputs_description(self) -> Any:

@@ -1,4 +1,4 @@
-"""Writes what the sub-graphs of a configuration file read and give in a model: `aot config`."""
+"""Writes the inputs and outputs that the sub-graphs of a configuration file have in a model: `aot config`."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _pads(file: File) -> Any:
 
 
 def _all_pads(first: int) -> Callable[[Any], Any]:
-    """Return what writes rows of beginning and end, from row `first` on."""
+    """Return the function that writes rows of beginning and end, from row `first` on."""
     return lambda value: plain(np.asarray(value)[first:].T.reshape(-1))
 
 

@@ -71,7 +71,7 @@ class PartialMatch:
         return list(self.graph.nodes())
 
     def _unlike(self, name: str, id: str, held: dict[str, str]) -> str:
-        """Return what tells a node of the graph from one of the pattern; empty if nothing does."""
+        """Return the first difference between a node of the graph and one of the pattern; empty if there is none."""
         attrs, wanted = self.graph.nodes[id], self.wanted[name]
         shown = str(attrs.get("name", id))
         if id in held.values():

@@ -133,5 +133,5 @@ def check_node_usages_out_of_match(match: Match, node_name_in_match_group: str) 
 
 
 def check_value(v: Any, check: Callable[[Any], Any]) -> Any:
-    """Return what `check` says of a value that is there and real; False of another one."""
+    """Return the result of `check` for a value that is there and real; False for another one."""
     return v is not None and bool(np.all(getattr(v, "imag", 0) == 0)) and check(v)

@@ -114,7 +114,7 @@ def _dim(dim: Dim, name: str, axis: int, graph: Graph) -> Dim:
 
 
 def _remove_rest(graph: Graph) -> None:
-    """Remove what no output needs, and no variable that an output needs."""
+    """Remove nodes that neither an output needs, nor a variable that an output needs."""
     needed = _needed(graph, graph.results)
     variables = {_variable(node) for node in graph.nodes.values() if node.id in needed} - {""}
     needed |= _needed(graph, [node for node in graph.sinks if _variable(node) in variables])

@@ -116,7 +116,7 @@ class Answer:
         self._tell(error, last=True)
 
     def _next(self, logits: Array) -> Part:
-        """Return what is certain of the text after the next token."""
+        """Choose the next token, and return the text that no later token can change."""
         token = self._sampler.choose(logits)
         goes_on = self._made.take(token)
         count = len(self._made.tokens)
@@ -154,7 +154,7 @@ class Held:
         return self._taken()
 
     def rest(self) -> str:
-        """Return what is held at the end of an answer."""
+        """Return the text that is still held back, at the end of an answer."""
         if self._ended:
             return ""
         self._parts.append(self._stream.rest())

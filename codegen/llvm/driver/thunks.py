@@ -45,7 +45,7 @@ def thunks(program: Program, functions: Mapping[str, str], tag: str) -> list[str
 
 
 def _form(offset: Size) -> object:
-    """Return what offsets of places have in common for which one thunk can read them from a table."""
+    """Return the kind of an offset: one thunk can read offsets of equal kind from a table."""
     return int if isinstance(offset, int) else Var if isinstance(offset, Var) else offset
 
 

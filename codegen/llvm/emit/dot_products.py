@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codegen.ir.dot_widths import Field, field_of, word
 from codegen.ir.loops import Expr, Load, Prim
 from codegen.llvm.emit.address import Access
 from codegen.llvm.emit.arithmetic.convert import MEMORY
+from codegen.llvm.emit.arithmetic.shuffle import shuffle
 from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
 from codegen.llvm.emit.values import Values
 from runtime.abi import DType
@@ -21,16 +24,16 @@ class DotEmitter:
     def __init__(self, values: Values) -> None:
         self.values = values
 
-    def dot(self, x: Expr, w: Expr, n: int, total: Value, row: Expr | None = None) -> Value:
-        """Return `total` + `n` products in every lane: `x` has one word for all lanes, `w` a word for each.
+    def dot(self, x: Expr, w: Expr, n: int, total: Value, rows: Sequence[Expr] = ()) -> Value:
+        """Return `total` + `n` products in every lane: `x` has one word for all lanes, or one for each, as `w` has.
 
-        `x` and `w` may be sums of both, of i16, and `w` may be a field. `row`: the second elements of the words, where
-        those of a lane are no neighbours in memory: a load, or zero.
+        `x` and `w` may be sums of both, of i16, and `w` may be a field. `rows`: the other elements of the words of `w`,
+        where those of a lane are no neighbours in memory: loads, or zero.
         """
         f = self.values.f
         match x, w:
             case Load(), Load():
-                return self._products(x, n, w.buffer.dtype, self._weights(w, row), total)
+                return self._products(x, n, w.buffer.dtype, self._weights(w, rows), total)
             case Load(), Prim("and") if (found := field_of(w)) is not None:
                 return self._products(x, n, found.load.buffer.dtype, self._field(found), total)
             case Prim("add", (Load() as x1, Load() as w2)), Prim("add", (Load() as x2, Load() as w1)):
@@ -61,8 +64,10 @@ class DotEmitter:
         return found
 
     def _data(self, x: Load, n: int) -> Value:
-        """Return the word at `x` in every lane."""
+        """Return the word at `x` in every lane, or one for each lane."""
         values, one = self.values, self.values.at.access(x.buffer, x.index)
+        if one.step == word(x.buffer.dtype):
+            return self._weights(x)
         if values.width > 1 and (one.step != 0 or values.mixed):
             raise InternalError(f"dot: all lanes have one word of data, got {x.buffer.name} by {one.step}")
         key = ("dot", one.offset.key, n, values.width)
@@ -72,16 +77,17 @@ class DotEmitter:
             values.loaded.setdefault(x.buffer.name, {})[key, values.at.guard] = data
         return data
 
-    def _weights(self, w: Load, row: Expr | None = None) -> Value:
+    def _weights(self, w: Load, rows: Sequence[Expr] = ()) -> Value:
         """Return a word for each lane."""
         values, each = self.values, self.values.at.access(w.buffer, w.index)
         size = word(w.buffer.dtype)
-        if values.width > 1 and (each.step != (size if row is None else 1) or values.mixed):
+        if values.width > 1 and (each.step != (1 if rows else size) or values.mixed):
             raise InternalError(f"dot: words of weights lie side by side, got {w.buffer.name} by {each.step}")
-        key = ("dot", each.offset.key, size, values.width)
+        count = 1 + sum(isinstance(row, Load) for row in rows) if rows else size
+        key = ("dot", each.offset.key, count, values.width)
         weights = values.known(w.buffer, key)
         if weights is None:
-            weights = self._words(each, row)
+            weights = self._of_rows(each, rows) if rows else self._words(each)
             values.loaded.setdefault(w.buffer.name, {})[key, values.at.guard] = weights
         return weights
 
@@ -100,25 +106,43 @@ class DotEmitter:
             found = values.f.binary("or", found, values.f.binary("shl", whole, integer(8 * size * k, "i32")))
         return found
 
-    def _words(self, a: Access, row: Expr | None) -> Value:
-        """Load a word for each lane, or the two elements of each from `a` and `row`."""
+    def _words(self, a: Access) -> Value:
+        """Load a word for each lane."""
+        at = self.values.at
+        return self.values.f.load(vector("i32", self.values.width), at.pointer(a), at.align(a))
+
+    def _of_rows(self, a: Access, rows: Sequence[Expr]) -> Value:
+        """Return a word for each lane, of the elements at `a` and in `rows`: loads, or zero, which fills the word.
+
+        A word of bytes may be filled by any others: products of integers with the zeros of the other factor are zero.
+        """
         f, at, lanes = self.values.f, self.values.at, self.values.width
+        element = vector(MEMORY[a.buffer.dtype], lanes)
+        places = [a, *(at.access(row.buffer, row.index) for row in rows if isinstance(row, Load))]
+        found = [f.load(element, at.pointer(p), at.align(p)) for p in places]
         whole = vector("i32", lanes)
-        if row is None:
-            return f.load(whole, at.pointer(a), at.align(a))
-        half = vector("i16", lanes)
-        first, second = f.load(half, at.pointer(a), at.align(a)), Value(half, "zeroinitializer")
-        if isinstance(row, Load):
-            other = at.access(row.buffer, row.index)
-            second = f.load(half, at.pointer(other), at.align(other))
-        if lanes == 1:
-            high = f.binary("shl", f.cast("zext", second, whole), integer(16, whole)) if isinstance(row, Load) else None
-            low = f.cast("zext", first, whole)
-            return low if high is None else f.binary("or", low, high)
-        mask = ", ".join(f"i32 {i}, i32 {lanes + i}" for i in range(lanes))
-        pairs = vector("i16", 2 * lanes)
-        both = f.op(pairs, f"shufflevector {first}, {second}, <{2 * lanes} x i32> <{mask}>")
-        return f.op(whole, f"bitcast {both} to {whole}")
+        if lanes > 1:
+            filler = found[0] if a.buffer.dtype.stored_bytes == 1 else Value(element, "zeroinitializer")
+            found += [filler] * (word(a.buffer.dtype) - len(found))
+            return f.op(whole, f"bitcast {_interleaved(f, found)} to {whole}")
+        words = f.cast("zext", found[0], "i32")
+        for n, row in enumerate(found[1:], 1):
+            shift = integer(8 * a.buffer.dtype.stored_bytes * n, whole)
+            words = f.binary("or", words, f.binary("shl", f.cast("zext", row, "i32"), shift))
+        return words
+
+
+def _interleaved(f: Function, rows: Sequence[Value]) -> Value:
+    """Return the first elements of two or four rows, then their second ones, and so on."""
+    lanes, places = lanes_of(rows[0].type), [rows.index(row) for row in rows]
+    order = [place * lanes + lane for lane in range(lanes) for place in places]
+    if len(rows) == 2:
+        return shuffle(f, rows[0], rows[1], order)
+    # One vector, into which rows are inserted, since a permutation of two takes longer.
+    rows = [row if places[n] == n else Value(row.type, "poison") for n, row in enumerate(rows)]
+    halves = [shuffle(f, rows[n], rows[n + 1], range(2 * lanes)) for n in (0, 2)]
+    whole = shuffle(f, halves[0], halves[1], range(4 * lanes))
+    return shuffle(f, whole, Value(whole.type, "poison"), order)
 
 
 def _pairs_added(f: Function, a: Value, b: Value) -> Value:

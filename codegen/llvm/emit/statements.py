@@ -348,7 +348,7 @@ class StatementEmitter:
             case "add", Prim("mul", (a, b)) if dtype.is_float:
                 return self.values.fma(dtype, self.values.expr(a), self.values.expr(b), old)
             case "add", Prim("dot", (x, w, Const(n), *rows)):
-                return self.dots.dot(x, w, int(n), self.values.wide(old, self.values.width), *rows)
+                return self.dots.dot(x, w, int(n), self.values.wide(old, self.values.width), rows)
             case _:
                 return self.values.apply(fn, dtype, old, self.values.expr(value))
 

@@ -10,6 +10,7 @@ F32, F64, I32, I64 = DType.F32, DType.F64, DType.I32, DType.I64
 
 
 def number(x: float, like: Expr) -> Const:
+    """Return a constant of the type of `like`."""
     return Const(x, like.dtype)
 
 
@@ -22,10 +23,12 @@ def poly(x: Expr, coefficients: tuple[float, ...]) -> Expr:
 
 
 def bits_of(x: Expr) -> Expr:
+    """Return the bits of a float as an integer of its size."""
     return prim("bits", x, dtype=I32 if x.dtype is F32 else I64)
 
 
 def float_of(x: Expr) -> Expr:
+    """Return the float with the bits of an integer."""
     return prim("bits", x, dtype=F32 if x.dtype is I32 else F64)
 
 
@@ -38,6 +41,6 @@ def absolute(x: Expr) -> Expr:
 
 
 def with_sign(magnitude: Expr, sign: Expr) -> Expr:
-    """`magnitude`, which is not negative, with the sign of `sign`."""
+    """Return `magnitude`, which is not negative, with the sign of `sign`."""
     top = Const(-(1 << 31), I32) if sign.dtype is F32 else Const(-(1 << 63), I64)
     return float_of(prim("or", bits_of(magnitude), prim("and", bits_of(sign), top)))

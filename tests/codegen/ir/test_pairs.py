@@ -53,7 +53,9 @@ def close(found: Array, x: Array, w: Array, bias: Array) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("constant", [True, False], ids=["weights", "data"])
 @pytest.mark.parametrize(("rows", "terms", "columns"), SIZES)
-def test_products(target: Target, constant: bool, rows: int, terms: int, columns: int) -> None:
+def test_products_of_pairs_are_those_of_numpy(
+    target: Target, constant: bool, rows: int, terms: int, columns: int
+) -> None:
     work, params = product(rows, terms, columns)
     plan = choose(work, target, CONSTANT if constant else frozenset())
     assert (plan.dots == "k") == target.sums_pairs

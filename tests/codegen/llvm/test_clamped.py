@@ -82,7 +82,7 @@ def test_bounds_that_move_are_none() -> None:
 @pytest.mark.parametrize("lanes", [1, 4, 8, 16])
 @pytest.mark.parametrize("t", SMALL)
 @pytest.mark.parametrize("source", [DType.F32, DType.F64, DType.F16])
-def test_numbers(t: DType, source: DType, lanes: int) -> None:
+def test_clamped_conversions_saturate(t: DType, source: DType, lanes: int) -> None:
     with np.errstate(over="ignore"):
         x = floats(t, NUMPY[source])
     low, high = limits(t)
@@ -138,7 +138,9 @@ def level(x: Expr, step: float, zero: float = 0.0) -> Expr:
         (DType.U8, 0, 255, 1e9),
     ],
 )
-def test_levels(t: DType, low: int, high: int, zero: float, target: str, lanes: int) -> None:
+def test_quantised_levels_round_in_the_conversion(
+    t: DType, low: int, high: int, zero: float, target: str, lanes: int
+) -> None:
     """Rounded numbers plus a zero point: the conversion rounds, and NaN gives 0, wherever the bounds are."""
     x = np.concatenate([floats(t, "f4"), np.arange(-300, 300, dtype="f4") + np.float32(0.5)])
 

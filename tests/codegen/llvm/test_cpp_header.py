@@ -86,7 +86,7 @@ def built(folder: Path, program: str, *options: str) -> Path:
 
 @pytest.mark.parametrize("external", [False, True])
 @pytest.mark.parametrize("loaded", [False, True])
-def test_example(tmp_path: Path, loaded: bool, external: bool) -> None:
+def test_the_example_in_cpp_reads_the_digit(tmp_path: Path, loaded: bool, external: bool) -> None:
     library = tmp_path / ("digits.so" if loaded else "digits.o")
     compiled(MODEL, library, *(["--weights", "external"] if external else []))
     shutil.copy(EXAMPLES / "cpp" / "digits.cpp", tmp_path)

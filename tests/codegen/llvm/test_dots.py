@@ -12,6 +12,7 @@ import pytest
 
 from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import word
+from codegen.ir.expressions import loads as loads_of
 from codegen.ir.loops import Buffer, Expr, Load, Reduce, Size, Var, cast, dense
 from codegen.ir.printer import kernel_text, schedule_text
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
@@ -235,6 +236,51 @@ def test_windows_whose_innermost_sums_are_one(c: int, taps: int) -> None:
     )
     windows = np.stack([data[n : n + taps].ravel() for n in range(9)]).astype(np.int32)
     np.testing.assert_array_equal(found, windows @ weights.reshape(-1, 20))
+
+
+def window(taps: int, stride: int, channels: int, lanes: int) -> tuple[Definition, Schedule]:
+    """y[h, v, c] = add[k, t](x[h + k, stride v + t, c] * w[c, k, t]) over four rows of five columns."""
+    h, v, c, k, t = Var("h", 4), Var("v", 5), Var("c", channels), Var("k", taps), Var("t", 3)
+    x = dense("x", 3 + taps, 4 * stride + 3, channels, dtype=DType.U8)
+    w, y = dense("w", channels, taps, 3, dtype=DType.I8), dense("y", 4, 5, channels, dtype=DType.I32)
+    total = Reduce("add", (k, t), cast(x[h + k, v * stride + t, c], DType.I32) * cast(w[c, k, t], DType.I32))
+    plan = Schedule(
+        order=("h", "v", "c", "k", "t"),
+        tile=(Tile("v", 3), Tile("c", lanes, Tail.CUT), Tile("k", 4, Tail.CUT)),
+        unroll=("t",),
+        lanes=("c", lanes),
+        pack=(Pack("w", (0, 2, 1), 0, lanes, 1),),
+        dots="k",
+    )
+    return Definition(y, (h, v, c), total), plan
+
+
+def windowed(x: np.ndarray, w: np.ndarray, stride: int) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int32), w.shape[1:], (0, 1))[:, ::stride]
+    return np.einsum("hvckt,ckt->hvc", windows, w.astype(np.int32))
+
+
+@pytest.mark.parametrize("taps", [1, 3, 4, 5])
+def test_windows_over_channels_mean_the_same(taps: int) -> None:
+    work, plan = window(taps, 2, 6, 4)
+    params = (*(x.buffer for x in loads_of(work.value)), work.out)
+    x, w = numbers(3 + taps, 11, 6, dtype=np.uint8), numbers(6, taps, 3, dtype=np.int8)
+    run = Interpreter(x=cells(x), w=cells(pack_array(w, plan.pack[0])))
+    run.run(apply("k", work, plan, params).body)
+    np.testing.assert_array_equal(filled(run.memory["y"], (4, 5, 6), DType.I32), windowed(x, w, 2))
+
+
+@runs_dots
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16])
+@pytest.mark.parametrize(("taps", "stride"), [(1, 1), (2, 2), (3, 1), (4, 2), (5, 1), (8, 1)])
+def test_windows_over_channels(taps: int, stride: int, lanes: int) -> None:
+    """Words of data are made of rows, and shared by the columns of a tile."""
+    work, plan = window(taps, stride, 21, lanes)
+    params = (*(x.buffer for x in loads_of(work.value)), work.out)
+    x, w = numbers(3 + taps, 4 * stride + 3, 21, dtype=np.uint8), numbers(21, taps, 3, dtype=np.int8)
+    found = aligned(np.zeros((4, 5, 21), np.int32))
+    compiled(apply("k", work, plan, params))(aligned(x), aligned(pack_array(w, plan.pack[0])), found)
+    np.testing.assert_array_equal(found, windowed(x, w, stride))
 
 
 @all_kinds

@@ -70,7 +70,7 @@ def saturated(x: Array, t: DType) -> Array:
 
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("src", NUMPY)
-def test_cast(src: DType, lanes: int) -> None:
+def test_conversions_are_those_of_numpy_and_saturate(src: DType, lanes: int) -> None:
     x = edges(src)
     for dst in (t for t in NUMPY if t.compute is t):
         got = run(lambda a, dst=dst: cast(a, dst), dst, (src, x), lanes=lanes)
@@ -100,7 +100,7 @@ def test_short_floats(dtype: DType, target: str) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_integers(dtype: DType, lanes: int) -> None:
+def test_primitives_of_integers_are_exact(dtype: DType, lanes: int) -> None:
     """Division never traps; comparisons, shifts and minima follow the sign of the type."""
     line = np.concatenate([edges(dtype), ~np.zeros(1, NUMPY[dtype])])
     x, y = (v.ravel() for v in np.meshgrid(line, line))
@@ -136,7 +136,7 @@ def test_integers(dtype: DType, lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_floats(dtype: DType, lanes: int) -> None:
+def test_primitives_of_floats_are_those_of_numpy(dtype: DType, lanes: int) -> None:
     """NaN passes min and max in either place; comparisons with it are false."""
     x, y = (v.ravel() for v in np.meshgrid(edges(dtype), edges(dtype)))
     binary = {
@@ -191,7 +191,7 @@ def test_booleans_and_choices() -> None:
 
 @pytest.mark.parametrize("lanes", [None, ("k", 4), ("i", 4)])
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, DType.F16, DType.BF16, DType.BOOL])
-def test_reductions(dtype: DType, lanes: tuple[str, int] | None) -> None:
+def test_reductions_of_each_type_are_those_of_numpy(dtype: DType, lanes: tuple[str, int] | None) -> None:
     data = np.random.default_rng(1).integers(0, 2 if dtype is DType.BOOL else 4, (6, 11)).astype(NUMPY[dtype])
     i, k, x = Var("i", 6), Var("k", 11), dense("x", 6, 11, dtype=dtype)
     y = dense("y", 6, dtype=dtype)
@@ -243,7 +243,7 @@ def test_reversed_and_strided() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("target", ["native", "x86-64-v2", "x86-64-v3"])
-def test_remainders(lanes: int, target: str) -> None:
+def test_remainders_of_floats_are_exact(lanes: int, target: str) -> None:
     """Exact below quotients of 2^52, or 2^29 without fused multiply-adds; near multiples the rounded one is too far."""
     rng = np.random.default_rng(5)
     b = np.ldexp(rng.uniform(-1, 1, 4000), rng.integers(-140, 60, 4000)).astype("f4")

@@ -43,7 +43,7 @@ def best() -> str:
     return [name for name in NAMES if not missing_features(parse_target(name).isa_features)][-1]
 
 
-def test_names() -> None:
+def test_names_of_levels_are_sorted_and_checked() -> None:
     assert names_of("native") == ("native",)
     assert names_of("x86-64-v4,v2") == names_of("x86-64-v2,x86-64-v4") == ("x86-64-v2", "x86-64-v4")
     for wrong in ("x86-64-v2,native", "aarch64,x86-64-v3"):

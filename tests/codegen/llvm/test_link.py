@@ -28,7 +28,7 @@ def small() -> Built:
     return built(chain())
 
 
-def test_symbols(small: Built, tmp_path: Path) -> None:
+def test_a_library_exports_one_symbol_and_needs_libc_only(small: Built, tmp_path: Path) -> None:
     path = tmp_path / "m.so"
     small.write_shared(path)
     with path.open("rb") as stream:

@@ -59,7 +59,7 @@ def error(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("target", ["native", "x86-64-v2"])
 @pytest.mark.parametrize("fn", REFERENCE)
-def test_f32(fn: str, target: str) -> None:
+def test_functions_of_f32_keep_their_bounds_in_ulp(fn: str, target: str) -> None:
     (low, high), reference = REFERENCE[fn]
     x = np.concatenate([np.linspace(low, high, 4096), np.linspace(-1.2, 1.2, 1000), EDGES]).astype("f4")
     with np.errstate(all="ignore"):
@@ -80,7 +80,7 @@ def test_functions_of_four_digits(fn: str, short: str) -> None:
 
 
 @pytest.mark.parametrize("fn", REFERENCE)
-def test_f64(fn: str) -> None:
+def test_functions_of_f64_are_those_of_numpy(fn: str) -> None:
     (low, high), reference = REFERENCE[fn]
     x = np.concatenate([np.linspace(low, high, 4096), np.linspace(-1.2, 1.2, 1000), EDGES])
     with np.errstate(all="ignore"):

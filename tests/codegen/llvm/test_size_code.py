@@ -45,7 +45,7 @@ MEANING: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.parametrize("fn", MEANING)
 @pytest.mark.parametrize("divisor", [1, 7, 64, -7, None], ids=str)
-def test_division(fn: str, divisor: int | None) -> None:
+def test_divisions_of_sizes_round_down(fn: str, divisor: int | None) -> None:
     call = compiled(prim(fn, N, M if divisor is None else Const(divisor)))
     for n in VALUES:
         for m in VALUES if divisor is None else (divisor,):

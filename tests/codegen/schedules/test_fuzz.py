@@ -110,7 +110,7 @@ def numbers(r: random.Random, shape: tuple[int, ...], dtype: DType) -> np.ndarra
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_products(seed: int) -> None:
+def test_products_compute_the_same_by_any_schedule(seed: int) -> None:
     r = random.Random(seed)
     m, n, k, l_ = r.randint(1, 20), r.randint(1, 40), r.randint(1, 9), r.randint(1, 19)
     dtype = r.choice((DType.F32, DType.F32, DType.F64, DType.I32, DType.I64, DType.I8))
@@ -216,7 +216,7 @@ def test_windows_and_gathers(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_groups(seed: int) -> None:
+def test_groups_compute_the_same_by_any_schedule(seed: int) -> None:
     r = random.Random(2000 + seed)
     n, rows = r.randint(1, 40), r.randint(1, 12)
     symbols: dict[Var, int] = {}

@@ -126,7 +126,7 @@ OUTPUTS = {"TopK": 2, "LSTM": 3, "GRU": 2}
 
 
 @pytest.mark.parametrize(("kind", "inputs", "constants", "attrs"), ONE, ids=[f"{i}-{c[0]}" for i, c in enumerate(ONE)])
-def test_operation(
+def test_operations_agree_with_onnx_runtime(
     tmp_path: Path, kind: str, inputs: list[Array], constants: dict[str, Array], attrs: dict[str, Any]
 ) -> None:
     given = {f"x{i}": x for i, x in enumerate(inputs)}
@@ -292,7 +292,7 @@ MICROSOFT: list[tuple[str, list[Array], list[Array], dict[str, Any], int]] = [
 
 
 @pytest.mark.parametrize(("kind", "inputs", "constants", "attrs", "count"), MICROSOFT)
-def test_microsoft(
+def test_operations_of_microsoft_agree_with_onnx_runtime(
     tmp_path: Path, kind: str, inputs: list[Array], constants: list[Array], attrs: dict[str, Any], count: int
 ) -> None:
     held = {f"c{i}": c for i, c in enumerate(constants)}
@@ -301,7 +301,7 @@ def test_microsoft(
     same(save(tmp_path, model([node], {"x": inputs[0]}, outputs, held, domain="com.microsoft")), *inputs)
 
 
-def test_compiled(tmp_path: Path) -> None:
+def test_a_compiled_network_agrees_with_onnx_runtime(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["r"]),

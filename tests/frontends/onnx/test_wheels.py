@@ -58,7 +58,7 @@ def wheel(package: str) -> Path:
 
 
 @pytest.mark.parametrize(("package", "name", "feeds"), MODELS, ids=[m[1] for m in MODELS])
-def test_model(package: str, name: str, feeds: list[dict[str, Array]]) -> None:
+def test_models_of_packages_agree_with_onnx_runtime(package: str, name: str, feeds: list[dict[str, Array]]) -> None:
     path = next(wheel(package).rglob(name))
     compiled = aot.compile_model(path)
     running = session(path)

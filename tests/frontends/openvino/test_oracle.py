@@ -24,7 +24,7 @@ TYPES = "f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8 boolean u1 u2 u3 u4 u6 i
 
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("count", [1, 5, 8, 16, 21])
-def test_constants(tmp_path: Path, name: str, count: int) -> None:
+def test_constants_of_all_types_are_read_as_openvino_does(tmp_path: Path, name: str, count: int) -> None:
     kind = getattr(ov.Type, name)
     values = np.random.default_rng(count).integers(0, 2, count)
     top = {"i4": 7, "i8": 100}.get(name, min(2 ** min(kind.bitwidth, 8) - 1, 100) if name[0] == "u" else 1)

@@ -130,7 +130,7 @@ def test_element_types(tmp_path: Path, element_type: str, raw: bytes, values: li
     assert [v.item() if isinstance(v.item(), int) else float(v) for v in data] == values
 
 
-def test_strings(tmp_path: Path) -> None:
+def test_strings_are_read_from_their_table(tmp_path: Path) -> None:
     text = ["abc", "", "Ü\nn"]
     ends = np.cumsum([0, *(len(t.encode()) for t in text)]).tolist()
     raw = struct.pack("<5i", 3, *ends) + "".join(text).encode()
@@ -287,7 +287,7 @@ def branching(choice: str) -> str:
     return network([parameter(0, "c", "", "boolean"), parameter(1), choice, result(3)], "0.0->2.0 1.0->2.1 2.2->3.0")
 
 
-def test_regions(tmp_path: Path) -> None:
+def test_bodies_become_regions(tmp_path: Path) -> None:
     graph = read(tmp_path, branching(if_layer(body("then_body"))))
     node = graph.results[0].source(0).node
     assert sorted(node.regions) == ["else", "then"]

@@ -175,5 +175,5 @@ def test_conditions_that_are_numbers(tmp_path: Path) -> None:
         (tensor(INT32, [2], tensor_content=np.array([5, 6], np.int32).tobytes()), [5, 6]),
     ],
 )
-def test_tensors(proto: Any, expected: list[Any]) -> None:
+def test_tensors_are_read_in_all_encodings(proto: Any, expected: list[Any]) -> None:
     assert array(proto, "x").tolist() == expected

@@ -14,7 +14,7 @@ from aot.ir.interpret import interpret
 from aot.lowering.algorithms import separate_functions
 from aot.options import CompileOptions
 from codegen.ir.definition import Group
-from tests.lowering.check import compiled, conv, ints
+from tests.lowering.check import compiled, conv, ints, weights
 from tests.passes.check import Make, graph_of, values
 
 
@@ -39,6 +39,41 @@ def plain(b: Builder, x: OutPort) -> OutPort:
 
 def two(b: Builder, x: OutPort) -> OutPort:
     return b.Sigmoid(conv(b, b.Relu(conv(b, x, 96)), 2, 1, begin=(0, 0)))
+
+
+def enlarged(b: Builder, x: OutPort) -> OutPort:
+    """Three outputs of a transposed convolution: neighbours are sums of other taps."""
+    w, two = weights(b, 16, 3, 4, 4), (2, 2)
+    y = b.ConvolutionBackpropData(x, w, strides=two, dilations=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))
+    return b.Tanh(b.Add(y, weights(b, 1, 3, 1, 1)))
+
+
+def steps_of_head(made: Compilation) -> int:
+    """Return the steps that write the output."""
+    return sum(made.steps.outputs[0] in {b.name for b in s.writes()} for s in made.steps.steps)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "count"),
+    [
+        (two, (1, 3, 40, 24), 2),
+        (enlarged, (1, 16, 12, 10), 2),
+        (head, (1, 3, 40, 24), 1),  # a group
+        (two, (1, 3, 2, 3), 1),  # less than another call
+    ],
+)
+def test_functions_of_other_sums_are_a_step(
+    make: Make, shape: tuple[int, ...], count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = values(shape)
+    options = CompileOptions(level=None, verify=True)
+    made = stages(graph_of(make, shape), options)
+    assert steps_of_head(made) == count
+    found = np.asarray(in_memory(made.built, threads=1)(*x)[0]).copy()
+    monkeypatch.setattr(separate_functions, "_is_heavy", is_light)
+    before = stages(graph_of(make, shape), options)
+    assert np.asarray(in_memory(before.built, threads=1)(*x)[0]).tobytes() == found.tobytes()
+    np.testing.assert_allclose(found, interpret(graph_of(make, shape), x)[0], rtol=1e-5, atol=1e-6)
 
 
 def is_light(*_: object) -> bool:

@@ -100,7 +100,7 @@ def test_what_is_written_with_a_border() -> None:
     assert products(made) == 1
 
 
-def test_heads() -> None:
+def test_rows_and_columns_of_heads_use_strassen() -> None:
     """Rows that lie in several parts, and columns that go to several places."""
 
     def make(b: Builder, x: OutPort) -> OutPort:

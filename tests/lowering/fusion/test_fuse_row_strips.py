@@ -77,7 +77,7 @@ def test_a_block_with_its_residual_is_one_kernel() -> None:
     ids=["stride", "above", "inside", "5x5", "dilation", "maximum"],
 )
 @pytest.mark.parametrize("batch", [1, 3])
-def test_windows(windows: Make, batch: int) -> None:
+def test_windows_become_one_group_of_strips(windows: Make, batch: int) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         return projected(b, windows(b, expanded(b, x, 40)))
 

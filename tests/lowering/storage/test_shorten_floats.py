@@ -295,6 +295,7 @@ def test_pictures_of_three_channels_become_pixels_of_four_or_six() -> None:
     made = short(stem, (1, 3, 20, 24))
     shapes = {b.name: b.shape for s in made.steps.steps for b in s.writes() if "pixels" in b.name}
     assert shapes == {"x0.pixels4": (1, 20, 24, 4), "x0.pixels6": (1, 20, 24, 6)}
+    assert made.groups.count("select(d1 < 3, x0[0, min(d1, 2), d2, d3], 0)") == 2  # written in one pass, with zeros
     assert types(made)["chains"] >= 3
 
 

@@ -24,6 +24,7 @@ from tests.lowering.quantised import (
     I8,
     I32,
     IMAGE,
+    NATIVE,
     TARGETS,
     U8,
     bytes_of,
@@ -44,14 +45,14 @@ from tests.passes.check import graph_of
 @pytest.mark.parametrize("zero", [0, 1, 121, 255])
 @pytest.mark.parametrize("dtype", [U8, I8])
 @pytest.mark.parametrize(("taps", "stride"), [(1, 1), (3, 1), (3, 2), (1, 2), (5, 1)])
-def test_convolutions(taps: int, stride: int, dtype: DType, zero: int) -> None:
+def test_convolutions_of_bytes_use_dots(taps: int, stride: int, dtype: DType, zero: int) -> None:
     """What lies outside of the picture is zero, whatever byte that is."""
     at = zero if dtype is U8 else zero - 128
     check(lambda b, x: convolution(b, quantised(b, x, at, dtype), 24, taps, stride=stride), IMAGE, dots=1)
 
 
 @pytest.mark.parametrize("zero", [0, 77])
-def test_groups(zero: int) -> None:
+def test_convolutions_in_groups_use_dots(zero: int) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         scale = np.linspace(1e-3, 1e-2, 2 * 24).reshape(2, 24, 1, 1, 1)
         w = b.Convert(b.const(whole(48, 16, 3, 3).reshape(2, 24, 16, 3, 3), I8), destination_type=F32)
@@ -63,9 +64,58 @@ def test_groups(zero: int) -> None:
     check(make, (1, 6, 5, 32), dots=1)
 
 
+@pytest.mark.parametrize(
+    ("taps", "stride", "channels", "dtype", "zero"),
+    [(3, 1, 16, U8, 0), (3, 2, 24, U8, 77), (5, 1, 21, I8, -128), (5, 2, 64, U8, 255), (7, 1, 16, I8, 5)],
+)
+def test_windows_over_channels(taps: int, stride: int, channels: int, dtype: DType, zero: int) -> None:
+    """Bytes of rows become words where an instruction makes them; elsewhere windows stay in f32."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        scale = np.linspace(1e-3, 1e-2, channels).reshape(-1, 1, 1, 1, 1)
+        w = b.Convert(
+            b.const(whole(channels, taps, taps).reshape(channels, 1, 1, taps, taps), I8), destination_type=F32
+        )
+        pads = [taps // 2] * 2
+        y = quantised(b, x, zero, dtype)
+        y = b.GroupConvolution(
+            y,
+            b.Multiply(w, b.const(scale, F32)),
+            strides=[stride] * 2,
+            pads_begin=pads,
+            pads_end=pads,
+            dilations=(1, 1),
+        )
+        return b.Relu(y)
+
+    shape = (1, channels, 7, 9)
+    check(make, shape, dots=None)
+    made = stages(graph_of(make, shape), CompileOptions(level=None, target="native"))
+    assert made.groups.count("dots=") == NATIVE.joins_bytes
+
+
+@pytest.mark.parametrize("case", ["one row", "one column", "few channels", "of channels and pictures"])
+def test_windows_that_stay_in_floats(case: str) -> None:
+    """Their words would be used once, or weights belong to more than a channel."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        channels = 4 if case == "few channels" else 16
+        kernel = {"one row": (1, 3), "one column": (3, 1)}.get(case, (3, 3))
+        w = b.Convert(b.const(whole(channels, *kernel).reshape(channels, 1, 1, *kernel), I8), destination_type=F32)
+        y = quantised(b, x)
+        pads = [n // 2 for n in kernel]
+        if case == "of channels and pictures":
+            y = b.Multiply(y, b.const(np.linspace(1, 2, 16).reshape(1, 16, 1, 1), F32))
+        y = b.GroupConvolution(y, w, strides=(1, 1), pads_begin=pads, pads_end=pads, dilations=(1, 1))
+        return b.Relu(y)
+
+    shape = (1, 4 if case == "few channels" else 16, 7, 9)
+    check(make, shape, dots=None)
+
+
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("rows", [1, 5, 33])
-def test_matrices(rows: int, transpose: bool) -> None:
+def test_products_of_matrices_use_dots(rows: int, transpose: bool) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, 40, 50)
         w = w if transpose else b.Transpose(w, ints(b, 1, 0))

@@ -46,7 +46,7 @@ CASES: list[tuple[list[str], Make]] = [
 
 
 @pytest.mark.parametrize(("expected", "make"), CASES, ids=range(len(CASES)))
-def test_rule(expected: list[str], make: Make) -> None:
+def test_what_each_rule_leaves(expected: list[str], make: Make) -> None:
     assert after(RULES, make, (2, 3)) == expected
 
 
@@ -55,6 +55,6 @@ def test_run_time_sizes() -> None:
     assert after(RULES, lambda b, x: b.Add(x, np.zeros((4, 3))), ("n=4", 3)) == ["Add"]
 
 
-def test_integers() -> None:
+def test_integers_keep_their_powers() -> None:
     assert after(RULES, lambda b, x: b.Multiply(b.Add(x, 0), 1), (2, 3), dtype=DType.I32) == []
     assert after(RULES, lambda b, x: b.Power(x, 2), (2, 3), dtype=DType.I32) == ["Power"]

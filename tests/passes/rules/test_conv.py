@@ -95,7 +95,7 @@ def test_other_padding_stays(begin: list[int], end: list[int], fill: float) -> N
 
 
 @pytest.mark.parametrize("transpose", [False, True])
-def test_matrix(transpose: bool) -> None:
+def test_scales_move_into_the_weights_of_a_product(transpose: bool) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         product = b.MatMul(x, f32(b, weights(6, 4) if transpose else weights(4, 6)), transpose_b=transpose)
         return b.Multiply(b.Add(product, f32(b, weights(6))), f32(b, weights(6) + 2))

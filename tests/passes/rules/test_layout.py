@@ -127,7 +127,7 @@ def test_run_time_sizes() -> None:
     assert after(PASSES, nhwc(lambda b, x: b.Add(x, f32(b, 4))), ("batch=2", 4, "h=5", 6)) == ["Add"]
 
 
-def test_residual() -> None:
+def test_transposes_around_a_residual_sum_vanish() -> None:
     def make(b: Builder, x: OutPort, y: OutPort) -> OutPort:
         left, right = moved(b, x, TO_NHWC), moved(b, y, TO_NHWC)
         return moved(b, b.Relu(b.Add(left, b.Sigmoid(right))), TO_NCHW)
@@ -197,7 +197,7 @@ def test_computed_targets_are_written_out() -> None:
 
 
 @pytest.mark.parametrize(("expected", "make"), MOVES, ids=range(len(MOVES)))
-def test_movements(expected: list[str], make: Between) -> None:
+def test_transposes_move_through_movements(expected: list[str], make: Between) -> None:
     assert after(PASSES, make, (2, 4, 5, 6), tolerance=LOOSE) == expected
 
 

@@ -78,7 +78,7 @@ def test_a_busy_request_refuses(model: runtime.CompiledModel) -> None:
     np.testing.assert_array_equal(request.infer(2 * X)[0], X * 64)
 
 
-def test_cancel(model: runtime.CompiledModel) -> None:
+def test_a_waiting_inference_can_be_cancelled(model: runtime.CompiledModel) -> None:
     gate = Gate()
     request = model.create_infer_request(gate.executor)
     request.cancel()
@@ -91,7 +91,7 @@ def test_cancel(model: runtime.CompiledModel) -> None:
     assert request.wait()
 
 
-def test_callback(model: runtime.CompiledModel) -> None:
+def test_a_callback_may_start_the_next_inference(model: runtime.CompiledModel) -> None:
     request, seen = model.create_infer_request(), []
 
     def again(most: int) -> None:
@@ -144,7 +144,7 @@ def test_dlpack_both_ways(model: runtime.CompiledModel) -> None:
     assert np.shares_memory(np.from_dlpack(request.get_output_tensor()), own)
 
 
-def test_queue(model: runtime.CompiledModel) -> None:
+def test_a_queue_runs_all_inferences(model: runtime.CompiledModel) -> None:
     queue, found = runtime.AsyncInferQueue(model, 3), {}
     queue.set_callback(lambda request, userdata: found.update({userdata: request.results[0]}))
     assert len(queue) == len(list(queue)) == 3 and queue.is_ready()

@@ -38,7 +38,7 @@ def changed(path: Path, made: Path, **values: object) -> Path:
     return made
 
 
-def test_runs(chain_so: Path) -> None:
+def test_a_loaded_library_runs(chain_so: Path) -> None:
     model = runtime.load(chain_so)
     assert model.name == "chain net"
     np.testing.assert_array_equal(model(X)["y"], X * 32)
@@ -85,7 +85,7 @@ def test_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.3, 0.7, 0.95, 0.9999])
-def test_truncated(chain_so: Path, tmp_path: Path, part: float) -> None:
+def test_a_truncated_library_is_refused(chain_so: Path, tmp_path: Path, part: float) -> None:
     data = chain_so.read_bytes()
     (tmp_path / "a.so").write_bytes(data[: int(len(data) * part)])
     with pytest.raises(CorruptError):
@@ -158,7 +158,7 @@ def test_export_and_import(chain_so: Path, tmp_path: Path) -> None:
         model.export_model(tmp_path / "missing" / "copy.so")
 
 
-def test_manifest(chain_so: Path) -> None:
+def test_the_manifest_is_read_without_loading(chain_so: Path) -> None:
     manifest = read_manifest(chain_so)
     assert manifest.json["manifest"] == abi.MANIFEST_VERSION
     assert [str(i) for i in manifest.inputs] == ["f32[1000]"]

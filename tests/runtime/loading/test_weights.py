@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "m.so"
 
 
-def test_runs(path: Path) -> None:
+def test_external_weights_are_mapped_while_the_model_lives(path: Path) -> None:
     assert sorted(p.name for p in path.parent.iterdir()) == ["m.so", "m.weights"]
     np.testing.assert_array_equal(runtime.load(path)(X)[0], X * 4)
     maps = Path("/proc/self/maps").read_text()
@@ -60,7 +60,7 @@ def test_in_another_place(path: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(runtime.load(path, weights=moved)(X)[0], X * 4)
 
 
-def test_export(path: Path, tmp_path: Path) -> None:
+def test_a_model_is_exported_with_its_weights(path: Path, tmp_path: Path) -> None:
     model = runtime.load(path)
     model.export_model(tmp_path / "copy.so")
     assert (tmp_path / "copy.weights").read_bytes() == path.with_suffix(".weights").read_bytes()
@@ -95,7 +95,7 @@ def test_wrong_files_are_refused_with_the_reason(path: Path, tmp_path: Path) -> 
     runtime.load(path)
 
 
-def test_update(path: Path, tmp_path: Path) -> None:
+def test_updated_weights_hold_for_models_loaded_later(path: Path, tmp_path: Path) -> None:
     old = runtime.load(path)
     external(5.0).write_shared(tmp_path / "new.so")
     made = runtime.update_weights(path, tmp_path / "new.weights")
@@ -112,7 +112,7 @@ def test_update(path: Path, tmp_path: Path) -> None:
         runtime.update_weights(tmp_path / "holds.so", tmp_path / "new.weights")
 
 
-def test_manifest(path: Path) -> None:
+def test_the_weights_repeat_the_manifests_entry(path: Path) -> None:
     facts = read_manifest(path).json["external"]
     assert json.loads(path.with_suffix(".weights").read_bytes()[14:WEIGHTS_PAGE].rstrip(b"\0")) == facts
 

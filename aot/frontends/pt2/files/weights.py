@@ -56,7 +56,7 @@ class Weights:
 
 
 def open_weights(archive: Archive, model: str) -> Weights:
-    """Read what the archive says of the weights and constants of a model."""
+    """Read the archive's tables of the weights and constants of a model."""
     found = Weights(archive)
     for folder in FOLDERS:
         name = f"data/{folder}/{model}_{folder}_config.json"

@@ -73,12 +73,14 @@ def moved_corners(corners: Scripted, delta: Scripted, offset: float, back: float
 
 
 def moved_array(corners: Array, delta: Array, offset: float, back: float) -> Array:
+    """Return boxes [n, 4] moved by `delta` [n, 4], as `moved_corners` does; for references."""
     size = corners[:, 2:] - corners[:, :2] + offset
     middle, half = corners[:, :2] + size * 0.5 + delta[:, :2] * size, np.exp(delta[:, 2:]) * size * 0.5
     return np.concatenate([middle - half, middle + half - back], 1)
 
 
 def within(v: Expr, most: Expr) -> Expr:
+    """Return `v` clamped to 0 .. `most`."""
     return prim("max", prim("min", v, most), 0.0)
 
 

@@ -19,6 +19,7 @@ class Encoding(StrEnum):
 
 
 def corner_array(boxes: Array, encoding: Encoding) -> Array:
+    """Return boxes [..., 4] as (low, low, high, high) corners; for references."""
     if encoding is Encoding.CENTER:
         middle, half = boxes[..., [1, 0]], boxes[..., [3, 2]] / 2
         return np.concatenate([middle - half, middle + half], -1)
@@ -26,6 +27,7 @@ def corner_array(boxes: Array, encoding: Encoding) -> Array:
 
 
 def corners_of(encoding: Encoding, boxes: Buffer, n: Expr, i: Scripted) -> tuple[Expr, Expr, Expr, Expr]:
+    """Return the corners (low, low, high, high) of box `i` of image `n`."""
     a, b, c, d = (boxes[n, i, k] for k in range(4))
     if encoding is Encoding.CENTER:
         return b - d / 2.0, a - c / 2.0, b + d / 2.0, a + c / 2.0

@@ -15,6 +15,7 @@ from runtime.abi import DType
 
 @loops
 def limit(held: Scripted) -> Scripted:
+    """Return the number in an optional input of one element, 0 without it."""
     return 0.0 if held is None else held[(0,) * len(held.shape)]
 
 

@@ -176,7 +176,7 @@ FLOATS: list[tuple[str, Array, list[Array | None], dict[str, Any], int]] = [
 
 
 @pytest.mark.parametrize(("kind", "x", "others", "attrs", "outputs"), FLOATS, ids=numbered(FLOATS))
-def test_floats(
+def test_float_operations_agree_with_onnx_runtime(
     tmp_path: Path, kind: str, x: Array, others: list[Array | None], attrs: dict[str, Any], outputs: int
 ) -> None:
     path = saved(tmp_path, kind, x, others, attrs, outputs)
@@ -207,7 +207,9 @@ QUANTISED: list[tuple[str, Array, list[Array | None], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "x", "others", "attrs"), QUANTISED, ids=numbered(QUANTISED))
-def test_quantised(tmp_path: Path, kind: str, x: Array, others: list[Array | None], attrs: dict[str, Any]) -> None:
+def test_quantised_operations_are_at_most_one_level_apart(
+    tmp_path: Path, kind: str, x: Array, others: list[Array | None], attrs: dict[str, Any]
+) -> None:
     """At most one level apart: where a number lies in the middle of two, ONNX Runtime's products round otherwise."""
     path = saved(tmp_path, kind, x, others, attrs, 1)
     (found,), (wanted,) = run(path, x), expected(path, x)

@@ -43,7 +43,9 @@ def drawn(folder: Path, kind: str, x: Array | None, **attrs: Any) -> Array:
         ("RandomUniformLike", MANY, {"dtype": TensorProto.FLOAT16}, np.float16),
     ],
 )
-def test_uniform(tmp_path: Path, kind: str, x: Array | None, attrs: dict[str, Any], dtype: type) -> None:
+def test_uniform_numbers_are_spread_evenly(
+    tmp_path: Path, kind: str, x: Array | None, attrs: dict[str, Any], dtype: type
+) -> None:
     y = drawn(tmp_path, kind, x, low=-2.0, high=6.0, **attrs)
     assert (y.dtype, y.shape) == (dtype, (40, 500))
     assert y.min() >= -2
@@ -60,7 +62,9 @@ def test_uniform(tmp_path: Path, kind: str, x: Array | None, attrs: dict[str, An
         ("RandomNormalLike", MANY, {"seed": 2.0}, np.float32),
     ],
 )
-def test_normal(tmp_path: Path, kind: str, x: Array | None, attrs: dict[str, Any], dtype: type) -> None:
+def test_normal_numbers_have_the_moments_of_the_distribution(
+    tmp_path: Path, kind: str, x: Array | None, attrs: dict[str, Any], dtype: type
+) -> None:
     y = drawn(tmp_path, kind, x, mean=3.0, scale=2.0, **attrs)
     assert (y.dtype, y.shape) == (dtype, (40, 500))
     z = (y.astype(np.float64) - 3) / 2
@@ -71,7 +75,7 @@ def test_normal(tmp_path: Path, kind: str, x: Array | None, attrs: dict[str, Any
     assert abs(np.corrcoef(z.reshape(-1)[:-1], z.reshape(-1)[1:])[0, 1]) < 0.03
 
 
-def test_bernoulli(tmp_path: Path) -> None:
+def test_bernoulli_draws_ones_by_their_probability(tmp_path: Path) -> None:
     x = np.linspace(0, 1, 20000, dtype=np.float32)
     y = drawn(tmp_path, "Bernoulli", x, dtype=TensorProto.INT32)
     assert y.dtype == np.int32
@@ -79,7 +83,7 @@ def test_bernoulli(tmp_path: Path) -> None:
     np.testing.assert_allclose(y.reshape(10, -1).mean(1), x.reshape(10, -1).mean(1), atol=0.04)
 
 
-def test_multinomial(tmp_path: Path) -> None:
+def test_multinomial_draws_classes_by_their_shares(tmp_path: Path) -> None:
     shares = np.array([[0.1, 0.2, 0.7], [0.5, 0.5, 0.0]])
     with np.errstate(divide="ignore"):
         x = (np.log(shares) + 200).astype(np.float32)  # need not be normalised
@@ -89,7 +93,7 @@ def test_multinomial(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, shares, atol=0.03)
 
 
-def test_seeds(tmp_path: Path) -> None:
+def test_equal_seeds_draw_equal_numbers(tmp_path: Path) -> None:
     """Nodes without a seed draw other numbers than their neighbours; those with equal seeds the same."""
     names = {"a": {}, "b": {}, "c": {"seed": 1.0}, "d": {"seed": 1.0}, "e": {"seed": 2.0}}
     nodes = [helper.make_node("RandomNormalLike", ["x"], [n], **attrs) for n, attrs in names.items()]

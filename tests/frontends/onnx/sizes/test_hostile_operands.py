@@ -146,7 +146,7 @@ NEVER: list[Case] = [
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
-def test_operand(tmp_path: Path, case: Case, dynamic: bool) -> None:
+def test_wrong_operands_are_errors_and_read_nothing(tmp_path: Path, case: Case, dynamic: bool) -> None:
     kind, opset, inputs, attrs, asked, count = case
     given = {f"x{i}": np.asarray(x) for i, x in enumerate(inputs) if x is not None}
     vary = {n for n, x in given.items() if dynamic and x.dtype.kind == "f" and int(n[1:]) not in asked}

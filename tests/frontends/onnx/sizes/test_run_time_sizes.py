@@ -64,7 +64,9 @@ CASES: list[tuple[str, int, list[Array | None], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "opset", "inputs", "attrs"), CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
-def test_operation(tmp_path: Path, kind: str, opset: int, inputs: list[Array | None], attrs: dict[str, Any]) -> None:
+def test_operations_with_computed_sizes_agree_with_the_reference(
+    tmp_path: Path, kind: str, opset: int, inputs: list[Array | None], attrs: dict[str, Any]
+) -> None:
     given = {f"x{i}": np.asarray(x) for i, x in enumerate(inputs) if x is not None}
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
     made = model([helper.make_node(kind, names, ["y"], **attrs)], given, ["y"], opset=opset)
