@@ -9,6 +9,7 @@ from operator import is_
 from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 
 NONE = frozenset[Var]()
+Look = Callable[[Expr], Expr | None]
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
@@ -21,33 +22,38 @@ def children(node: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-def rewrite(node: Expr, change: Mapping[Expr, Expr] | Callable[[Expr], Expr | None]) -> Expr:
+def rewrite(node: Expr, change: Mapping[Expr, Expr] | Look) -> Expr:
     """Replace whole sub-expressions, outermost first. If `change` is a function, None means: go on to the parts.
 
     Equal parts become one object: `walk` counts them once.
     """
-    look = change if callable(change) else change.get
-    memo: dict[Expr, Expr] = {}
-
-    def go(e: Expr) -> Expr:
-        result = memo.get(e)
-        if result is None:
-            replacement = look(e)
-            result = memo[e] = replacement if replacement is not None else _with_children(e, go)
-        return result
-
-    return go(node)
+    return _rewritten(node, change if callable(change) else change.get, {})
 
 
-def _with_children(node: Expr, go: Callable[[Expr], Expr]) -> Expr:
-    if isinstance(node, Prim):
-        args = tuple(map(go, node.args))
-        return node if _same(args, node.args) else prim(node.fn, *args, dtype=node.dtype)
-    if isinstance(node, Load):
-        index = tuple(map(go, node.index))
-        return node if _same(index, node.index) else Load(node.buffer, index)
+# No closure that calls itself: only the garbage collector would free it, with all results that it holds.
+def _rewritten(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
+    found = known.get(node)
+    if found is None:
+        found = look(node)
+        if found is None:
+            found = _with_children(node, look, known)
+        known[node] = found
+    return found
+
+
+def _with_children(node: Expr, look: Look, known: dict[Expr, Expr]) -> Expr:
+    if isinstance(node, Prim | Load):
+        old = node.args if isinstance(node, Prim) else node.index
+        made: list[Expr] = []
+        for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
+            made.append(_rewritten(part, look, known))  # noqa: PERF401
+        new = tuple(made)
+        if _same(new, old):
+            return node
+        return prim(node.fn, *new, dtype=node.dtype) if isinstance(node, Prim) else Load(node.buffer, new)
     if isinstance(node, Reduce):
-        body, init = go(node.body), go(node.init) if node.init is not None else None
+        body = _rewritten(node.body, look, known)
+        init = _rewritten(node.init, look, known) if node.init is not None else None
         return node if body is node.body and init is node.init else Reduce(node.fn, node.axes, body, init)
     return node
 

@@ -22,28 +22,32 @@ def renamed(work: T, names: Mapping[Var, Var]) -> T:
     """Rename variables everywhere in a work or a tuple of works: in values, extents, shapes, strides and bounds."""
     if not names:
         return work
-    known: dict[Node, Node] = {}
+    return _changed(work, names, {})
 
-    def parts(old: tuple[Any, ...]) -> tuple[Any, ...]:
-        new = tuple(map(change, old))
-        return old if all(map(is_, old, new)) else new
 
-    def change(part: Any) -> Any:
-        if isinstance(part, Var) and part in names:
-            return names[part]
-        if isinstance(part, tuple):
-            return parts(cast("tuple[Any, ...]", part))
-        if isinstance(part, Node):
-            if part not in known:
-                known[part] = _node(part, parts(part.parts()))
-            return known[part]
-        if is_dataclass(part) and not isinstance(part, type):
-            old = tuple(getattr(part, f.name) for f in fields(part))
-            new = parts(old)
-            return part if new is old else type(part)(*new)
-        return part
+# No closures that call each other: only the garbage collector would free them, with all that they hold.
+def _changed(part: Any, names: Mapping[Var, Var], known: dict[Node, Node]) -> Any:
+    if isinstance(part, Var) and part in names:
+        return names[part]
+    if isinstance(part, tuple):
+        return _parts(cast("tuple[Any, ...]", part), names, known)
+    if isinstance(part, Node):
+        if part not in known:
+            known[part] = _node(part, _parts(part.parts(), names, known))
+        return known[part]
+    if is_dataclass(part) and not isinstance(part, type):
+        old = tuple(getattr(part, f.name) for f in fields(part))
+        new = _parts(old, names, known)
+        return part if new is old else type(part)(*new)
+    return part
 
-    return change(work)
+
+def _parts(old: tuple[Any, ...], names: Mapping[Var, Var], known: dict[Node, Node]) -> tuple[Any, ...]:
+    made: list[Any] = []
+    for part in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
+        made.append(_changed(part, names, known))  # noqa: PERF401
+    new = tuple(made)
+    return old if all(map(is_, old, new)) else new
 
 
 def _node(old: Node, new: tuple[Any, ...]) -> Node:

@@ -26,7 +26,7 @@ from codegen.ir.loops import Const, Kernel, Size, Var
 from codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
 from codegen.ir.traverse import uses_tiles
 from codegen.llvm.driver.module import Function as Emitted
-from codegen.llvm.driver.module import arch_of, module_text, scratch_of
+from codegen.llvm.driver.module import arch_of, module, scratch_of
 from codegen.llvm.driver.shape_functions import depends, made_of
 from codegen.llvm.driver.size_code import size_text
 from codegen.llvm.emit.function_text import Function
@@ -192,8 +192,8 @@ def build(
         manifest = make_manifest(program, functions, target, {"level": level, **(options or {})})
         weights = weights_hash(constants, program.constant_bytes)
 
-        draft = module_text(program, functions, "", target, 0)
-        layout = _layout(draft + parts.digest.hexdigest(), constants, manifest)
+        drivers = module(program, functions, target)
+        layout = _layout(drivers.text("", 0) + parts.digest.hexdigest(), constants, manifest)
         info = WeightsInfo(program.constant_bytes, layout, weights)
         digest = content_hash(info)
         tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
@@ -201,7 +201,7 @@ def build(
         manifest |= {"key": key} if key else {}
         manifest |= {"about": dict(about)} if about else {}
         manifest |= {"arena": program.arena_bytes} if isinstance(program.arena_bytes, int) else {}
-        text = module_text(program, functions, tag, target, len(manifest_bytes(manifest)))
+        text = drivers.text(tag, len(manifest_bytes(manifest)))
         code = parts.joined(text, partial(progress, "compile"))
     return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)
 

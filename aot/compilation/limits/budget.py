@@ -39,7 +39,7 @@ from runtime.describe import size_text
 from runtime.errors import BudgetError
 
 MEMORY = 2 << 30  # bytes for a network without weights; the networks of docs/use/compile/budget.md add less than 0.2 GB
-PER_BYTE = 10  # bytes for each byte of the files of a model: BERT-base, of 438 MB, takes 1.2 of them
+PER_BYTE = 10  # bytes for each byte of the files of a model: BERT-base, of 438 MB, takes 0.4 of them
 SECONDS = 120.0  # for a network of a few nodes, which takes about one
 PER_NODE = 0.05  # seconds; yolov8n takes 0.02 of processor time for each
 PER_MEGABYTE = 0.2  # seconds for 2^20 bytes of the model's files

@@ -310,18 +310,19 @@ def _substitution(made: Definition) -> Change:
 
 def simplified(e: Expr) -> Expr:
     """Bring the indices of loads into normal form."""
-
-    def change(x: Expr) -> Expr | None:
-        if hasattr(x, "has_plain_indices"):
-            return x
-        if isinstance(x, Load):
-            inner = (rewrite(i, change) if loads(i) else i for i in x.index)
-            return Load(x.buffer, tuple(normal(i, {}).expr() for i in inner))
-        return None
-
-    found = rewrite(e, change)
+    found = rewrite(e, _plain)
     found.has_plain_indices = True  # expressions grow by merging: each part is visited once
     return found
+
+
+def _plain(x: Expr) -> Expr | None:
+    """Return a load with its indices in normal form; None for expressions with other parts."""
+    if hasattr(x, "has_plain_indices"):
+        return x
+    if isinstance(x, Load):
+        inner = (rewrite(i, _plain) if loads(i) else i for i in x.index)
+        return Load(x.buffer, tuple(normal(i, {}).expr() for i in inner))
+    return None
 
 
 def _reads(index: tuple[Expr, ...]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from aot.ir.graph import Graph, Node
+from aot.ir.values.deferred import release, value_of
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
 from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
@@ -305,8 +306,9 @@ class ProgramBuilder:
         for name in names:
             value = self.steps.values[name]
             counted = name in self.flushed or value.region is not Region.CONSTANT or not value.buffer.dtype.is_float
-            if not counted and (data := value.array) is not None:
-                self.flushed[name] = denormals(data)
+            if not counted and value.data is not None:
+                self.flushed[name] = denormals(value_of(value.data))
+                release(value.data)
 
     def _schedule(self, work: Definition | Group, constants: frozenset[str], together: bool) -> Schedule:
         """Choose a work's schedule.

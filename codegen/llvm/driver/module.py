@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -52,9 +53,22 @@ class Function(Protocol):
     def text(self) -> str: ...
 
 
-def module_text(
-    program: Program, functions: Mapping[str, Function], tag: str, target: Target, manifest_bytes: int
-) -> str:
+# Marks in the text of a module: they stand for what is known once the text is.
+_TAG, _MANIFEST_BYTES = "\0tag\0", "\0bytes\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The LLVM IR of a model, whose symbols have no tag yet."""
+
+    marked: str
+
+    def text(self, tag: str, manifest_bytes: int) -> str:
+        """Return the text with the tag of its symbols, and the length of the manifest."""
+        return self.marked.replace(_TAG, tag).replace(_MANIFEST_BYTES, str(manifest_bytes))
+
+
+def module(program: Program, functions: Mapping[str, Function], target: Target) -> Module:
     """Return the LLVM IR of the whole model; `functions` maps names of kernels to their emitted functions.
 
     Equal kernels may share a function. Weights and manifest are external symbols of the data object.
@@ -64,20 +78,20 @@ def module_text(
     kernels = {name: functions[kernel] for kernel, name in names.items()}
     parts = [
         _pool(target),  # before all else: types are defined before they are used
-        _drivers(program, tag, generates=bool(loop)),
+        _drivers(program, generates=bool(loop)),
         *(line for f in kernels.values() for line in f.globals),
         *(f.text() for f in kernels.values()),
-        *thunks(program, names, tag),
+        *thunks(program, names, _TAG),
         plan_function(program),
-        *control_functions(program, tag),
+        *control_functions(program, _TAG),
         *size_functions(program, scratch_of(program, functions)),
         *loop,
-        _table(program, tag, manifest_bytes, generates=bool(loop)),
+        _table(program, generates=bool(loop)),
     ]
     declared = {line for f in kernels.values() for line in f.declarations}
     if any(call.flushes for call in program.calls):
         declared |= {f"declare void @llvm.x86.sse.{name}mxcsr(ptr)" for name in ("ld", "st")}
-    return _joined(parts, declared)
+    return Module(_joined(parts, declared))
 
 
 def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
@@ -133,12 +147,12 @@ def _function_name(function: Function) -> str:
 # --- table, templates -------------------------------------------------------------------------------------------------
 
 
-def _table(program: Program, tag: str, manifest_bytes: int, *, generates: bool) -> str:
-    manifest, weights = f"@{abi.MANIFEST_PREFIX}{tag}", f"@{abi.WEIGHTS_PREFIX}{tag}"
+def _table(program: Program, *, generates: bool) -> str:
+    manifest, weights = f"@{abi.MANIFEST_PREFIX}{_TAG}", f"@{abi.WEIGHTS_PREFIX}{_TAG}"
     fields = {
         "abi": f"i64 {abi.ABI_VERSION}",
         "manifest": f"ptr {manifest}",
-        "manifest_bytes": f"i64 {manifest_bytes}",
+        "manifest_bytes": f"i64 {_MANIFEST_BYTES}",
         "input_count": f"i64 {len(program.inputs)}",
         "inputs": "ptr @inputs",
         "output_count": f"i64 {len(program.outputs)}",
@@ -210,7 +224,7 @@ def _pool(target: Target) -> str:
     return futex_wait + pool + affinity
 
 
-def _drivers(program: Program, tag: str, *, generates: bool) -> str:
+def _drivers(program: Program, *, generates: bool) -> str:
     counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
     texts = _error_texts(program, generates=generates)
@@ -236,7 +250,7 @@ def _drivers(program: Program, tag: str, *, generates: bool) -> str:
         + template_text(
             "query_tiles.ll" if any(uses_tiles(k.body) for k in program.kernels) else "query.ll",
             abi_version=abi.ABI_VERSION,
-            query=abi.QUERY_PREFIX + tag,
+            query=abi.QUERY_PREFIX + _TAG,
         )
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from codegen.ir.access import coefficient
-from codegen.ir.expressions import loads
+from codegen.ir.expressions import loads, variables
 from codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weighted
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
 from codegen.llvm.emit.arithmetic.convert import MEMORY
@@ -61,6 +61,7 @@ class Addresses:
         # memo tables by identity: of expressions; of buffers and indices
         self._sums: dict[int, Memo[Affine]] = {}
         self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Memo[Access]]] = {}
+        self._read: dict[Expr, tuple[Var, ...] | None] = {}  # variables of atoms; None: computed where they are used
         self._evaluate = evaluate
 
     def forget(self) -> None:
@@ -173,17 +174,15 @@ class Addresses:
         return memo.of(self.env, None, lambda: normal(expr, self.env))
 
     def level(self, atom: Expr) -> int:
-        match atom:
-            case Var():
-                if atom not in self.depth:
-                    raise InternalError(f"index: {atom.name} is not bound by a loop or let")
-                return self.depth[atom]
-            case Const():
-                return 0
-            case Prim(fn, args) if fn in HOISTED:
-                return max(map(self.level, args))
-            case _:
-                return len(self.scopes)
+        """Return the number of loops around the code that computes an atom: that of its deepest variable."""
+        if atom not in self._read:
+            self._read[atom] = tuple(variables(atom)) if _is_hoisted(atom) else None
+        read = self._read[atom]
+        if read is None:
+            return len(self.scopes)
+        if unbound := next((v for v in read if v not in self.depth), None):
+            raise InternalError(f"index: {unbound.name} is not bound by a loop or let")
+        return max((self.depth[v] for v in read), default=0)
 
     def sum(self, terms: list[tuple[Expr, int]], level: int) -> Value:
         total: Value | None = None
@@ -283,3 +282,10 @@ def fixed(env: dict[Var, Affine], lane: Var, i: int) -> dict[Var, Affine]:
     """Return `env` for lane number `i`."""
     known = {lane: Affine({}, i)}
     return {v: normal(a.expr(), known) if lane in a.terms or depends_on(a, lane) else a for v, a in env.items()} | known
+
+
+def _is_hoisted(atom: Expr) -> bool:
+    """True if an atom is computed in the head of the loop of its deepest variable."""
+    if isinstance(atom, Prim):
+        return atom.fn in HOISTED and all(map(_is_hoisted, atom.args))
+    return isinstance(atom, Var | Const)

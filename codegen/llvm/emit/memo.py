@@ -41,20 +41,22 @@ class Memo(Generic[T]):
 
 def unified(nodes: tuple[N, ...]) -> tuple[N, ...]:
     """Return the same nodes, in which equal nodes are one object."""
-    known: dict[Node, Node] = {}
+    return _unified(nodes, {})
 
-    def one(part: Any) -> Any:
-        if isinstance(part, tuple):
-            old = cast(tuple[object, ...], part)
-            new = tuple(map(one, old))
-            return old if all(map(is_, old, new)) else new
-        if not isinstance(part, Node):
-            return part
-        found = known.get(part)
-        if found is None:
-            fields = part.parts()
-            new = one(fields)
-            found = known[part] = part if new is fields else type(part)(*new)
-        return found
 
-    return one(nodes)
+def _unified(part: Any, known: dict[Node, Node]) -> Any:
+    if isinstance(part, tuple):
+        old = cast(tuple[object, ...], part)
+        made: list[object] = []
+        for one in old:  # a comprehension has a frame of its own: the deepest expressions would be too deep
+            made.append(_unified(one, known))  # noqa: PERF401
+        new = tuple(made)
+        return old if all(map(is_, old, new)) else new
+    if not isinstance(part, Node):
+        return part
+    found = known.get(part)
+    if found is None:
+        fields = part.parts()
+        new = _unified(fields, known)
+        found = known[part] = part if new is fields else type(part)(*new)
+    return found
