@@ -61,10 +61,10 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     small = options.small_weights
     precision = precision_of(options.precision)
     plain = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
-    alike = not (precision.is_plain or options.fast_math)  # bits may not depend on the target's cost model
+    alike = not (precision.is_plain or options.fast_math)  # bits may not depend on the target
     shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.of(target))
     rounded = partial(quantise_activations, target=target)
-    dots = partial(use_integer_dots, target=target)
+    dots = partial(use_integer_dots, target=target, windows=not alike)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
     functions = partial(separate_functions, target=target)

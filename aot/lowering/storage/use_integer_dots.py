@@ -43,10 +43,14 @@ MIN_WINDOW = 2  # rows and columns of windows over channels whose words of bytes
 MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
 
 
-def use_integer_dots(steps: Steps, target: Target) -> None:
-    """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes."""
+def use_integer_dots(steps: Steps, target: Target, windows: bool = True) -> None:
+    """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes.
+
+    `windows`: in depthwise windows, too, where the target joins bytes. They are sums of f32 on other targets, whose
+    results may be rounded to another level.
+    """
     if target.dots:
-        _Dots(steps, target.dots, target.joins_bytes).run()
+        _Dots(steps, target.dots, target.joins_bytes and windows).run()
     if target.dots == 2:
         widen_bytes(steps)
 

@@ -104,6 +104,12 @@ def channels(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(flat, w, transpose_b=True)
 
 
+def byte_windows(b: Builder, x: OutPort) -> OutPort:
+    """Depthwise windows over quantised data, whose sums no level rounds afterwards."""
+    ones = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    return b.GroupConvolution(quantised(b, x), b.Reshape(int8(b, 32, 9), ints(b, 32, 1, 1, 3, 3)), **ones)
+
+
 def tiny(b: Builder, x: OutPort) -> OutPort:
     """Products and sums below and around the least normal number."""
     y = b.MatMul(b.Multiply(x, 1e-20), b.Multiply(weights(b, 64, 64), 3e-20))
@@ -131,6 +137,7 @@ CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
     "patches": (patches, (1, 3, 64, 96)),
     "tokens": (tokens, (37, 34)),
     "channels": (channels, (1, 32, 9, 11)),
+    "byte_windows": (byte_windows, (1, 32, 9, 11)),
     "tiny": (tiny, (20, 64)),
     "recurrent": (recurrent, (1, 40, 32)),
     "windows": (windows, (1, 32, 29, 23)),
