@@ -131,9 +131,10 @@ def copy_keys(steps: Steps, votes: Votes) -> bool:
         return copies.get(e) if isinstance(e, Load) else None
 
     for step in steps.steps:
+        own = {b.name for b in step.writes()}  # as those of a recurrence, which are not there before the step
         for d in (d for w in step.works for d in members(w)):
             for x in _keys(d, steps, votes, constants):
-                if x not in copies:
+                if x not in copies and x.buffer.name not in own:
                     axes = tuple(a for a in all_axes(d) if a in variables(*x.index))
                     name = steps.unused(f"{x.buffer.name}.keys")
                     made = dense(name, *(a.extent or 1 for a in axes), dtype=x.buffer.dtype)

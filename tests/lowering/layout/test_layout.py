@@ -229,6 +229,18 @@ def test_keys_that_lie_with_queries_and_values_are_copied(tokens: int, copies: i
     assert ("lanes[k:" in made.groups) == (not copies)
 
 
+def test_what_a_step_of_a_recurrence_makes_is_not_copied_before_it() -> None:
+    """The reset state is a factor of a product of data, and strided there."""
+
+    def make(b: Builder, x: OutPort, w: OutPort, r: OutPort, bias: OutPort) -> tuple[OutPort, ...]:
+        state, ends = b.const(np.zeros((2, 1, 2), np.float32), DType.F32), b.const(np.array([3, 2]), DType.I32)
+        return b.GRUSequence(x, state, ends, w, r, bias, hidden_size=2, outputs=2)
+
+    names = ("a=2", "b=3", "c=2"), ("d=1", "e=6", "c=2"), ("f=1", "g=6", "h=2"), ("i=1", "j=6")
+    made = compiled(make, *names)
+    assert not any(name.endswith(".keys") for name in made.steps.values)
+
+
 def test_the_lanes_of_a_head_are_its_own_features() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         rows = b.Transpose(b.Reshape(x, ints(b, 1, 20, 3, 32)), ints(b, 0, 2, 1, 3))
