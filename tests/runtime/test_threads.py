@@ -201,17 +201,32 @@ def test_request_runs_one_inference_at_a_time(chain_so: Path) -> None:
     np.testing.assert_array_equal(request.infer(Reenters())[0], request.infer(X)[0])
 
 
+IDLES = """
+import sys
+import time
+
+import numpy as np
+
+import runtime
+
+x = np.arange(1000, dtype=np.float32)
+model = runtime.load(sys.argv[1], threads=4)
+queue = runtime.AsyncInferQueue(model, 3)
+for _ in range(20):
+    model(x)
+    queue.start_async(x)
+queue.wait_all()
+time.sleep(0.05)
+before = time.process_time()
+time.sleep(0.5)
+print(time.process_time() - before)
+"""
+
+
 def test_idle_threads_take_no_time(chain_so: Path) -> None:
-    model = runtime.load(chain_so, threads=4)
-    queue = runtime.AsyncInferQueue(model, 3)
-    for _ in range(20):
-        model(X)
-        queue.start_async(X)
-    queue.wait_all()
-    time.sleep(0.05)
-    before = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - before < 0.02
+    """In a process of its own, which runs no threads of other tests."""
+    ran = subprocess.run([sys.executable, "-c", IDLES, str(chain_so)], capture_output=True, text=True, check=True)
+    assert float(ran.stdout) < 0.02  # seconds of the processor
 
 
 def test_processors_taken_away(chain_so: Path) -> None:
