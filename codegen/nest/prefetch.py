@@ -35,8 +35,8 @@ def prefetch_ahead(
     line = COSTS.line_bytes // read.buffer.dtype.stored_bytes
     height = volume(s.extent for s in rows.values())
     each = (height * share + steps - 1) // steps  # elements for each step of this tile
-    at = linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
-    at = at + linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
+    at = _linear([(s.start - whole[a].start, whole[a].extent) for a, s in rows.items()]) * share
+    at = at + _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) * each
     lines = (each * volume(s.extent for s in inner.values()) + line - 1) // line
     index = _following(read, place, points, part, spans)
     if isinstance(lines, int):
@@ -109,7 +109,7 @@ def prefetch_epilogue(
     steps, step = volume(s.extent for s in spans.values()), volume(s.extent for s in inner.values())
     if lane is None or len(rows) != 1 or not isinstance(steps, int) or not isinstance(step, int):
         return ()
-    now = linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) // step
+    now = _linear([(inner[a].start - s.start, s.extent) for a, s in spans.items()]) // step
     moving = {rows[0], *(a for a, _ in depending(points.values({}), points.point(rows[0])))}
     stmts: Stmts = ()
     value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
@@ -131,7 +131,7 @@ def prefetch_epilogue(
     return stmts
 
 
-def linear(index: list[tuple[Expr, Size | None]]) -> Expr:
+def _linear(index: list[tuple[Expr, Size | None]]) -> Expr:
     """Return the position of `index`, as (index, extent) pairs, in row-major order."""
     total: Expr = Const(0)
     for i, extent in index:

@@ -38,7 +38,8 @@ from codegen.schedules.product_form import (
     row_tile,
     width_of,
 )
-from codegen.schedules.reasons import is_recording, note
+from codegen.schedules.reasons import note
+from codegen.schedules.register_tile import tile_count, tile_of
 from codegen.schedules.scaled import column_bytes, field_axes, kept_vectors, panel_bytes, step_axis, takes_pairs
 from codegen.target import Target
 from runtime.abi import DType
@@ -93,11 +94,11 @@ def _matrix(
     )
     loops = loops_of(d, form.outer, fuse)
     down, across = [*row_loops, *([rows] if rows else [])], [form.lane.name]
-    panels = _tiles(extent(form.lane), width * vectors)
+    panels = tile_count(extent(form.lane), width * vectors)
     if row_loops:
         first = prod(extent(a) for a in form.rows if a.name != rows) if varies(form.rows) else extent(form.rows[0])
     else:
-        first = _tiles(_count(form, rows, fuse), height)
+        first = tile_count(_count(form, rows, fuse), height)
     outside = _weights_outside(d, form, target)
     if not loops and min(first, panels) < 2 * target.cores <= max(first, panels):
         outside = panels > first  # enough units for the threads comes first
@@ -174,7 +175,7 @@ def _prefetch_within(d: Definition, form: MatmulShape, width: int, target: Targe
     if varies((*form.sums, *form.rows, form.lane)) or prod(map(extent, form.rows)) > COSTS.stream_rows:
         return None
     panel = prod(map(extent, form.sums)) * width * panel_bytes(d, form)
-    total, kept = panel * _tiles(extent(form.lane), width), target.l2 * 7 // 8
+    total, kept = panel * tile_count(extent(form.lane), width), target.l2 * 7 // 8
     if not max(kept, panel) < total <= target.l3:
         return None
     return 0 if total > target.cores * target.l2 else kept // panel + 1
@@ -274,7 +275,7 @@ def _rows(
     count = prod(extent(a) for a in form.rows)
     together, _ = tile_of(count, extent(form.lane), width, target)
     apart = any(last in variables(b.index) for b in skipped)
-    fewer = _tiles(extent(last), alone) * (count // extent(last)) <= _tiles(count, together)
+    fewer = tile_count(extent(last), alone) * (count // extent(last)) <= tile_count(count, together)
     if len(form.rows) == 1 or apart or fewer:
         return last.name, [a.name for a in form.rows[:-1]]
     name = fresh("p", d)
@@ -291,86 +292,9 @@ def _certain(rows: tuple[Var, ...]) -> Var:
     return max(static, key=extent) if static and not isinstance(rows[-1].extent, int) else rows[-1]
 
 
-def _tiles(n: int, size: int) -> int:
-    return -(-n // max(size, 1))
-
-
 def _count(form: MatmulShape, rows: str, fuse: list[tuple[str, tuple[str, ...]]]) -> int:
     together = dict(fuse).get(rows, (rows,))
     return prod(extent(a) for a in form.rows if a.name in together)
-
-
-def tile_of(
-    rows: int,
-    columns: int,
-    width: int,
-    target: Target,
-    depth: int = 0,
-    cores: int = 1,
-    kept: int = 0,
-    sums: int = 1,
-) -> tuple[int, int]:
-    """Rows and vectors of the register tile that cost least for these extents.
-
-    `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
-    that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point.
-    A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
-    A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
-    With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
-    of all tiles but the first, come on top. Accumulators of the last columns, which are cut into shorter vectors, may
-    be more than the registers hold: a step then stores and loads the others.
-    """
-    best: tuple[float, int, int, int] | None = None
-    tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
-    free = target.registers - 1
-    for vectors in range(1, min(8, max(_tiles(columns, width), 1)) + 1):
-        for height in range(1, COSTS.max_tile_rows + 1):
-            if (sums * height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
-                continue
-            again = vectors > 2 and height < rows and not target.near_l3
-            if again and 2 * depth * vectors * width > target.l2 * 3 // 4:
-                continue
-            low, more = divmod(rows, max(_tiles(rows, height), 1))
-            heights = [(low + 1, more), (low, max(_tiles(rows, height), 1) - more)]
-            whole, rest = divmod(columns, vectors * width)
-            widths = [(vectors, whole), (_cut(rest, width), 1 if rest else 0)]
-            cost = sum(m * n * _step(h, v, free - 1 - kept * v) for h, m in heights for v, n in widths if h and m and n)
-            if rows <= COSTS.single_use_rows and depth * vectors * width > target.l1 * 3 // 4:
-                cost += (_tiles(rows, height) - 1) * -(-columns // width)
-            if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
-                panels = _tiles(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
-                cost *= _tiles(panels, cores) * cores / panels
-            if tried is not None:
-                tried.append((cost, height, vectors))
-            key = (cost, -height * vectors, abs(height - 4 * vectors), height)
-            if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
-                best = (cost, -height * vectors, height, vectors)
-    assert best is not None
-    if tried is not None:
-        _note_tiles(tried, best[2:], rows, columns)
-    return best[2], best[3]
-
-
-def _note_tiles(tried: list[tuple[float, int, int]], chosen: tuple[int, int], rows: int, columns: int) -> None:
-    """Note the chosen register tile and the cheapest others, in half cycles for a step of the whole sum."""
-    others = sorted(t for t in tried if t[1:] != chosen)[:3]
-    best = next(t for t in tried if t[1:] == chosen)
-    texts = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
-    note(lambda: f"register tile of {rows} rows, {columns} columns: {texts[0]}; next {', '.join(texts[1:]) or 'none'}")
-
-
-def _cut(columns: int, width: int) -> int:
-    """Return the number of vectors of `width` lanes, and of shorter ones for the rest, by powers of two."""
-    return columns // width + (columns % width).bit_count()
-
-
-def _step(height: int, vectors: int, registers: int) -> float:
-    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill.
-
-    `registers`: those that are free for accumulators and a row of the panel.
-    """
-    loads = height + vectors + 2 * max(0, (height + 1) * vectors - registers)
-    return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
 
 
 def _fused_sums(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:

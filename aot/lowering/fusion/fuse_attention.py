@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import count
 from math import prod
 
-from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.fusion.group_rows import streams
+from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.dependencies import sort
 from aot.lowering.ir.steps import Step, Steps
 from aot.opset.movement.blocks import ravel

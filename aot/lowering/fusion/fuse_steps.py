@@ -9,22 +9,21 @@ places         c[i, 8 + j] = s[i, j]                     s is written in place, 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice, permutations
-from math import prod
+from itertools import islice
 
+from aot.lowering.fusion.kept_views import divides_axis, gathers, gathers_rows, reuses, steps_unevenly
+from aot.lowering.fusion.substitute import memory_loads, simplified, substitution
 from aot.lowering.ir.dependencies import PartIndex, overlaps
 from aot.lowering.ir.steps import Step, Steps
-from codegen.ir.access import coefficient, in_order, known, offset, points
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, measure, rewrite, variables, walk
+from codegen.ir.expressions import loads, measure, rewrite, walk
 from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, Var
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Var
 from codegen.ir.program import Region
-from codegen.ir.traverse import Change, Work, move_loads, rewrite_definition, rewrite_work
+from codegen.ir.traverse import Work, move_loads, rewrite_definition, rewrite_work
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
 CHEAP = 2  # operations of a producer that several consumers compute themselves, at most
-MOST_ORDERED = 5  # dimensions whose orders are tried
 DEEPEST, LARGEST = 100, 1 << 12  # limits of merged expressions: depth, and parts, with shared ones counted each time
 
 
@@ -99,7 +98,7 @@ class _Fuser:
             d = step.definition
             if d is None or not isinstance(d.value, Load) or self._maker(d.out.name) is not step:
                 continue
-            if _reads(d.value.index) or self._is_shuffled(d) or self._is_gathered(d):
+            if gathers(d.value.index) or self._is_shuffled(d) or self._is_gathered(d):
                 continue
             self._inline_everywhere(step, d)
 
@@ -109,9 +108,9 @@ class _Fuser:
         Or if it is a product of data, one of whose axes the view divides: as rows or columns it would be two axes.
         """
         readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
-        again = [r for r in readers if r.reduction is not None and _reuses(r, d.out.name)]
+        again = [r for r in readers if r.reduction is not None and reuses(r, d.out.name)]
         products = (r for r in again if self._multiplies_data(r))
-        return any(_steps_unevenly(r, d) for r in again) or any(_divides(r, d) for r in products)
+        return any(steps_unevenly(r, d) for r in again) or any(divides_axis(r, d) for r in products)
 
     def _multiplies_data(self, d: Definition) -> bool:
         assert d.reduction is not None
@@ -123,11 +122,11 @@ class _Fuser:
         if not isinstance(d.value, Load) or not d.target or not d.value.index or d.target[-1] == d.value.index[-1]:
             return False
         readers = [r for s in self._readers_of(d.out.name) if (r := s.definition) is not None]
-        return any(_gathers_rows(r, d.out) for r in readers)
+        return any(gathers_rows(r, d.out) for r in readers)
 
     def _inline_everywhere(self, step: Step, d: Definition) -> None:
         for reader in self._readers_of(d.out.name):
-            self._replace(reader, tuple(rewrite_work(w, _substitution(d)) for w in reader.works), step.layers)
+            self._replace(reader, tuple(rewrite_work(w, substitution(d)) for w in reader.works), step.layers)
         self._drop(step)
 
     def _replace(self, step: Step, works: tuple[Work, ...], layers: tuple[str, ...]) -> None:
@@ -159,7 +158,7 @@ class _Fuser:
             alone = len(self.readers[name]) == 1
             if self.refused.get(d, {}).get(name) is made or not (alone or is_cheap(made, self.steps)):
                 continue
-            merged = rewrite_definition(d, _substitution(made))
+            merged = rewrite_definition(d, substitution(made))
             if _is_unwieldy(merged):
                 self.refused.setdefault(d, {})[name] = made
                 continue
@@ -178,7 +177,7 @@ class _Fuser:
         if d.reduction is None and is_cheap(made, self.steps):
             return True
         sites = [x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name]
-        return len(sites) == 1 and not _reuses(d, made.out.name)
+        return len(sites) == 1 and not reuses(d, made.out.name)
 
     def _epilogue(self, step: Step) -> bool:
         """Append `step` to a reduction that it reads all of as its only consumer; True if there was one."""
@@ -242,7 +241,7 @@ class _Fuser:
         made = [s.definition for s in self._makers_of(name)]
         read = [s.definition for s in self._readers_of(name)]
         copied = all(d is not None and isinstance(d.value, Load) for d in made)
-        return copied and all(d is not None and (d.reduction is None or not _reuses(d, name)) for d in read)
+        return copied and all(d is not None and (d.reduction is None or not reuses(d, name)) for d in read)
 
     def _late(self, step: Step) -> frozenset[Var]:
         return self.steps.sizes.late_of(*step.sizes()) if self.steps.sizes.late else frozenset()
@@ -293,89 +292,6 @@ def _renamed(work: Work, old: Buffer, new: Buffer) -> Work:
     return rewrite_work(work, move_loads({old.name: new}), lambda b: new if b.name == old.name else b)
 
 
-def _substitution(made: Definition) -> Change:
-    """Return the rewrite of loads from the output of `made` to its value at that index."""
-
-    def change(e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or e.buffer.name != made.out.name:
-            return None
-        index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
-        axes: dict[Expr, Expr] = {
-            a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
-        }
-        return simplified(rewrite(made.value, axes) if axes else made.value)
-
-    return change
-
-
-def simplified(e: Expr) -> Expr:
-    """Bring the indices of loads into normal form."""
-    found = rewrite(e, _plain)
-    found.has_plain_indices = True  # expressions grow by merging: each part is visited once
-    return found
-
-
-def _plain(x: Expr) -> Expr | None:
-    """Return a load with its indices in normal form; None for expressions with other parts."""
-    if hasattr(x, "has_plain_indices"):
-        return x
-    if isinstance(x, Load):
-        inner = (rewrite(i, _plain) if loads(i) else i for i in x.index)
-        return Load(x.buffer, tuple(normal(i, {}).expr() for i in inner))
-    return None
-
-
-def _reads(index: tuple[Expr, ...]) -> bool:
-    """True if the index itself loads from memory, as in a gather."""
-    return any(isinstance(e, Load) for e in walk(*index))
-
-
-def _gathers_rows(reader: Definition, b: Buffer) -> bool:
-    sites = [x for x in loads(reader.value) if x.buffer.name == b.name and _reads(x.index)]
-    often = known(points(reader)) * len(sites) >= prod(map(known, b.shape))
-    return often and any(isinstance(x.index[-1], Var) for x in sites)
-
-
-def _steps_unevenly(reader: Definition, view: Definition) -> bool:
-    """True if, through the view, no dimension order has even strides along the sums, or along lanes of all operands."""
-    assert reader.reduction is not None and isinstance(view.value, Load)
-    body = [x for x in loads(reader.reduction.body) if x.buffer.space is not Space.TABLE]
-    moving = [(x.buffer.name == view.out.name, variables(*x.index) & set(reader.axes)) for x in body]
-    seen, others = (set[Var]().union(*(m for is_view, m in moving if is_view is wanted)) for wanted in (True, False))
-    matter = {*reader.reduction.axes}
-    if others <= seen:  # a window: only axes that move all operands can be lanes
-        matter |= set(reader.axes).intersection(*(m for _, m in moving))
-    read = [Load(view.value.buffer, x.index) for x in _through(body, view)]
-    return any(not _even_somehow(x, matter) for x in read)
-
-
-def _divides(reader: Definition, view: Definition) -> bool:
-    """True if the view reads its source by quotients and remainders of an output axis of the reader."""
-    assert reader.reduction is not None
-    atoms = (
-        t for x in _through(memory_loads(reader.reduction.body), view) for i in x.index for t in normal(i, {}).terms
-    )
-    return any(isinstance(t, Prim) and t.fn == "floordiv" and variables(t) & {*reader.axes} for t in atoms)
-
-
-def _through(body: list[Load], view: Definition) -> list[Load]:
-    """Return the loads of the view's source that replace loads of the view in `body`."""
-    change = _substitution(view)
-    found = (change(x) for x in body if x.buffer.name == view.out.name)
-    return [x for e in found if e is not None for x in loads(e)]
-
-
-def _even_somehow(x: Load, axes: set[Var]) -> bool:
-    dims = [k for k, n in enumerate(x.buffer.shape) if n != 1]
-    if len(dims) > MOST_ORDERED:
-        return True
-    for order in permutations(dims):
-        at = offset(in_order(x.buffer, order), x.index)
-        if all(coefficient(at, a) is not None for a in axes):
-            return True
-    return False
-
-
 def _covers(d: Definition) -> bool:
     """True if the definition writes every element of its output, one axis for each dimension."""
     for i, n in zip(d.target, d.out.shape, strict=True):
@@ -411,11 +327,6 @@ def _append(made: Definition, d: Definition) -> Definition | None:
     return Definition(d.out, made.axes, value, tuple(rewrite(i, change) for i in d.target))
 
 
-def memory_loads(value: Expr) -> list[Load]:
-    """Return the loads of values, without those of the compiler's tables."""
-    return [x for x in loads(value) if x.buffer.space is not Space.TABLE]
-
-
 def _holds_whole(d: Definition, made: Definition) -> bool:
     """True if the value of `made`, merged into `d`, stays as it is."""
     sites = (x for x in loads(d.value, *d.index) if x.buffer.name == made.out.name)
@@ -437,17 +348,3 @@ def is_cheap(d: Definition, steps: Steps) -> bool:
     prims = (e for e in walk(d.value) if isinstance(e, Prim) and e not in indices)
     first = list(islice(prims, CHEAP + 1))  # no more are looked at: merged expressions are large
     return len(first) <= CHEAP and not any(p.fn in HEAVY for p in first)
-
-
-def _reuses(d: Definition, name: str) -> bool:
-    """True if a definition reads elements of `name` more than once."""
-    axes = (*d.axes, *(d.reduction.axes if d.reduction is not None else ()))
-    for x in loads(d.value):
-        if x.buffer.name == name:
-            used = variables(*x.index)
-            spare = [a.extent for a in axes if a not in used]
-            points = prod(known(a.extent or 1) for a in axes)
-            size = prod(map(known, x.buffer.shape))
-            if spare or points > 1.5 * max(size, 1):
-                return True
-    return False

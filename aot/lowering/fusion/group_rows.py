@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from aot.lowering.fusion.fuse_steps import simplified
 from aot.lowering.fusion.split_quotient_axes import divided
+from aot.lowering.fusion.substitute import simplified
 from aot.lowering.fusion.tails import without_tails
 from aot.lowering.ir.components import Components
 from aot.lowering.ir.dependencies import Makers, sort

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
 from codegen.costs import COSTS
 from codegen.ir.definition import Definition

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.fusion.substitute import simplified
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, rewrite
 from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim

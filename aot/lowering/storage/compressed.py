@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import Array
-from aot.ir.values.deferred import Deferred, value_of
+from aot.ir.values.deferred import WIDEST, Deferred, value_of
 from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import LEVELS, Convert
 from aot.opset.movement.movement import Transpose
@@ -20,7 +20,6 @@ from runtime.abi import DType
 LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
 _UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))  # each lies in the low bits of a byte
 GREATEST = 255  # magnitude of a difference: up to it, rounding hides no common divisor
-WIDEST = 8  # bits of a number
 
 
 @dataclass(frozen=True, slots=True)

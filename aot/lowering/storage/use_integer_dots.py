@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import numpy_dtype
-from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised

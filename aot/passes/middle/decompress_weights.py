@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
+from aot.ir.values.deferred import WIDEST
 from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
 from aot.opset.movement.shape import Reshape
@@ -11,7 +12,6 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 
 SHORT = (DType.F16, DType.BF16)
-WIDEST = 8  # bits of compressed numbers
 
 
 @rule(Convert)

@@ -14,7 +14,7 @@ from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Load, Var, dense
 from codegen.ir.rename_sizes import renamed
 from codegen.llvm.emit.memo import unified
-from aot.lowering.fusion.fuse_steps import simplified
+from aot.lowering.fusion.substitute import simplified
 
 x, n, m = Var("x", 8), Var("n"), Var("m")
 e = Load(dense("b", 8, 8), (x, (x + n) // 2)) * 2.0

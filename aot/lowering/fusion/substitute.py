@@ -1,0 +1,49 @@
+"""Substitution of a definition for the loads of what it writes.
+
+v[i, j] = x[j, i],  y[k] = v[k, 3] + 1     ->     y[k] = x[3, k] + 1
+"""
+
+from __future__ import annotations
+
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import loads, rewrite
+from codegen.ir.index import normal
+from codegen.ir.loops import Expr, Load, Space, Var
+from codegen.ir.traverse import Change
+
+
+def substitution(made: Definition) -> Change:
+    """Return the rewrite of loads from the output of `made` to its value at that index."""
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer.name != made.out.name:
+            return None
+        index = tuple(rewrite(i, change) for i in e.index) if loads(*e.index) else e.index
+        axes: dict[Expr, Expr] = {
+            a: i for a, i in zip(made.target, index, strict=True) if isinstance(a, Var) and a is not i and a != i
+        }
+        return simplified(rewrite(made.value, axes) if axes else made.value)
+
+    return change
+
+
+def simplified(e: Expr) -> Expr:
+    """Bring the indices of loads into normal form."""
+    found = rewrite(e, _plain)
+    found.has_plain_indices = True  # expressions grow by merging: each part is visited once
+    return found
+
+
+def _plain(x: Expr) -> Expr | None:
+    """Return a load with its indices in normal form; None for expressions with other parts."""
+    if hasattr(x, "has_plain_indices"):
+        return x
+    if isinstance(x, Load):
+        inner = (rewrite(i, _plain) if loads(i) else i for i in x.index)
+        return Load(x.buffer, tuple(normal(i, {}).expr() for i in inner))
+    return None
+
+
+def memory_loads(value: Expr) -> list[Load]:
+    """Return the loads of values, without those of the compiler's tables."""
+    return [x for x in loads(value) if x.buffer.space is not Space.TABLE]

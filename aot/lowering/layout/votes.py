@@ -1,0 +1,177 @@
+"""Votes for the innermost dimension of values in memory.
+
+    conv: y[n, c, h, w] = add[..](x[..] * f[..])        lanes run along c: c of y, and the summed channels of x
+
+Each definition votes for an innermost dimension, weighted by its points; votes travel through definitions
+without a reduction.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from aot.lowering.fusion.group_rows import reads_once, streams
+from aot.lowering.ir.lane_axes import dim_of, lane_axes, lane_axis, memory_of
+from aot.lowering.ir.steps import Steps
+from aot.lowering.layout.planes import plane_columns
+from codegen.costs import COSTS
+from codegen.ir.access import all_axes, known, points
+from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import scaled_sum
+from codegen.ir.expressions import loads, variables
+from codegen.ir.index import normal
+from codegen.ir.loops import Buffer, Load, Reduce, Var
+from codegen.ir.program import Region
+from codegen.ir.traverse import members
+
+ROUNDS = 3
+Votes = dict[str, dict[int, float]]
+
+
+def votes_of(steps: Steps) -> Votes:
+    """Return the votes of all definitions of a block, by the names of values and their dimensions."""
+    votes: Votes = {}
+    found = [d for step in steps.steps for work in step.works for d in members(work)]
+    plain = [d for d in found if d.reduction is None]
+    reductions = [d for d in found if d.reduction is not None]
+    constants = steps.constants()
+    columns = plane_columns(steps, reductions, constants)
+    free = {id(d): axes for d in reductions if (axes := free_lanes(d, constants))}
+    for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
+        for d in some:
+            if id(d) in columns:
+                _vote_for_planes(d, columns[id(d)], votes, constants)
+                continue
+            lane = wanted_lane(d, free[id(d)], votes) if id(d) in free else lane_axis(d, constants)
+            _vote(d, lane, steps, votes, constants)
+        for _ in range(ROUNDS):
+            for d in (*plain, *reversed(plain)):
+                _pass_on(d, steps, votes)
+    return votes
+
+
+def free_lanes(d: Definition, constants: frozenset[str]) -> list[Var]:
+    """Return the candidates for the lane axis where votes choose among them.
+
+    None if there is only one, or packing chooses.
+    """
+    lanes = lane_axes(d, constants)
+    return [a for *_, a in lanes] if not streams(d, constants) and len(lanes) > 1 and not lanes[0][0] else []
+
+
+def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
+    mine = votes.setdefault(buffer.name, {})
+    mine[dim] = max(mine.get(dim, 0.0), weight)
+
+
+def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
+    """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis.
+
+    Data of scaled sums of integers are read by words, so the elements of a group should be innermost. What is read
+    beside the sum, as by an addition behind a convolution, should lie as the result.
+    """
+    assert d.reduction is not None
+    weight = float(known(points(d)))
+    if streams(d, constants):
+        for x in loads(d.reduction.body):
+            inner = [k for k, i in enumerate(x.index) if i in d.reduction.axes]
+            if inner and inner[-1] == len(x.index) - 1:
+                _add(votes, x.buffer, inner[-1], weight / 4)
+        return
+    if _stays(d, steps):
+        return
+    results = float(prod(known(a.extent or 1) for a in d.axes))
+    if lane is not None and (dim := dim_of(d.target, lane, d.axes)) is not None:
+        _add(votes, d.out, dim, COSTS.scattered_store * results)
+    summed_loads = loads(d.reduction.body)
+    for x in loads(d.value):
+        if lane is not None and x not in summed_loads and (dim := dim_of(x.index, lane, d.axes)) is not None:
+            _add(votes, x.buffer, dim, results)
+    for x in summed_loads:
+        if _is_read_once(x, d, steps):
+            continue
+        along = dim_of(x.index, lane, d.axes) if lane is not None else None
+        summed = _summed_dim(x, d.reduction)
+        if along is not None:
+            _add(votes, x.buffer, along, weight)
+        elif summed is not None:
+            _add(votes, x.buffer, summed, weight / 8)
+
+
+def _summed_dim(x: Load, r: Reduce) -> int | None:
+    """Return the dimension of an operand along the longest axis of a sum, or, of integers, along the words."""
+    if scaled_sum(r) is not None:
+        return next((k for k in reversed(range(len(x.index))) if r.axes[-1] in variables(x.index[k])), None)
+    longest = sorted(r.axes, key=lambda a: known(a.extent or 1))
+    summed = [k for a in longest if (k := dim_of(x.index, a)) is not None]
+    return summed[-1] if summed else None
+
+
+def _vote_for_planes(d: Definition, column: Var, votes: Votes, constants: frozenset[str]) -> None:
+    """Vote for columns as innermost in the result and in the picture."""
+    weight = float(known(points(d)))
+    for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in memory_of(d))):
+        if b.name not in constants and (dim := dim_of(index, column, all_axes(d))) is not None:
+            _add(votes, b, dim, weight)
+
+
+def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
+    """True for the data of a product with a vector: each element is read once, so another layout would not pay."""
+    assert d.reduction is not None
+    value = steps.values.get(x.buffer.name)
+    if value is None or value.region is Region.CONSTANT or len(loads(d.reduction.body)) < 2:
+        return False
+    return variables(*x.index) >= {*d.axes, *d.reduction.axes} and reads_once(x, all_axes(d))
+
+
+def _stays(d: Definition, steps: Steps) -> bool:
+    """True for a window between input and output in rows: two changes of layout would cost more than lanes gain."""
+    assert d.reduction is not None
+    last = d.target[-1] if d.target else None
+    if not isinstance(last, Var) or _region(steps, d.out.name) is not Region.OUTPUT:
+        return False
+    given = {b.name for s in steps.steps if s.kind == "Parameter" for b in s.writes()}
+    return all(
+        (x.buffer.name in given or _region(steps, x.buffer.name) is Region.INPUT)
+        and 0 < normal(x.index[-1], {}).terms.get(last, 0) < COSTS.gather_distance
+        for x in loads(d.reduction.body)
+    )
+
+
+def _region(steps: Steps, name: str) -> Region | None:
+    """Return the region of a value; None for a temporary of a group."""
+    value = steps.values.get(name)
+    return None if value is None else value.region
+
+
+def wanted_lane(d: Definition, lanes: list[Var], votes: Votes) -> Var:
+    """Return the lane axis with the most votes in the buffers read and written."""
+    assert d.reduction is not None
+    sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.reduction.body))]
+
+    def wanted(a: Var) -> float:
+        dims = ((b.name, dim_of(index, a, all_axes(d))) for b, index in sites)
+        return sum(votes.get(name, {}).get(k, 0.0) for name, k in dims if k is not None)
+
+    return max(lanes, key=wanted)
+
+
+def _pass_on(d: Definition, steps: Steps, votes: Votes) -> None:
+    """Spread votes through a definition without a reduction, whose values should be laid out alike."""
+    sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))]
+    sites = [(b, i) for b, i in sites if b.name in steps.values]
+    scores: dict[Var, float] = {}
+    for b, index in sites:
+        for k, i in enumerate(index):
+            if isinstance(i, Var):
+                scores[i] = max(scores.get(i, 0.0), 0.9 * votes.get(b.name, {}).get(k, 0.0))
+    for b, index in sites:
+        for k, i in enumerate(index):
+            if isinstance(i, Var) and scores.get(i, 0.0) > 0:
+                _add(votes, b, k, scores[i])
+
+
+def innermost(dims: list[int], votes: dict[int, float]) -> int | None:
+    """Return the dimension with most votes if it is one of `dims`, else the last of these."""
+    wanted = max(votes, key=lambda k: (votes[k], k), default=None)
+    return wanted if wanted in dims else dims[-1] if dims else None

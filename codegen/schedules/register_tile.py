@@ -1,0 +1,88 @@
+"""The register tile of a product: rows and vectors of accumulators that one step of the sum updates.
+
+6 rows x 2 vectors: 12 multiply-adds for 6 + 2 loads
+"""
+
+from __future__ import annotations
+
+from codegen.costs import COSTS
+from codegen.schedules.reasons import is_recording, note
+from codegen.target import Target
+
+
+def tile_of(
+    rows: int,
+    columns: int,
+    width: int,
+    target: Target,
+    depth: int = 0,
+    cores: int = 1,
+    kept: int = 0,
+    sums: int = 1,
+) -> tuple[int, int]:
+    """Rows and vectors of the register tile that cost least for these extents.
+
+    `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
+    that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point.
+    A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
+    A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
+    With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
+    of all tiles but the first, come on top. Accumulators of the last columns, which are cut into shorter vectors, may
+    be more than the registers hold: a step then stores and loads the others.
+    """
+    best: tuple[float, int, int, int] | None = None
+    tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
+    free = target.registers - 1
+    for vectors in range(1, min(8, max(tile_count(columns, width), 1)) + 1):
+        for height in range(1, COSTS.max_tile_rows + 1):
+            if (sums * height + 1 + kept) * vectors + 1 > free or (vectors > 4 and height > 1):
+                continue
+            again = vectors > 2 and height < rows and not target.near_l3
+            if again and 2 * depth * vectors * width > target.l2 * 3 // 4:
+                continue
+            low, more = divmod(rows, max(tile_count(rows, height), 1))
+            heights = [(low + 1, more), (low, max(tile_count(rows, height), 1) - more)]
+            whole, rest = divmod(columns, vectors * width)
+            widths = [(vectors, whole), (_cut(rest, width), 1 if rest else 0)]
+            cost = sum(m * n * _step(h, v, free - 1 - kept * v) for h, m in heights for v, n in widths if h and m and n)
+            if rows <= COSTS.single_use_rows and depth * vectors * width > target.l1 * 3 // 4:
+                cost += (tile_count(rows, height) - 1) * -(-columns // width)
+            if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
+                panels = tile_count(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
+                cost *= tile_count(panels, cores) * cores / panels
+            if tried is not None:
+                tried.append((cost, height, vectors))
+            key = (cost, -height * vectors, abs(height - 4 * vectors), height)
+            if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
+                best = (cost, -height * vectors, height, vectors)
+    assert best is not None
+    if tried is not None:
+        _note_tiles(tried, best[2:], rows, columns)
+    return best[2], best[3]
+
+
+def _note_tiles(tried: list[tuple[float, int, int]], chosen: tuple[int, int], rows: int, columns: int) -> None:
+    """Note the chosen register tile and the cheapest others, in half cycles for a step of the whole sum."""
+    others = sorted(t for t in tried if t[1:] != chosen)[:3]
+    best = next(t for t in tried if t[1:] == chosen)
+    texts = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
+    note(lambda: f"register tile of {rows} rows, {columns} columns: {texts[0]}; next {', '.join(texts[1:]) or 'none'}")
+
+
+def _cut(columns: int, width: int) -> int:
+    """Return the number of vectors of `width` lanes, and of shorter ones for the rest, by powers of two."""
+    return columns // width + (columns % width).bit_count()
+
+
+def _step(height: int, vectors: int, registers: int) -> float:
+    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill.
+
+    `registers`: those that are free for accumulators and a row of the panel.
+    """
+    loads = height + vectors + 2 * max(0, (height + 1) * vectors - registers)
+    return max(height * vectors, loads, 8) + 0.05 * loads + 0.5
+
+
+def tile_count(n: int, size: int) -> int:
+    """Return the number of tiles of `size` that hold `n`."""
+    return -(-n // max(size, 1))
