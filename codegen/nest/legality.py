@@ -11,6 +11,7 @@ from codegen.ir.dot_widths import (
     fields,
     packs_lanes,
     scaled_sum,
+    takes_arranged,
     takes_columns,
     takes_rows,
     takes_words,
@@ -183,7 +184,8 @@ def _dots(d: Definition, s: Schedule) -> bool:
     if Tail.BALANCE in (terms.tail, columns.tail) or not whole:
         return False
     if plan is None:
-        return len(parts) == 1 and takes_rows(d, parts[0], s.lanes[0])
+        either = takes_rows, takes_arranged
+        return len(parts) == 1 and any(f(d, parts[0], s.lanes[0]) for f in either)
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
     in_rows = len(parts) == 1 and takes_columns(d, parts[0], plan, s.lanes[0])
     return panels and (in_rows or takes_words(d, parts, plan, s.lanes[0])) and packs_lanes(d, plan, s.lanes[0])
