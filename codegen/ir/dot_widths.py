@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.ir.access import Access, access, all_axes, coefficient
+from codegen.ir.access import Access, access, all_axes, coefficient, volume
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
@@ -221,11 +221,23 @@ def _in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
     return bool(parts)
 
 
-def packs_lanes(d: Definition, plan: Pack, lane: str) -> bool:
-    """True if `lane` is the axis along which the weights are packed."""
-    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    at = next((x.index[plan.axis] for x in factors or () if x.buffer.name == plan.operand), None)
-    return isinstance(at, Var) and at.name == lane
+def packs_lanes(d: Definition, plan: Pack, lanes: tuple[str, ...]) -> bool:
+    """True if weights are packed along the axes `lanes`, outermost first, and data move by words along the outer one.
+
+    Of two axes, as groups and channels of a group, all lanes of a group have one word of data.
+    """
+    factors = dot_factors(d.reduction, lanes[-1]) if d.reduction is not None else None
+    w = next((x for x in factors or () if x.buffer.name == plan.operand), None)
+    if factors is None or w is None:
+        return False
+    dims = (plan.axis,) if plan.fused is None else (plan.fused, plan.axis)
+    packed = [w.index[k] for k in dims]
+    if tuple(i.name for i in packed if isinstance(i, Var)) != lanes:
+        return False
+    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, word(w.dtype)
+    steps = [data[i] for i in packed[:-1] if isinstance(i, Var)]
+    whole = not steps or volume([w.buffer.shape[k] for k in plan.order[len(plan.order) - plan.words :]]) % size == 0
+    return whole and all(step is not None and step % size == 0 for step in steps)
 
 
 def _narrow(e: Expr) -> Expr | None:

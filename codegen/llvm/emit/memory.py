@@ -16,7 +16,7 @@ from typing import TypeVar
 from codegen.ir.expressions import variables
 from codegen.ir.index import Affine, exactly, normal
 from codegen.ir.loops import Buffer, Expr, Load, Space, Var
-from codegen.llvm.emit.address import Access, Addresses, fixed, reads_memory
+from codegen.llvm.emit.address import Access, Addresses, fixed, moved, reads_memory
 from codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
 from codegen.llvm.emit.arithmetic.lookup import is_short_table, looked_up, without_mask
 from codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
@@ -187,6 +187,22 @@ class Memory(Lanes):
 
     def shared(self, load: Load, a: Access) -> Value | None:
         """Take the lanes from one vector, which other loads share; None if they are not known to be in one."""
+        size = self.width
+        found = self.block(load, a, size)
+        if found is None:
+            return None
+        start, places = found
+        lane, self.at.lane = self.at.lane, None
+        block = self.read(start, size)
+        self.at.lane = lane
+        return spread(self.f, block, places)
+
+    def block(self, load: Load, a: Access, size: int) -> tuple[Access, list[int]] | None:
+        """Return a block of `size` elements that holds those of all lanes, and their places in it.
+
+        It begins at a multiple of its size in a dimension, so that loads near each other have the same block. None if
+        the elements are not known to be in one.
+        """
         lane, index = self.at.lane, [self.at.normal(i) for i in load.index]
         moving = [k for k, i in enumerate(index) if lane in variables(*i.terms)]
         if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
@@ -195,16 +211,10 @@ class Memory(Lanes):
         places = self.places(index[k])
         if places is None or lane is None or not isinstance(room, int):
             return None
-        found = aligned(places, normal(index[k].expr(), {lane: exactly(0)}), room)
-        if found is None:
+        before = aligned(places, normal(index[k].expr(), {lane: exactly(0)}), room, size)
+        if before is None:
             return None
-        before, size = found
-        start = self.at.in_lane(a, 0)
-        offset = start.offset.plus(Affine({}, -before))
-        self.at.lane = None
-        block = self.read(replace(start, offset=offset, whole=offset), size)
-        self.at.lane = lane
-        return spread(self.f, block, [p + before for p in places])
+        return moved(self.at.in_lane(a, 0), -before), [p + before for p in places]
 
     def gather(self, a: Access) -> Value:
         """Load a number for each lane, from any address."""
@@ -234,9 +244,8 @@ class Memory(Lanes):
             first = self.at.in_lane(a, 0)
 
             def row(start: int, lanes: int) -> Value:
-                offset = first.offset.plus(Affine({}, start))
                 self.at.lane = None
-                found = self.raw(replace(first, offset=offset, whole=offset), lanes, inside)
+                found = self.raw(moved(first, start), lanes, inside)
                 self.at.lane = lane
                 return found
 
