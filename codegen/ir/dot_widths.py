@@ -152,7 +152,7 @@ def _moves(x: Load, axis: str) -> bool:
 def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) -> bool:
     """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `plan`."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.name != plan.operand or not _in_words(d, parts, factors[0]):
+    if factors is None or factors[1].buffer.name != plan.operand or not lie_in_words(d, parts, factors[0]):
         return False
     return tuple(factors[1].index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
 
@@ -180,13 +180,13 @@ def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
 def takes_rows(d: Definition, part: Var, lane: str) -> bool:
     """True if products of bf16 have words of data along `part`, and weights that lie side by side along the lanes."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not _in_words(d, (part,), factors[0]):
+    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not lie_in_words(d, (part,), factors[0]):
         return False
     weights = access(factors[1].buffer, factors[1].index, all_axes(d))
     return any(a.name == lane and step == 1 for a, step in weights.steps.items()) and weights.steps[part] is not None
 
 
-def _in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
+def lie_in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
     """True if data are contiguous along `parts`, outermost first."""
     data, step = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):
