@@ -153,7 +153,7 @@ def _moves(x: Load, axis: str) -> bool:
 def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) -> bool:
     """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `plan`."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.name != plan.operand or not _in_words(d, parts, factors[0]):
+    if factors is None or factors[1].buffer.name != plan.operand or not lie_in_words(d, parts, factors[0]):
         return False
     return tuple(factors[1].index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
 
@@ -202,7 +202,7 @@ def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
 def _weights_of_pairs(d: Definition, part: Var, lane: str) -> Access | None:
     """Return the access to the columns of a sum of products of bf16, the other factors of which lie along `part`."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not _in_words(d, (part,), factors[0]):
+    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not lie_in_words(d, (part,), factors[0]):
         return None
     return access(factors[1].buffer, factors[1].index, all_axes(d), factors[1])
 
@@ -211,7 +211,7 @@ def _step(x: Access, axis: str) -> int | None:
     return next((step for a, step in x.steps.items() if a.name == axis), None)
 
 
-def _in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
+def lie_in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
     """True if data are contiguous along `parts`, outermost first."""
     data, step = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):

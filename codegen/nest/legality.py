@@ -200,7 +200,7 @@ def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> boo
 
 
 def _apart(r: Reduce | None, s: Schedule) -> bool:
-    if r is None or r.fn != "add" or not r.dtype.is_float or s.matrix is not None:
+    if r is None or r.fn != "add" or not r.dtype.is_float or (s.matrix is not None and s.dots is None):
         return False
     if s.dots is not None and scaled_sum(r) is None:
         return False

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from codegen.ir.dot_widths import word
 from codegen.ir.expressions import variables
 from codegen.ir.index import Affine, exactly, normal
 from codegen.ir.loops import Buffer, Expr, Load, Space, Var
@@ -120,20 +121,25 @@ class Memory(Lanes):
 
     def word_part(self, odd: bool, x: Load) -> Value:
         """Return one of the two bf16 numbers of the word that begins at `x`, in every lane."""
+        both = self.word(x)
+        high = self.f.binary("and", both, integer(-1 << 16, both.type)) if odd else None
+        return self.f.cast("bitcast", high or self.f.binary("shl", both, integer(16, both.type)), "float")
+
+    def word(self, x: Load) -> Value:
+        """Return the word that begins at `x`, in every lane; those of lanes that move lie side by side."""
         a = self.at.access(x.buffer, x.index)
-        lanes = {0: 1, 2: self.width}.get(-1 if a.step is None else a.step)
+        lanes = {0: 1, word(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
         if lanes is None or self.mixed:
-            raise InternalError(f"word: bf16 numbers lie side by side, got {x.buffer.name} by {a.step}")
+            raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.step}")
         key = ("word", a.offset.key, lanes, self.width)
-        word = self.known(x.buffer, key)
-        if word is None:
+        found = self.known(x.buffer, key)
+        if found is None:
             pointer = self.at.pointer(a)
             if self.inside is not None:
                 pointer = self.f.select(self.inside, pointer, self.nothing())
-            word = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), self.width)
-            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = word
-        high = self.f.binary("and", word, integer(-1 << 16, word.type)) if odd else None
-        return self.f.cast("bitcast", high or self.f.binary("shl", word, integer(16, word.type)), "float")
+            found = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), self.width)
+            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = found
+        return found
 
     def nothing(self) -> Value:
         """Return the address of 64 zeros of any type, which may always be read."""
