@@ -16,7 +16,16 @@ from codegen.costs import COSTS
 from codegen.ir.access import reads, varies
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, fields, is_guarded, scaled_sum, takes_rows, takes_words, word
+from codegen.ir.dot_widths import (
+    dot_factors,
+    fields,
+    is_guarded,
+    scaled_sum,
+    takes_arranged,
+    takes_rows,
+    takes_words,
+    word,
+)
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.apart import has_equal_steps
@@ -192,7 +201,7 @@ def _dots(
         few = fields(d.reduction) is not None  # elements of a word alone, since their loop is inside of that of fields
         terms = word(kind) if few else UNROLLED_DOT_TERMS[kind]
         return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
-    rows = not plans and len(inner) == 1 and takes_rows(d, inner[0], form.lane.name)
+    rows = not plans and len(inner) == 1 and any(f(d, inner[0], form.lane.name) for f in (takes_arranged, takes_rows))
     return UNROLLED_DOT_TERMS[kind] if rows else 0, plans
 
 
