@@ -242,7 +242,7 @@ def _package(name: str) -> Any:
 
 
 def side_of(name: str, model: Path, options: CompileOptions) -> Side:
-    """Return the side that computes what is expected: `reference`, `onnxruntime` or `openvino`."""
+    """Return the side that computes the expected values: `reference`, `onnxruntime` or `openvino`."""
     if name == "reference":
         return Reference(model, options)
     changed = ("layouts", "mean", "scale", "reverse_channels", "values", "cut")

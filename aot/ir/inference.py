@@ -33,7 +33,7 @@ MAX_SYMBOLS = 64  # elements at most of a value that symbols stand for
 def infer_outputs(
     op: Op, inputs: Sequence[Operand | None], count: int | None, data: Array | None, regions: Mapping[str, object]
 ) -> tuple[Operand, ...]:
-    """The `count` outputs of an operation, None for any number. AotError if the inputs do not fit it."""
+    """Return the `count` outputs of an operation, None for any number. AotError if the inputs do not fit it."""
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
     name = op.kind if isinstance(op, Foreign) else op.user_type

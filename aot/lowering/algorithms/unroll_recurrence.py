@@ -2,7 +2,7 @@
 
     group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }   ->   for t: call g; call c; call h
 
-One kernel serves all steps. Where compile time knows their number, all calls are there, and what moves with t moves
+One kernel serves all steps. If their number is static, all calls are there, and buffers that move with t move
 where a buffer begins; else a loop runs them, and t is one of their sizes.
 """
 

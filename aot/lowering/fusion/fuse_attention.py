@@ -146,7 +146,7 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
 def _filled(
     d: Definition, x: Load, temp: Buffer, columns: tuple[int, ...]
 ) -> tuple[Buffer, Definition, Definition] | None:
-    """Return the temporary with zeros behind its columns, what writes these, and `d`, which asks no longer.
+    """Return the temporary with zeros behind its columns, the definitions that write them, and `d` without tests.
 
     None unless `d` sums over more columns than `x` has: `within(k, 197, x[i, k], 0)`.
     """

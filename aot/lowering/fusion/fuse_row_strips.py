@@ -1,4 +1,4 @@
-"""Windows over channels together with what makes their input and what reads their result, a strip of rows at a time.
+"""Windows over channels with the producer of their input and the consumer of their result, a strip of rows at a time.
 
     a[h, w, c] = add[k](x[h, w, k] * e[k, c])                           MobileNet's expansion,
     b[h, w, c] = add[i, j](a[h + i - 1, w + j - 1, c] * d[i, j, c])     depthwise windows,
@@ -26,7 +26,7 @@ from codegen.target import Target
 
 
 def fuse_row_strips(steps: Steps, target: Target) -> None:
-    """Put such steps into one; values have their strides by now, and halos around them."""
+    """Fuse expansion, windows and projection into one step each. Strides are final, and halos are there."""
     if target.near_l3:
         return
     found = _Strips(steps, target)

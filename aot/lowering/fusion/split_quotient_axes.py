@@ -21,7 +21,7 @@ from runtime.abi import DType
 
 
 def split_quotient_axes(steps: Steps) -> None:
-    """Rewrite every reduction that has such axes, and copies that repeat a number of elements that run time tells."""
+    """Rewrite every reduction with quotient axes, and copies that repeat a dynamic number of elements."""
     for step in steps.steps:
         d = step.definition
         if d is not None and not d.where:

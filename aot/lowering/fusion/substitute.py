@@ -1,4 +1,4 @@
-"""Substitution of a definition for the loads of what it writes.
+"""Substitution of a definition's value for loads of its output.
 
 v[i, j] = x[j, i],  y[k] = v[k, 3] + 1     ->     y[k] = x[3, k] + 1
 """

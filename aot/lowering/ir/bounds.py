@@ -20,7 +20,7 @@ Ends = Callable[[Var], Range]
 class Intervals:
     """Interval arithmetic. `late`: True for symbols not known before an inference; `ends`: their ranges.
 
-    `facts`: expressions, and what they are equal to by rules that are checked; this may be late, too.
+    `facts`: expressions and their equals, by rules that are checked; an equal may be late, too.
     """
 
     def __init__(self, late: Callable[[Var], bool], ends: Ends, facts: Mapping[Expr, Expr]) -> None:

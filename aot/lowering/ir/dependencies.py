@@ -1,6 +1,6 @@
 """Dependencies between steps, and an order that respects them.
 
-A value may be made in parts by several steps (a Concat made in place); whoever reads one part needs only its maker.
+Several steps may write parts of a value (a Concat in place); a consumer of one part needs the producer of that part.
 A symbol counts as a value: who uses it needs the step that sets it, and the checks of it.
 """
 
@@ -42,7 +42,7 @@ class Makers:
                 self.checks.append((self._late_of(step), step))
 
     def above(self, step: Step) -> list[Step]:
-        """Return the other steps that write what `step` reads."""
+        """Return the producers of the values that `step` reads, without itself."""
         found: dict[int, Step] = {}
         for load in step.reads():
             made = self.of.get(load.buffer.name, [])
@@ -65,7 +65,7 @@ class Makers:
         return self._late[id(step)]
 
     def _before_symbols(self, step: Step) -> list[Step]:
-        """Return the steps that set the symbols of `step`, and that check them unless `step` sets what they check."""
+        """Return the steps that set the symbols of `step`, and those that check them, unless `step` sets these."""
         used = self._late_of(step)
         mine = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]

@@ -84,7 +84,7 @@ class Described:
 
 
 class ProgramBuilder:
-    """Makes the program step by step; `text` collects what was chosen, for dumps."""
+    """Builds the program step by step; `text` collects the choices, for dumps."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class ProgramBuilder:
         weights: Weights | None = None,
         kernels: dict[Kernel, str] | None = None,
     ) -> None:
-        """`weights`: of all programs of a library; `kernels`: of all versions of one, by what they are called."""
+        """`weights`: of all programs of a library; `kernels`: of all versions of one, by name."""
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
         self.kernels = kernels if kernels is not None else {}

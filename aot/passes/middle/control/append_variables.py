@@ -28,7 +28,7 @@ VIEWS = ("Unsqueeze", "Squeeze", "Broadcast", "Reshape", "Tile")  # between what
 
 @dataclass(frozen=True, slots=True)
 class _Grown:
-    """A variable and the nodes around it; `rows`: what its Gather reads."""
+    """A variable and the nodes around it; `rows`: the row numbers of its Gather."""
 
     read: Node
     gather: Node | None
@@ -210,7 +210,7 @@ def _elements(shape: Shape) -> int:
 
 
 def _shapes(graph: Graph, g: _Grown, new: OutPort, sizes: OutPort) -> None:
-    """Replace the shapes of what was kept."""
+    """Replace the shapes of the kept elements."""
     for node in (g.read, g.gather):
         for reader in _readers(node) if node is not None else ():
             if reader.type != "ShapeOf":
