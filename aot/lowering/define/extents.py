@@ -126,8 +126,10 @@ def _indices(e: Expr, guards: frozenset[Expr]) -> Iterator[tuple[Expr, Size]]:
             if init is not None:
                 yield from _indices(init, guards)
         case Load(buffer, index):
+            guarded = variables(*guards)
+            never = 0 in buffer.shape and not guarded.isdisjoint(variables(*index))  # no index is inside of it
             for i, n in zip(index, buffer.shape, strict=True):
-                if buffer.space is not Space.TABLE and not variables(i) & variables(*guards):
+                if buffer.space is not Space.TABLE and not never and guarded.isdisjoint(variables(i)):
                     yield i, n
                 yield from _indices(i, guards)
         case _:

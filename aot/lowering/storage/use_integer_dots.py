@@ -29,6 +29,7 @@ from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
 from aot.lowering.storage.widen_bytes import widen_bytes
+from aot.lowering.storage.widen_windows import widen_windows
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition
@@ -53,6 +54,8 @@ def use_integer_dots(steps: Steps, target: Target, windows: bool = True) -> None
         _Dots(steps, target.dots, target.joins_bytes and windows).run()
     if target.dots == 2:
         widen_bytes(steps)
+    if target.has_tiles:
+        widen_windows(steps)
 
 
 @dataclass(frozen=True, slots=True)

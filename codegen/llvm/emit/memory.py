@@ -36,7 +36,8 @@ class Memory(Lanes):
     """Reads and writes memory and registers at the current place of a function.
 
     `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
-    which an instruction chooses by lane.
+    which an instruction chooses by lane. `normal`: buffers without denormal numbers (`codegen.ir.normal_values`), None
+    where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being stored.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Memory(Lanes):
         native: frozenset[DType],
         masks: bool,
         permutes: int = 0,
+        normal: frozenset[str] | None = None,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
@@ -54,6 +56,7 @@ class Memory(Lanes):
         self.native = native
         self.masks = masks
         self.permutes = permutes
+        self.normal, self.is_normal = normal, False
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
@@ -320,7 +323,8 @@ class Memory(Lanes):
                 del self.loaded[name]
             return
         pointer, align = self.at.pointer(a), self.at.align(a)
-        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.native), pointer, align)
+        native = self.native | {DType.BF16} if self.is_normal else self.native
+        self.f.store(to_memory(self.f, a.buffer.dtype, value, native), pointer, align)
         self.loaded.pop(name, None)
         self.at.forget()
 
