@@ -38,7 +38,7 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
             if (wide := _stretched_to(index, sizes)) is not None:
                 found.setdefault((wide, dim), _one_or_equal(layer, sizes.written_out(wide), sizes.written_out(dim)))
                 continue
-            least = _least(index, dim, sizes, symbols)
+            least = _least_extent(index, dim, sizes, symbols)
             if least is None:
                 continue
             one, other = sizes.written_out(least), sizes.written_out(dim)
@@ -68,7 +68,7 @@ def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
     return Rule((wide - dim) * (dim - 1), 0, text)
 
 
-def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
+def _least_extent(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
     """Return the least size that `dim` must have.
 
     None if it is known to have it, or if it does not follow from sizes.

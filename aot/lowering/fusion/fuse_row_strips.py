@@ -138,8 +138,8 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
         places[b.out.name], axes = found
         tail.append((c, axes))
     edges = (*_columns(read, n + 1, x.buffer), *(_row(read.temp, n, w.axis, x.buffer) for w in beyond))
-    head = Group("rows", (inside.axis,), (), (_moved(a, makes, (*shared[:-1], inside.axis), places),))
-    members = (*edges, head, *(_moved(d, axes, shared, places) for d, axes in tail))
+    head = Group("rows", (inside.axis,), (), (_over_shared_axes(a, makes, (*shared[:-1], inside.axis), places),))
+    members = (*edges, head, *(_over_shared_axes(d, axes, shared, places) for d, axes in tail))
     return Group("strips", shared, tuple(p.temp for p in places.values()), members, (down, inside, *beyond))
 
 
@@ -246,7 +246,7 @@ def _fill(b: Buffer) -> Const:
     return Const(b.halo or 0.0 if b.dtype.is_float else int(b.halo or 0), b.dtype.compute)
 
 
-def _moved(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], places: Places) -> Definition:
+def _over_shared_axes(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], places: Places) -> Definition:
     """Rewrite the definition to the shared axes, with intermediate values in the temporaries."""
     axes: dict[Expr, Expr] = dict(zip(old, new, strict=True))
 

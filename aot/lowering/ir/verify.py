@@ -75,7 +75,7 @@ def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
             known.add(symbol)
         for work in step.works:
             _work(work, steps, written, where)
-            _known(_free(work), steps, known, where)
+            _check_symbols(_free(work), steps, known, where)
         if step.control is not None:
             _control(step.control, steps, written, known)
 
@@ -101,8 +101,8 @@ def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: se
     written |= {_memory(steps.values[b.name]) for b in control.leaves}
 
 
-def _known(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
-    """Return the named sizes whose symbols are all known."""
+def _check_symbols(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
+    """Raise unless all symbols of a step are known, those of its named sizes too."""
     missing = sorted(v.name for v in free if v not in known or steps.sizes.late_of(v) - known)
     _require(not missing, where, f"uses {', '.join(missing)}, which nothing sets before it")
 

@@ -181,7 +181,7 @@ class ProgramBuilder:
             case Cycle():
                 self.flow.cycle(step, step.control, lambda block: self._block(block, arena))
             case None if step.works:
-                parts = _together(step.works)
+                parts = _kernel_works(step.works)
                 made = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
                 if step.repeat is not None:
                     self._repeat(made, step.repeat)
@@ -343,7 +343,7 @@ class ProgramBuilder:
                 return Place(value.region, value.index)
 
 
-def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
+def _kernel_works(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
     """Return works that run as one kernel: definitions of halos with those of their values; statements alone."""
     made: list[tuple[Work, ...]] = []
     for work in works:

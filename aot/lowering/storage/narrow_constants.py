@@ -75,7 +75,7 @@ def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:
 
 
 def _is_f16(x: NDArray[np.float32]) -> bool:
-    """Return True where f16 holds a value: ten bits of the mantissa, no NaN; below 2^-14, multiples of 2^-24."""
+    """True where f16 holds a value: ten bits of the mantissa, no NaN; below 2^-14, multiples of 2^-24."""
     if (x.view(np.uint32) & 0x1FFF).any():
         return False
     size = np.abs(x)
@@ -84,7 +84,7 @@ def _is_f16(x: NDArray[np.float32]) -> bool:
 
 
 def _is_bf16(x: NDArray[np.float32]) -> bool:
-    """Return True where bf16 holds a value: seven bits of the mantissa, no NaN."""
+    """True where bf16 holds a value: seven bits of the mantissa, no NaN."""
     return not (x.view(np.uint32) & 0xFFFF).any() and not np.isnan(x).any()
 
 

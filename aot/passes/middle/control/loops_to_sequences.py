@@ -302,7 +302,7 @@ def _replaced(node: Node, op: Loop) -> bool:
     if cell is None:
         return False
     wanted = [m for m in op.output_maps if _is_wanted(node.out_port(m.external))]
-    asked = [_asked(step, cell, m) for m in wanted]
+    asked = [_read_state(step, cell, m) for m in wanted]
     if any(a is None for a in asked):
         return False
     outputs = _layer(node, step, cell, axis)
@@ -320,7 +320,7 @@ def _is_wanted(port: OutPort) -> bool:
     return bool(port.destinations or port.names)
 
 
-def _asked(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]] | None:
+def _read_state(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]] | None:
     """Return an output of the layer (0: all states h, 1: the last one, 2: the last c), and its new axes; else None."""
     port, axes = step.body.results[m.result].source(0), list[int]()
     if isinstance(port.node.op, Unsqueeze):

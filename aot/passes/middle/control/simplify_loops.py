@@ -109,10 +109,10 @@ class _Loop:
             return None
         low, high = compared
         found = [c for p, c in self.counters.items() if self.body.results[self.edges[p]].source(0) is low]
-        outside = self._outside(high)
+        outside = self._around_loop(high)
         return (found[0], outside) if found and outside is not None else None
 
-    def _outside(self, port: OutPort) -> OutPort | None:
+    def _around_loop(self, port: OutPort) -> OutPort | None:
         """Return a value that stays the same, around the loop; None if iterations may change it."""
         value = constant(port)
         if value is not None:
