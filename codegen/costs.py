@@ -131,6 +131,7 @@ class Costs:
     max_plane_channels: int = 24  # channels whose planes cost less to write than the lanes gain; measured 2026-11-26
     min_plane_reads: int = 8  # reads of each element from which on lanes along columns pay; estimated
     copy_reads: int = 16  # reads of each element from which on a copy in a better layout pays; estimated
+    min_word_rows: int = 48  # rows that multiply columns of bf16 from which on words in memory pay; measured 2026-11-26
     scattered_store: float = 4.0  # cost of a strided store, relative to a strided load; estimated
     skipped_halo_share: float = 0.1  # halo rows over picture rows, from which on none are stored; estimated
     row_temporary_bytes: int = 1 << 17  # temporaries of one row of a group, at most; estimated

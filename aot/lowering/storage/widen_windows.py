@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from aot.lowering.ir.steps import Steps
-from aot.lowering.storage.few_channels import MAX_CHANNELS
+from aot.lowering.storage.precision.few_channels import MAX_CHANNELS
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.index import normal

@@ -265,6 +265,12 @@ class Addresses:
         return integer(size) if isinstance(size, int) else self.linear(self.normal(size))
 
 
+def moved(a: Access, elements: int) -> Access:
+    """Return the access that lies so many elements behind `a`, equal in all lanes."""
+    offset = a.offset.plus(Affine({}, elements))
+    return Access(a.buffer, offset, 0, offset)
+
+
 def reads_memory(expr: Expr) -> bool:
     """True if an index reads memory."""
     if not loads(expr):
