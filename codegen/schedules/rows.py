@@ -130,7 +130,8 @@ def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[
     """
     works = [m for m in g.members if isinstance(m, Definition)]
     folds = any(_folds(m, p) for m, p in zip(works, plans, strict=False))
-    if not g.axes or not folds or len(works) < len(g.members):
+    lengths = [n for t in g.temps for n in t.shape if n not in g.axes]
+    if not g.axes or not folds or len(works) < len(g.members) or not all(isinstance(n, int) for n in lengths):
         return ()
     each = max(
         prod(known(a.extent or 1) for a in all_axes(m) if a not in g.axes) * m.out.dtype.compute.bytes for m in works

@@ -16,7 +16,7 @@ from math import prod
 
 from aot.lowering.fusion.substitute import substitution
 from aot.lowering.ir.steps import Step, Steps, Value
-from codegen.ir.access import known
+from codegen.ir.access import known, varies
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, rewrite, variables
@@ -105,9 +105,11 @@ def _defer(step: Step, group: Group, found: _Softmax, product: Step, steps: Step
 
 
 def _is_shorter(d: Definition, r: Reduce, p: Load) -> bool:
-    """True if the product has fewer results than there are probabilities."""
+    """True if the product has no more results than there are probabilities; sums of dynamic length count as long."""
     shared = variables(*p.index) - set(r.axes)
-    columns = (a for a in d.axes if a not in shared)
+    columns = [a for a in d.axes if a not in shared]
+    if varies(r.axes) or varies(columns):
+        return varies(r.axes)
     return prod(known(a.extent or 1) for a in columns) <= prod(known(a.extent or 1) for a in r.axes)
 
 

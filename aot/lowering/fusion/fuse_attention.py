@@ -81,9 +81,10 @@ def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tupl
     rows = step.works[0] if len(step.works) == 1 else None
     if not isinstance(rows, Group) or len(rows.axes) != 1:
         return None
-    after, first = step.writes(), next(iter(step.writes())).name
-    readers = [s for s in links.readers.get(first, []) if s is not step]
-    if any([s for s in links.readers.get(b.name, []) if s is not step] != readers for b in after):
+    after = step.writes()
+    every = [[s for s in links.readers.get(b.name, []) if s is not step] for b in after]
+    readers = every[0]
+    if any(others != readers for others in every):
         return None
     for before in {x.buffer.name: x.buffer for x in step.reads() if x.buffer not in after}.values():
         makers = links.makers.get(before.name, [])

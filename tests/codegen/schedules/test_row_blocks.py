@@ -18,7 +18,7 @@ from tests.codegen.running import aligned, compiled
 NATIVE = replace(parse_target("native"), cores=1)
 
 
-def softmax(rows: Size, columns: int) -> tuple[Group, tuple[Buffer, ...]]:
+def softmax(rows: Size, columns: Size) -> tuple[Group, tuple[Buffer, ...]]:
     r, j, k = Var("r", rows), Var("j", columns), Var("k", columns)
     x, y = dense("x", rows, columns), dense("y", rows, columns)
     top, total = (dense(name, r, space=Space.REGISTERS) for name in ("top", "total"))
@@ -56,3 +56,10 @@ def test_long_rows_and_few_ones_go_alone(rows: int, columns: int, cores: int) ->
     work, _ = softmax(rows, columns)
     target: Target = replace(NATIVE, cores=cores)
     assert choose(work, target, frozenset()).tile == ()
+
+
+def test_rows_of_dynamic_length_go_alone() -> None:
+    """What is computed between the passes could take up to 16 times the longest row."""
+    n = Var("n", 1 << 13)
+    work, _ = softmax(100, n)
+    assert choose(work, NATIVE, frozenset()).tile == ()

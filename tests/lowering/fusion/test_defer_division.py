@@ -120,3 +120,10 @@ def many_columns(b: Builder, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) 
 def test_other_softmaxes_divide_first(make: Make) -> None:
     made = compiled(make, *SHAPES, MASK)
     assert not any(name.endswith(".scale") for name in made.steps.values)
+
+
+@pytest.mark.parametrize(("keys", "columns", "moved"), [("n=8", 64, True), (37, "d=8", False)])
+def test_dynamic_sizes_decide_without_their_typical_values(keys: int | str, columns: int | str, moved: bool) -> None:
+    shapes = ((2, 9, 16), (2, keys, 16), (2, keys, columns), (9, keys))
+    steps = stages(graph_of(attention, *shapes), CompileOptions(level=None)).steps
+    assert any(name.endswith(".scale") for name in steps.values) == moved
