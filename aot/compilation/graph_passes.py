@@ -20,6 +20,7 @@ from aot.passes.middle.layout.preprocess import Preprocess
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
+from aot.precision import precision_of
 from runtime.errors import PassError, ShapeError, UsageError
 
 
@@ -90,6 +91,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     convert = front_passes(options.seed)
     cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of what is left
     front: tuple[Pass, ...] = (*cut, *given, *convert)
+    precision = precision_of(options.precision)
     prepared = options.mean or options.scale or options.reverse_channels
     behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
@@ -99,6 +101,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
         named=options.extensions is not None,
         context=options.max_context,
         row_lengths=options.row_lengths,
+        precision=None if precision.is_plain else precision,
     )
     return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 

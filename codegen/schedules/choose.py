@@ -27,7 +27,7 @@ from codegen.schedules.pointwise import pointwise
 from codegen.schedules.products.product import product
 from codegen.schedules.reasons import note, recorded
 from codegen.schedules.row_strips import strips
-from codegen.schedules.rows import rows
+from codegen.schedules.rows import rows, rows_together
 from codegen.target import Target
 
 NOTHING: frozenset[Var] = frozenset()
@@ -76,8 +76,9 @@ def _definition(d: Definition, target: Target, constants: frozenset[str], shared
 def _group(g: Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
     inner = shared | frozenset(g.axes)
     plans = tuple(replace(_planned(m, target, constants, inner), parallel=None) for m in g.members)
-    parallel = g.axes[0].name if g.axes and not shared and not _carries(g) else None
-    return Schedule(parallel=parallel, members=plans)
+    apart = not shared and not _carries(g)
+    tile = rows_together(g, plans, target) if apart else ()
+    return Schedule(tile=tile, parallel=g.axes[0].name if g.axes and apart else None, members=plans)
 
 
 def _carries(g: Group) -> bool:
