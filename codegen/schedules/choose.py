@@ -1,6 +1,6 @@
 """A schedule for a definition or group, by its form and the target: never by the name of an operation.
 
-form                                               file of the schedule     register tile
+form                                               file                    computed at once
 a reduction whose loads move with an output axis   products/product.py      rows x vectors
   all of them                                      products/depthwise.py    pixels x channels
   in many small groups                             products/grouped.py      pixels x channels of several groups
