@@ -28,7 +28,7 @@ class Finding:
         return f"{place}{self.reason} [{self.advice}]"
 
 
-ADVICE = (  # what a reason says, and what to do then
+ADVICE = (  # parts of reasons, with the next step
     ("known at compile time", "fix the input it comes from: --value INPUT=VALUE, or --shape for sizes"),
     ("rank is not known", "give the shapes of inputs: --shape INPUT=1,224,224,3"),
     ("there is no ", "export the model without it, or write it: docs/develop/add-an-op.md, and --extensions"),

@@ -68,7 +68,7 @@ def _sources(model: Path) -> list[Path]:
     with open_file(model, "model") as stream:
         head = stream.read(1)
         named = bool(head) and mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ).find(weights.name.encode()) >= 0
-    own = model.suffix == ".xml" or named  # else it may be what an earlier conversion has written
+    own = model.suffix == ".xml" or named  # else an earlier conversion may have written it
     return [path for path in files_of(model) if own or path != weights]
 
 

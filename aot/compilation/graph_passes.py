@@ -89,7 +89,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     """Return the compiler's passes and anchors."""
     given = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
     convert = front_passes(options.seed)
-    cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of what is left
+    cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of the part
     front: tuple[Pass, ...] = (*cut, *given, *convert)
     precision = precision_of(options.precision)
     prepared = options.mean or options.scale or options.reverse_channels

@@ -55,7 +55,7 @@ from codegen.versions import join_versions
 from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.machine import refused_tiles
 
-DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
+DEFINE = "define"  # the name, in `steps_after`, of the steps before the first lowering pass
 
 
 class Compilation:

@@ -33,7 +33,7 @@ __all__ = ["framework_of", "front_passes", "read_model"]
 HEAD = 512  # bytes that tell formats apart
 SUFFIXES = (".onnx", ".onnx.pb")
 DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN)
-PT2 = "pt2"  # what extensions call exported programs of PyTorch
+PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:

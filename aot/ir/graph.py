@@ -209,7 +209,7 @@ class Node:
         self._inferred_from: Inferred | None = None
         self._symbols: tuple[Named, ...] | None = None
         self.held: Array | Deferred | None = None  # of a Constant
-        self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
+        self.given: Operand | None = None  # of a body's Parameter: the operand of the node around the body
         self.regions: dict[str, Graph] = {}  # of a RegionOp
         self.rt_info: dict[str, dict[str, str]] = {}
 

@@ -58,12 +58,12 @@ def pipeline(
         *((take_names,) if named else ()),  # extensions look for nodes by these names
         "FrontFinish",
         "MiddleStart",
-        append_variables,  # caches stay where they are; before carry_variables, which copies what varies
+        append_variables,  # caches stay where they are; before carry_variables, which copies variables of dynamic sizes
         *((LimitContext(context),) if context is not None else ()),  # of these caches
         *((set_row_lengths,) if row_lengths else ()),  # of these caches, too
         *((ShortenVariables(precision),) if precision is not None else ()),  # of these caches, too
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
-        simplify_loops,  # before bodies are copied: what a counter says of them is told by their inputs and outputs
+        simplify_loops,  # before bodies are copied: uses of counters become inputs and outputs of the loop
         loops_to_sequences,  # once slices are told; before bodies are copied
         inline_regions,  # static control flow disappears: passes below fuse across former bodies
         unify_branch_ranks,  # every value has one rank; after inlining, which settles known Ifs

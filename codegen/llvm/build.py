@@ -50,7 +50,7 @@ Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 _TAG_DIGITS = 12
-# Bytes of weights in an object, which the linker of a program may put between the code and what the code addresses by
+# Bytes of weights in an object, which the linker of a program may put between the code and data that it addresses by
 # offsets of 32 bits. In a library they lie behind all else, and may have any size.
 _MOST_WEIGHTS = (2 << 30) - (64 << 20)
 

@@ -263,7 +263,7 @@ def budgeted(make: Callable[[B], T]) -> cached_property[T]:
 
 def file_bytes(model: Path) -> int:
     """Return the size of a model's files; 0 if there are none."""
-    if not model.exists():  # the reader says what is wrong
+    if not model.exists():  # the reader raises the error
         return 0
     try:
         size = model.stat().st_size if model.is_file() else 0

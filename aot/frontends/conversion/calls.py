@@ -101,7 +101,7 @@ class Call:
     regions: Mapping[str, Graph]
     captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
     bodies: Bodies
-    seed: int | None  # what random numbers begin with, where the user wants any
+    seed: int | None  # of random numbers; None: they are refused
     node: Node
     inputs: Sequence[Value]  # of the node, captured values behind the others
 

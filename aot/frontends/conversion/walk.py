@@ -39,7 +39,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 MAX_FORKS = 256
-DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
+DECLARED = "declared"  # of a Result until it is converted: the output's type in the file
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of their framework
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
 
@@ -275,7 +275,7 @@ class _Work:
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in tensors_in(value):
-                port.node.operands()  # what cannot be inferred belongs to this node
+                port.node.operands()  # an error of inference belongs to this node
             if value is None and wanted:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
         return values[: len(read)]

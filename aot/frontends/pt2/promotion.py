@@ -16,7 +16,7 @@ from runtime.abi import DType
 SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)
 UNSIGNED = (DType.U8, DType.U16, DType.U32, DType.U64)
 FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
-NUMBER, SCALAR, ARRAY = -1, 0, 1  # what counts less to what counts most
+NUMBER, SCALAR, ARRAY = -1, 0, 1  # the last one counts most
 
 
 @dataclass(frozen=True, slots=True)

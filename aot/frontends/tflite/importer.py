@@ -35,7 +35,7 @@ Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[V
 RULES: dict[str, Rule] = {}
 
 
-rule = decorator(RULES)  # registers what the walk does for operations
+rule = decorator(RULES)  # registers the walk's functions for operations
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Importer:
     nets: Nets
     calling: list[int] = field(default_factory=list[int])
     count: int = 0
-    starting: bool = False  # what is assigned is the first value of a variable
+    starting: bool = False  # assignments give variables their first values
 
     @property
     def file(self) -> str:

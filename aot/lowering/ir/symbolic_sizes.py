@@ -21,7 +21,7 @@ from runtime.errors import UnsupportedError
 
 _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
-LEFT = 8  # rows, for estimates: what strides leave of an input at least, so long that they make sense
+LEFT = 8  # rows, for estimates: least extent after strides that are not larger than their input
 MANY = 1 << 24  # elements, more than which need not be taken for sure
 MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 at first, and 64^6 is too much
 
@@ -37,7 +37,9 @@ class Sizes:
         self.meaning: dict[Var, Expr] = {}
         self.late: dict[Var, Var | None] = {}
         self.taken: frozenset[str] = frozenset()
-        self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # what sizes are equal to, and the symbols of the rule
+        self.facts: dict[
+            Expr, tuple[Expr, frozenset[Var]]
+        ] = {}  # equals of sizes by rules, and the symbols of the rule
         self._alike: dict[Expr, list[Expr]] = {}
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}

@@ -23,7 +23,7 @@ from codegen.nest.points import free
 from runtime.errors import InternalError
 
 READ_ONLY = (Region.INPUT, Region.CONSTANT)
-GIVEN = (Region.INPUT, Region.CONSTANT, Region.STATE)  # what has a value before the first step runs
+GIVEN = (Region.INPUT, Region.CONSTANT, Region.STATE)  # memory with values before the first step runs
 
 
 def verify_steps(steps: Steps) -> None:
@@ -85,19 +85,19 @@ def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: se
         ends = [(set(written), set(known)) for _ in control.blocks()]
         for block, (memory, symbols) in zip(control.blocks(), ends, strict=True):
             _block(block, memory, symbols)
-        for memory, symbols in ends:  # what one branch alone makes is needed only where it has run
+        for memory, symbols in ends:  # values of one branch alone are needed only where it has run
             written |= memory
             known |= symbols
         return
     for b in control.enters:
-        if any(n == 0 for n in b.shape):  # no step writes what has no elements
+        if any(n == 0 for n in b.shape):  # no step writes values without elements
             written.add(_memory(steps.values[b.name]))
         ready = _memory(steps.values[b.name]) in written
         _require(ready, f"loop {control.counter.name}", f"begins before {b.name} is written")
     if isinstance(control.limit, int) and control.limit <= 0:
-        return  # the body never runs, and what only it needs has been dropped
+        return  # the body never runs, and steps for it alone have been dropped
     _block(control.body, written, {*known, *control.start})
-    known.update(control.start)  # they stay what the last iteration made of them
+    known.update(control.start)  # they keep the values of the last iteration
     written |= {_memory(steps.values[b.name]) for b in control.leaves}
 
 
@@ -124,7 +124,7 @@ def _free(work: Work) -> frozenset[Var]:
 
 def _work(work: Work, steps: Steps, written: set[str], where: str) -> None:
     alone = isinstance(work, Definition)
-    made = {b.name for b in writes(work)}  # members of a group, and statements, read what those before them wrote
+    made = {b.name for b in writes(work)}  # members of a group, and statements, read the results of those before them
     for load in reads(work):
         if alone or load.buffer.name not in made:
             _read(load, steps, written, where)

@@ -104,7 +104,7 @@ class ProgramBuilder:
         self.names: set[str] = set()
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self.calls: list[Call] = []
-        self.text: list[object] = []  # lines, or what has them as its text: few compilations are dumped
+        self.text: list[object] = []  # lines, or objects whose text they are: few compilations are dumped
         self._made: dict[_Key, _Made] = {}
         self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())

@@ -20,7 +20,7 @@ class Kept:
     node: Node
     attrs: dict[str, Any]
     is_copy: bool = False  # the counterpart of a copy is a new node with the same operation
-    hidden: Any = None  # what stands around a convolution or a pool that is shown as Model Optimizer had it
+    hidden: Any = None  # operations around a convolution or a pool that is shown in Model Optimizer's form
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
         return Kept(self.node, self.attrs, True, self.hidden)

@@ -52,7 +52,7 @@ _WRITTEN: dict[tuple[str, str], Any] = {
     ("parameter", "Parameter"): Parameter,
     ("result", "Result"): Result,
 }
-VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
+VALUES: dict[tuple[str, str], Any] = {  # members of modules that are no classes
     ("activation_ops", "activation_ops"): "Sigmoid Tanh ReLU6 Exp Elu LogicalNot Floor Ceiling".split(),
     ("MatMul", "transpose"): _transposed,
     ("argmax", "arg_ops_infer"): arg_ops_infer,

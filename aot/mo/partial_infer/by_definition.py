@@ -43,7 +43,7 @@ def infer_by_definition(node: Any, otherwise: Known = (None, None), common: DTyp
         found = outputs[idx]
         _set_type(node, idx, found)
         if stops:
-            node.out_node(idx)["value"] = None  # of what was read here before
+            node.out_node(idx)["value"] = None  # of the source before
         if found.value is None or stops:
             node.out_port(idx).data.set_shape(_shape(found))
         else:

@@ -50,7 +50,7 @@ def grouped(
     fuse = [(fresh("v", d), (group.name, form.lane.name))]
     rows = [*loops_of(d, form.rows[:-1], fuse), form.rows[-1].name]
     window, shuffles = extent(slides) if slides is not None else 1, 1 if words else prod(map(extent, inner))
-    # Besides accumulators: what as many pixels and the window's others read, weights, and the patterns of shuffles.
+    # Besides accumulators: vectors of the pixels that these and the window read, weights, and patterns of shuffles.
     height = max(1, (target.registers - window - shuffles - 1) // 2)
     return Schedule(
         fuse=tuple(fuse),

@@ -32,7 +32,7 @@ Rule = Callable[["Walk", "Item"], Sequence[OutPort]]
 RULES: dict[str, Rule] = {}
 
 
-rule = decorator(RULES)  # registers what the walk does for operations with sub-graphs
+rule = decorator(RULES)  # registers the walk's functions for operations with sub-graphs
 
 
 def kind_of(target: str) -> str:
@@ -231,7 +231,7 @@ class Walk:
             raise UnsupportedError(f"{item.kind}: a write through a view at a place that is known at run time only")
         return value
 
-    # ---- what the file says of values
+    # ---- values of the file
 
     def _meta(self, name: str) -> Table | None:
         values = self.table.table("tensor_values")

@@ -14,7 +14,7 @@ from runtime.errors import CorruptError
 
 MAX_SPEC = 1 << 22  # characters
 VERSION = 1
-SINGLE = "output"  # the name of a result that is one tensor, and what those of a tuple begin with
+SINGLE = "output"  # the name of a result that is one tensor, and the prefix of those of a tuple
 
 
 def input_paths(spec: str, names: Sequence[str], where: str) -> list[str]:

@@ -37,7 +37,7 @@ Rule = Callable[["Importer", Item, Scope, list[Value], str], Sequence[Value]]
 RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; the last input is the name of the node
 
 
-rule = decorator(RULES)  # registers what the walk does for operations
+rule = decorator(RULES)  # registers the walk's functions for operations
 
 
 def data_of(value: Value) -> Array | None:

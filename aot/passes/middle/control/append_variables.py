@@ -23,7 +23,7 @@ from aot.opset.products.matmul import MatMul
 from runtime.abi import DType
 from runtime.errors import AotError
 
-VIEWS = ("Unsqueeze", "Squeeze", "Broadcast", "Reshape", "Tile")  # between what is kept and the product that reads it
+VIEWS = ("Unsqueeze", "Squeeze", "Broadcast", "Reshape", "Tile")  # between a variable and the product that reads it
 
 
 @dataclass(frozen=True, slots=True)

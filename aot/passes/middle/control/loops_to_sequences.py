@@ -159,7 +159,7 @@ class _Cell:
     gates: tuple[_Gate, ...]
     states: tuple[int, ...]  # parameters
     activations: tuple[str, ...]
-    inner: _Linear | None = None  # GRU: what the reset gate multiplies, if that is a sum
+    inner: _Linear | None = None  # GRU: the operand of the reset gate, if that is a sum
 
 
 class _Step:
