@@ -31,7 +31,7 @@ class Costs:
     min_transposed_extent: int = 4  # rows or lanes from which on a transpose in registers pays; estimated
     vector_extent: int = 8  # iterations of an axis that fill vectors well; derived: lanes of f32 in AVX2
 
-    # ---- products: codegen.schedules.product, product_form
+    # ---- products: codegen.schedules.products.product, product_form
     max_tile_rows: int = 14  # rows of a register tile: more only spend loads; estimated
     single_use_rows: int = 28  # rows up to which memory brings the next panel about as late as it is needed; estimated
     fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22
@@ -51,7 +51,7 @@ class Costs:
     static_tile_rows: int = 3  # rows that fill both units with 4 vectors, whatever else varies; derived: 12 chains
     min_product_lanes: int = 4  # iterations of a lane axis, below which lanes may run along the sum; estimated
 
-    # ---- windows over channels: codegen.schedules.depthwise, grouped
+    # ---- windows over channels: codegen.schedules.products.depthwise, grouped
     window_tile_rows: int = 7  # rows of a window's tile; estimated
     max_gathered_lanes: int = 16  # lanes of windows whose lanes are loaded one by one; estimated
     max_unrolled_gathers: int = 1024  # such loads that are unrolled, for the size of the code; estimated

@@ -1,14 +1,14 @@
 """A schedule for a definition or group, by its form and the target: never by the name of an operation.
 
-form                                               schedule
-a reduction whose loads move with an output axis   codegen.schedules.product    register tile: rows x vectors
-  all of them                                      codegen.schedules.depthwise    pixels x channels
-  in many small groups                             codegen.schedules.grouped    pixels x channels of several groups
-a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
-no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
+form                                               file                    computed at once
+a reduction whose loads move with an output axis   products/product.py      rows x vectors
+  all of them                                      products/depthwise.py    pixels x channels
+  in many small groups                             products/grouped.py      pixels x channels of several groups
+a reduction along contiguous memory                rows.py                  partial results in lanes
+no reduction                                       pointwise.py             vectors along the innermost axis
 group                                              members as above, rows in parallel
-products with a softmax between                    codegen.schedules.attention      a block of rows at a time
-a producer and the windows that read it            codegen.schedules.row_strips     a strip of rows at a time
+products with a softmax between                    attention.py             a block of rows at a time
+a producer and the windows that read it            row_strips.py            a strip of rows at a time
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codegen.ir.schedule import Schedule
 from codegen.ir.traverse import members, reads, writes
 from codegen.schedules.attention import chain, is_chain
 from codegen.schedules.pointwise import pointwise
-from codegen.schedules.product import product
+from codegen.schedules.products.product import product
 from codegen.schedules.reasons import note, recorded
 from codegen.schedules.row_strips import strips
 from codegen.schedules.rows import rows, rows_together

@@ -23,11 +23,11 @@ from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.apart import has_equal_steps
 from codegen.nest.padding_terms import PaddingTerms, padding_terms
-from codegen.schedules.chains import word_panels
 from codegen.schedules.pointwise import fresh
-from codegen.schedules.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.products.chains import word_panels
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.products.scaled import field_axes, step_axis
 from codegen.schedules.reasons import note
-from codegen.schedules.scaled import field_axes, step_axis
 from codegen.target import Target
 
 PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated

@@ -7,10 +7,10 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, varies
 from codegen.ir.definition import Definition
-from codegen.schedules.product_form import MatmulShape, extent, parts
-from codegen.schedules.product_loops import ProductLoops
+from codegen.schedules.products.product_form import MatmulShape, extent, parts
+from codegen.schedules.products.product_loops import ProductLoops
+from codegen.schedules.products.scaled import column_bytes, panel_bytes, step_axis
 from codegen.schedules.reasons import note
-from codegen.schedules.scaled import column_bytes, panel_bytes, step_axis
 from codegen.target import Target
 
 Blocks = tuple[tuple[str, int], ...]

@@ -20,7 +20,7 @@ from codegen.ir.dot_widths import dot_factors, fields, is_guarded, packs_lanes, 
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
-from codegen.schedules.product_form import MatmulShape, extent, loops_of, row_tile
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
 from codegen.target import Target
 
 

@@ -7,9 +7,9 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import reads, varies
 from codegen.ir.definition import Definition
-from codegen.schedules.product_form import MatmulShape, extent
-from codegen.schedules.register_tile import tile_count
-from codegen.schedules.scaled import panel_bytes
+from codegen.schedules.products.product_form import MatmulShape, extent
+from codegen.schedules.products.register_tile import tile_count
+from codegen.schedules.products.scaled import panel_bytes
 from codegen.target import Target
 
 

@@ -11,7 +11,7 @@ from codegen.ir.dot_widths import fields, halved_factors
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.nest.apart import shared_factors, values_kept
-from codegen.schedules.product_form import MatmulShape, extent
+from codegen.schedules.products.product_form import MatmulShape, extent
 
 
 def takes_pairs(d: Definition, form: MatmulShape) -> bool:

@@ -29,23 +29,23 @@ from codegen.ir.dot_widths import (
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.apart import has_equal_steps
-from codegen.schedules.chains import chained
-from codegen.schedules.depthwise import window
-from codegen.schedules.grouped import grouped
-from codegen.schedules.matrix import in_tiles
 from codegen.schedules.pointwise import lane_count, packs
-from codegen.schedules.product_blocks import cache_blocks, has_panels_outside
-from codegen.schedules.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
-from codegen.schedules.product_loops import ProductLoops, product_loops
-from codegen.schedules.product_prefetch import (
+from codegen.schedules.products.chains import chained
+from codegen.schedules.products.depthwise import window
+from codegen.schedules.products.grouped import grouped
+from codegen.schedules.products.matrix import in_tiles
+from codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside
+from codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
+from codegen.schedules.products.product_loops import ProductLoops, product_loops
+from codegen.schedules.products.product_prefetch import (
     has_time_for_epilogue,
     operand_across_pages,
     prefetch_level,
     prefetch_within,
 )
+from codegen.schedules.products.register_tile import tile_count, tile_of
+from codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
 from codegen.schedules.reasons import note
-from codegen.schedules.register_tile import tile_count, tile_of
-from codegen.schedules.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
 from codegen.target import Target
 from runtime.abi import DType
 

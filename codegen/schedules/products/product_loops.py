@@ -13,9 +13,9 @@ from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.nest.padding_terms import PaddingTerms, padding_terms
 from codegen.schedules.pointwise import fresh
-from codegen.schedules.product_form import MatmulShape, extent, loops_of
-from codegen.schedules.register_tile import tile_count, tile_of
-from codegen.schedules.scaled import field_axes, takes_pairs
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.products.register_tile import tile_count, tile_of
+from codegen.schedules.products.scaled import field_axes, takes_pairs
 from codegen.target import Target
 
 Fused = list[tuple[str, tuple[str, ...]]]

@@ -22,7 +22,7 @@ from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.padding_terms import padding_terms
 from codegen.schedules.pointwise import packs
-from codegen.schedules.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
 from codegen.target import Target
 from runtime.abi import DType
 
