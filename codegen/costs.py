@@ -63,6 +63,9 @@ class Costs:
     partial_vectors: int = 4  # vectors of partial results of a sum along lanes; estimated
     max_adjacent_outputs: int = 6  # outputs whose sums share a row's loads; estimated
     rows_block: int = 64  # rows of an operand that stay in a cache while the other one passes; estimated
+    row_block_bytes: int = 4096  # of short rows that a group computes together: an eighth of L1; measured 2026-11-26
+    min_row_block: int = 4  # rows: a few long ones lose more to L1 than the folds wait; measured 2026-11-26
+    max_row_block: int = 16  # rows whose folds cover each other; measured 2026-11-26
     units_per_core: int = 4  # iterations for each core that share the work evenly; estimated
     pointwise_vectors: int = 4  # vectors in flight; estimated
     max_pointwise_code: int = 10_000  # operations of all copies of an expression, for the size of the code; estimated

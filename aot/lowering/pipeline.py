@@ -17,6 +17,7 @@ from aot.lowering.algorithms.separate_pooling import separate_pooling
 from aot.lowering.algorithms.unroll_recurrence import unroll_recurrence
 from aot.lowering.algorithms.use_strassen import use_strassen
 from aot.lowering.algorithms.use_winograd import use_winograd
+from aot.lowering.fusion.defer_division import defer_division
 from aot.lowering.fusion.fuse_attention import fuse_attention
 from aot.lowering.fusion.fuse_row_strips import fuse_row_strips
 from aot.lowering.fusion.fuse_steps import fuse_steps
@@ -87,6 +88,9 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("use_integer_dots_again", dots),  # for products that the split has exposed
         # after all that decides by the model alone which layers run together, before what the target decides
         _logical("shorten_floats", shortened, whole=True, enabled=not precision.is_plain),
+        _logical(
+            "defer_division", defer_division
+        ),  # needs softmax as a group of rows, beside the product that reads it
         _logical("fuse_attention", attention),  # needs softmax as a group of rows
         _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below

@@ -122,6 +122,7 @@ CASES = {
     "hoist_invariants": Case(lambda b, x, grid: b.GridSample(x, grid), ((1, 5, 6, 7), (1, 3, 11, 2))),
     "use_integer_dots_again": Case(quantised_groups, ((1, 32, 6, 5),), ("avxvnni",), dtype=DType.U8),
     "shorten_floats": Case(linear, ((4, 32),), precision="bf16"),
+    "defer_division": Case(attention, ((2, 5, 8), (2, 40, 8), (2, 40, 16))),
     "fuse_attention": Case(attention, ((4, 200, 16),) * 3),
     "use_winograd": Case(lambda b, x: conv(b, x, 64), ((1, 64, 28, 28),)),
     "assign_layouts": Case(lambda b, x: conv(b, b.Relu(x), 24), ((1, 8, 6, 5),)),

@@ -26,7 +26,7 @@ def separated(
 ) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
     """Give a constant one parameter for each packing in which definitions read it.
 
-    Returns the works, their schedules and the packing by parameter; `names` learns what new parameters stand for.
+    Returns the works, their schedules and the packing by parameter; `names` gets the constants of new parameters.
     """
     taken: dict[tuple[str, Pack | None], str] = {}
 

@@ -101,7 +101,7 @@ class _Dots:
         self.steps.steps = found
 
     def _use_dots(self, step: Step, before: list[Step]) -> None:
-        """Sum a step's product in integers; what it needs for that is added to the steps `before` it."""
+        """Sum a step's product in integers; steps that prepare its operands are added to `before`."""
         product = self._product(step.definition)
         if product is None or step.definition is None:
             return

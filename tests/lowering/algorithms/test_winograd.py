@@ -126,7 +126,7 @@ def test_sizes_are_chosen_by_the_work() -> None:
     assert points_of(compiled(lambda b, x: conv(b, x, 16), (1, 16, 24, 24))) == 36
     assert points_of(compiled(lambda b, x: conv(b, x, 4), (1, 3, 24, 24))) == 0
     assert points_of(compiled(lambda b, x: conv(b, x, 16, stride=2), (1, 16, 24, 24))) == 0
-    assert points_of(compiled(lambda b, x: conv(b, x, 16, 7, begin=(3, 3)), (1, 16, 24, 24))) == 0
+    assert points_of(compiled(lambda b, x: conv(b, x, 16, 7, stride=2, begin=(3, 3)), (1, 16, 24, 24))) == 0
 
 
 def test_several_pictures_and_no_padding() -> None:

@@ -5,8 +5,8 @@
 
 Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
 it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits. Products of f16 are
-sums of f32; what a kernel loads often stays f32 there, as conversions would take longer than the loads. `--fast-math`
-leaves both to the target: bf16 is summed by dots of pairs, in tile registers, or as f16 is.
+sums of f32; data that a kernel loads often stay f32 there, as conversions would take longer than the loads.
+`--fast-math` leaves both to the target: bf16 is summed by dots of pairs, in tile registers, or as f16 is.
 """
 
 from __future__ import annotations
