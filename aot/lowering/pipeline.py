@@ -30,8 +30,9 @@ from aot.lowering.layout.assign_layouts import assign_layouts
 from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
+from aot.lowering.storage.precision.short_types import Sums
+from aot.lowering.storage.precision.shorten_floats import shorten_floats
 from aot.lowering.storage.quantise_activations import quantise_activations
-from aot.lowering.storage.shorten_floats import Sums, shorten_floats
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
 from aot.precision import precision_of
@@ -64,7 +65,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     precision = precision_of(options.precision)
     plain = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
     alike = not (precision.is_plain or options.fast_math)  # bits may not depend on the target
-    shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.of(target))
+    shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.for_target(target))
     rounded = partial(quantise_activations, target=target)
     dots = partial(use_integer_dots, target=target, windows=not alike)
     attention = partial(fuse_attention, target=target)

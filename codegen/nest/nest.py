@@ -41,10 +41,12 @@ from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balan
 from codegen.ir.traverse import has_parallel
 from codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from codegen.nest.legality import check
-from codegen.nest.matrix import in_tile_registers, with_tiles
+from codegen.nest.matrix import in_tile_registers
 from codegen.nest.pack import pack
 from codegen.nest.points import Lets, Points, Span, Spans, Stmts
 from codegen.nest.reduction import along_lanes, guarded, in_tiles
+from codegen.nest.scaled_matrix import is_summed_by_vectors
+from codegen.nest.tile_configurations import with_tiles
 from runtime.abi import DType
 
 Works = Definition | Group | tuple[Definition | Group, ...]
@@ -275,7 +277,7 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
     def block(part: Spans, plan: Schedule) -> Stmts:
         def tile(inner: Spans) -> Stmts:
             points = Points(definition.axes, inner, lets, schedule)
-            if reduction is not None and schedule.matrix is not None:
+            if reduction is not None and schedule.matrix is not None and not is_summed_by_vectors(schedule, points):
                 return in_tile_registers(definition, reduction, schedule, points, part)
             if reduction is None:
                 return points.each((guarded(definition, definition.value),))

@@ -153,7 +153,7 @@ def _unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
 def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
     """Return the terms to add for a tile of the sum, with the spans that they cover; with dots, for each word."""
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
-    lane = schedule.lanes[0] if schedule.lanes is not None else ""
+    lane = schedule.lane
     factors = dot_factors(reduction, lane)
     if axis is None or factors is None or (factors[1].dtype.is_float and is_guarded(reduction)):
         return [(reduction.body, inner)]

@@ -39,7 +39,7 @@ def choose(work: Definition | Group, target: Target, constants: frozenset[str]) 
 
 
 def explain(work: Definition | Group, target: Target, constants: frozenset[str]) -> tuple[str, ...]:
-    """Return why `choose` chooses its schedule: for each definition its form, the candidates, and what they cost."""
+    """Return the reasons for the schedule of `choose`: for each definition its form, the candidates, their costs."""
     return recorded(lambda: _chosen.__wrapped__(work, target, constants))
 
 
@@ -89,6 +89,6 @@ def _carries(g: Group) -> bool:
 
 
 def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
-    """True if `index` lies in what the same point writes to `target`: all that moves with the shared axes is equal."""
+    """True if the point that reads `index` writes it, at `target`: indices that move with shared axes are equal."""
     moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
     return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)
