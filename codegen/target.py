@@ -210,6 +210,11 @@ class Target:
         return self.lanes_bytes // 4 if "avx2" in self.features else 0
 
     @property
+    def packs_bytes(self) -> bool:
+        """True if one instruction packs two vectors of 64 bytes, of i32 or i16, to half of their width."""
+        return "avx512bw" in self.features and self.lanes_bytes == _LONGEST
+
+    @property
     def masks(self) -> bool:
         """True if there are masked loads of 32 or 64 bits."""
         return "avx2" in self.features

@@ -88,9 +88,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("use_integer_dots_again", dots),  # for products that the split has exposed
         # after all that decides by the model alone which layers run together, before what the target decides
         _logical("shorten_floats", shortened, whole=True, enabled=not precision.is_plain),
-        _logical(
-            "defer_division", defer_division
-        ),  # needs softmax as a group of rows, beside the product that reads it
+        _logical("defer_division", defer_division),  # needs softmax as a group of rows; takes a pass out of the kernel
         _logical("fuse_attention", attention),  # needs softmax as a group of rows
         _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below

@@ -225,7 +225,7 @@ def _chains(name: str, r: Reduce, s: Schedule) -> None:
     wrong = [n for n in axes[:-1] if s.size(n).size != 1]
     wrong += [n for n in axes if (s.lanes is not None and s.lanes[0] == n) or n in dict(s.blocks) or n in s.unroll]
     wrong += [n for n, parts in s.fuse if not set(parts).isdisjoint(axes)]
-    if wrong or s.dots is not None or s.prefetch is not None:
+    if wrong or s.dots is not None or (s.prefetch is not None and s.matrix is None):
         rule = "chains are neither cut, fused, spread nor prefetched"
         raise ScheduleError(f"{name}: {rule}, got {(*wrong, s.dots, s.prefetch)[0]!r}")
 

@@ -40,6 +40,7 @@ from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
 from codegen.nest.matrix_tiles import column_place, dots, epilogue, loaded, shape_of, stored, tiles_of, zeroed
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts
+from codegen.nest.prefetch import prefetch_panels
 from codegen.nest.reduction import fresh
 from codegen.nest.scaled_matrix import scaled_tile
 from runtime.abi import DType
@@ -80,7 +81,8 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
         if not axes:
-            return (*loaded(form, tiles, points, inner), *dots(form, tiles))
+            ahead = prefetch_panels(form.w, schedule, points, sums, inner)
+            return (*loaded(form, tiles, points, inner), *ahead, *dots(form, tiles))
         axis, *rest = axes
         size = form.terms if axis == form.axis else 1
         assert isinstance(axis.extent, int)

@@ -5,6 +5,7 @@ w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -15,6 +16,8 @@ from numpy.typing import DTypeLike, NDArray
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import GREATEST, Scaled, first_rows, scaled
+from codegen.ir.index import normal
+from codegen.ir.loops import Const, Expr, Prim, Var
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding
 SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision
@@ -206,3 +209,40 @@ def _are_whole(rows: NDArray[np.float32], steps: Factors) -> NDArray[np.bool_]:
     np.abs(near, out=near)
     near *= CLOSE
     return np.all(ratio <= near, axis=1)
+
+
+def sums_over(
+    numbers: Array, index: tuple[Expr, ...], outer: tuple[Var, ...], summed: tuple[Var, ...]
+) -> NDArray[np.int32] | None:
+    """Return the sums of `numbers[index]` over the axes `summed`, for all points of `outer`.
+
+    None if the points of all axes are not as many as numbers, or an index lies outside.
+    """
+    axes = (*outer, *summed)
+    extents = [a.extent for a in axes if isinstance(a.extent, int) and not a.low]
+    if len(extents) < len(axes) or prod(extents) != numbers.size:
+        return None
+    grid = dict(zip(axes, np.indices(extents, sparse=True), strict=True))
+    places = [_evaluated(normal(i, {}).expr(), grid) for i in index]
+    for place, n in zip(places, numbers.shape, strict=True):
+        if place is None or np.min(place) < 0 or np.max(place) >= n:
+            return None
+    found = np.broadcast_to(numbers[tuple(p for p in places if p is not None)], extents)
+    return found.sum(tuple(range(len(outer), len(axes))), np.int32)
+
+
+def _evaluated(e: Expr, values: Mapping[Var, NDArray[np.int64]]) -> NDArray[np.int64] | None:
+    """Return an index for all values of its variables; None if it is no sum of products and quotients of these."""
+    match e:
+        case Var() if e in values:
+            return values[e]
+        case Const(value):
+            return np.asarray(int(value))
+        case Prim("add" | "sub" | "mul" | "floordiv" as fn, (a, b)):
+            one, other = _evaluated(a, values), _evaluated(b, values)
+            return None if one is None or other is None else _OPERATIONS[fn](one, other)
+        case _:
+            return None
+
+
+_OPERATIONS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": np.floor_divide}

@@ -44,7 +44,8 @@ def emit(
     masks, permutes = (target.masks, target.permutes) if target is not None else (False, 0)
     rounds = flushes and target is not None and target.rounds_normal
     normal = normal_buffers(kernel.body) if rounds else None
-    values = Values(function, sizes, pointers, native, masks, permutes, normal)
+    packs = target is not None and target.packs_bytes
+    values = Values(function, sizes, pointers, native, masks, permutes, normal, packs)
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
     StatementEmitter(values, stacks).block(unified(kernel.body))

@@ -38,6 +38,7 @@ class Memory(Lanes):
     `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
     which an instruction chooses by lane. `normal`: buffers without denormal numbers (`codegen.ir.normal_values`), None
     where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being stored.
+    `packs`: vectors of 16 i32 are packed to bytes.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Memory(Lanes):
         masks: bool,
         permutes: int = 0,
         normal: frozenset[str] | None = None,
+        packs: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
@@ -56,7 +58,7 @@ class Memory(Lanes):
         self.native = native
         self.masks = masks
         self.permutes = permutes
-        self.normal, self.is_normal = normal, False
+        self.normal, self.is_normal, self.packs = normal, False, packs
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}

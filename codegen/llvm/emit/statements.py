@@ -33,6 +33,7 @@ from codegen.ir.normal_values import is_normal
 from codegen.ir.traverse import has_parallel
 from codegen.llvm.emit.address import Access, reads_memory
 from codegen.llvm.emit.blocks import TileTransposer, vectors
+from codegen.llvm.emit.byte_stores import ByteStores
 from codegen.llvm.emit.carried_cells import CarriedCells, Snapshot
 from codegen.llvm.emit.dot_products import DotEmitter
 from codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
@@ -50,7 +51,7 @@ class StatementEmitter:
 
     def __init__(self, values: Values, stacks: Stacks) -> None:
         self.f, self.at, self.values, self.stacks = values.f, values.at, values, stacks
-        self.tiles, self.dots = TileTransposer(values), DotEmitter(values)
+        self.tiles, self.dots, self.bytes = TileTransposer(values), DotEmitter(values), ByteStores(values)
         self.tile_registers, self.cells = TileRegisters(values), CarriedCells(values.f, values.registers)
         self.units = integer(0)  # of the parallel loops so far
 
@@ -164,11 +165,13 @@ class StatementEmitter:
         var = loop.var
         if self.at.lane is not None or not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: a vector loop has a static extent and is in no other, got {var.extent}")
-        saved = self.at.env.get(var)
+        saved, kept = self.at.env.get(var), self.bytes.begin(loop)
         for start, lanes in vectors(loop):
             self.at.lane, self.at.env[var] = lane_of(start, lanes)
             self.block(loop.body)
         self.at.lane = None
+        if kept:
+            self.bytes.write()
         self.restore(var, saved)
 
     def share(self, loop: For) -> None:
@@ -311,6 +314,8 @@ class StatementEmitter:
         target = self.at.access(stmt.buffer, stmt.index)
         if stmt.accumulate:
             return self.accumulate(stmt, stmt.accumulate, target)
+        if self.bytes.keep(target):
+            return None
         value = self.values.expr(stmt.value)
         self.values.is_normal = self.rounds_normal(stmt)
         self.stored(target, value)

@@ -68,6 +68,7 @@ def in_tiles(
     outside = not plans or panels > prod(map(extent, form.rows)) * extent(found.axis)
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
+    fetched = outside and not shared and _are_fetched(form, target)
     height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
     tail = Tail.CUT if varies(form.rows) else Tail.LAP  # one configuration: another one takes as long as some tiles
     columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
@@ -80,8 +81,16 @@ def in_tiles(
         matrix=row,
         lanes=(form.lane.name, ROWS),
         pack=plans,
+        prefetch=next((p.operand for p in plans if fetched), None),
+        prefetch_level=2 if fetched else 1,
         parallel=None if shared else order[0],
     )
+
+
+def _are_fetched(form: MatmulShape, target: Target) -> bool:
+    """True if panels come from a far L3, and several tiles of rows use one while the next one is fetched."""
+    rows = prod(map(extent, form.rows))
+    return not target.near_l3 and not varies(form.rows) and rows > 2 * ROWS
 
 
 def _scaled(

@@ -64,6 +64,26 @@ def test_convolutions_in_groups_use_dots(zero: int) -> None:
     check(make, (1, 6, 5, 32), dots=1)
 
 
+@pytest.mark.parametrize("taps", [2, 3, 4, 6])
+@pytest.mark.parametrize("zero", [0, 77])
+def test_transposed_convolutions_sum_integers(zero: int, taps: int) -> None:
+    """Each output reads every other tap in each direction: a zero point is times the sum of these.
+
+    Three taps are two for some outputs and one for others, and stay in f32.
+    """
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        w = b.Convert(b.const(np.swapaxes(whole(24, 16, taps, taps), 0, 1), I8), destination_type=F32)
+        w = b.Multiply(w, b.const(np.linspace(1e-3, 1e-2, 24).reshape(1, 24, 1, 1), F32))
+        pads = [(taps - 2) // 2] * 2
+        return b.ConvolutionBackpropData(
+            quantised(b, x, zero), w, strides=(2, 2), pads_begin=pads, pads_end=pads, dilations=(1, 1)
+        )
+
+    made = check(make, IMAGE, dots=1 if taps == 4 else None)
+    assert ("i32(x0[" in made.groups) == (HAS and taps != 3)
+
+
 @pytest.mark.parametrize(
     ("taps", "stride", "channels", "dtype", "zero"),
     [(3, 1, 16, U8, 0), (3, 2, 24, U8, 77), (5, 1, 21, I8, -128), (5, 2, 64, U8, 255), (7, 1, 16, I8, 5)],
