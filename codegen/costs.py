@@ -57,9 +57,7 @@ class Costs:
     max_unrolled_gathers: int = 1024  # such loads that are unrolled, for the size of the code; estimated
     max_unrolled_window: int = 32  # points of a window that is unrolled; estimated
     max_unrolled_slide: int = 7  # points of a grouped window that is unrolled along its rows; measured 2026-11-22
-    min_block_rows: int = (
-        4  # rows of a block: fewer lose the rows that windows share between blocks; measured 2026-11-24
-    )
+    min_block_rows: int = 4  # rows of a block: fewer lose rows that windows share between blocks; measured 2026-11-24
 
     # ---- sums in lanes and pointwise: codegen.schedules.rows, pointwise
     partial_vectors: int = 4  # vectors of partial results of a sum along lanes; estimated

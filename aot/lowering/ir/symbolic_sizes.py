@@ -37,9 +37,7 @@ class Sizes:
         self.meaning: dict[Var, Expr] = {}
         self.late: dict[Var, Var | None] = {}
         self.taken: frozenset[str] = frozenset()
-        self.facts: dict[
-            Expr, tuple[Expr, frozenset[Var]]
-        ] = {}  # equals of sizes by rules, and the symbols of the rule
+        self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # equals of sizes, and the symbols of their rules
         self._alike: dict[Expr, list[Expr]] = {}
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
