@@ -56,9 +56,8 @@ def prefetch_panels(w: Load, schedule: Schedule, points: Points, sums: tuple[Var
     if plan is None or plan.place != 0 or lane is None or not isinstance(stride, int):
         return ()
     rank = {name: n for n, name in enumerate(schedule.order)}
-    rows = [
-        a for a in sorted(points.spans, key=lambda a: rank.get(a.name, -1)) if rank.get(a.name, -1) > rank[lane.name]
-    ]
+    column = rank.get(lane.name, -1)
+    rows = sorted((a for a in points.spans if rank.get(a.name, -1) > column), key=lambda a: rank[a.name])
     panels = -(-points.extent(lane) // plan.width)
     whole, here = volume(size_of(a.extent) for a in rows), volume(points.spans[a].extent for a in rows)
     terms, block = volume(size_of(a.extent) for a in sums), volume(inner[a].extent for a in sums)

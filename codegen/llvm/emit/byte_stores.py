@@ -55,7 +55,7 @@ class ByteStores:
         """Emit the numbers of the store at `target` and keep them; False if it writes its bytes itself."""
         if self._kept is None or self._level is None or target.step != 1 or self.values.width != LANES:
             return False
-        if self.values.inside is not None:
+        if self.values.inside is not None or target.buffer.name in self.values.registers:
             return False
         v, zero, dtype = self.values.to_round(self._level.value), self._level.zero, self._level.dtype
         low, high = BOUNDS[dtype]
