@@ -187,13 +187,15 @@ def takes_rows(d: Definition, part: Var, lane: str) -> bool:
 def takes_arranged(d: Definition, part: Var, lane: str) -> bool:
     """True if products of bf16 have words of data along `part`, and weights whose words lie side by side."""
     weights = _weights_of_pairs(d, part, lane)
-    return weights is not None and weights.load is not None and is_arranged(weights.load, (part,)) == part
+    if weights is None or weights.load is None or _step(weights, lane) != word(DType.BF16):
+        return False
+    return is_arranged(weights.load, (part,)) == part
 
 
 def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
     """Return the axis of `sums` whose terms fill words in memory: x[.., k // 2, j, k % 2] of bf16; else None."""
-    size = word(x.buffer.dtype)
-    if x.buffer.shape[-1:] != (size,) or x.buffer.strides[-1:] != (1,):
+    size = word(DType.BF16)
+    if x.buffer.dtype is not DType.BF16 or x.buffer.shape[-1:] != (size,) or x.buffer.strides[-1:] != (1,):
         return None
     last = normal(x.index[-1], {}).key
     return next((a for a in sums if normal(a % size, {}).key == last), None)

@@ -9,7 +9,7 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import Access, known, reads, store, varies
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors
+from codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
@@ -72,7 +72,7 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 def _has_words(x: Access, a: Var, d: Definition) -> bool:
     """True if words of terms of the sum lie side by side along `a`."""
     assert d.reduction is not None
-    if x.load is None or x.steps[a] != 2 or x.buffer.dtype is not DType.BF16:
+    if x.load is None or x.steps[a] != word(DType.BF16):
         return False
     return is_arranged(x.load, d.reduction.axes) is not None
 
