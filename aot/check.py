@@ -14,7 +14,7 @@ from runtime.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A layer that cannot be compiled, why, and what helps; without a layer the reason holds for the model."""
+    """A layer that cannot be compiled, the reason, and advice; without a layer the reason holds for the model."""
 
     layer: str
     operation: str
@@ -47,9 +47,9 @@ def _advice(reason: str) -> str:
 
 
 def check(model: str | Path | Graph, options: CompileOptions | None = None) -> tuple[Finding, ...]:
-    """Findings about what is unsupported; none if the model compiles. ModelError where the model itself is wrong.
+    """Return a finding for each unsupported layer; none if the model compiles. ModelError for a wrong model.
 
-    Every node without a conversion is found at once. What lowering cannot do is found one by one.
+    Every node without a conversion is found at once. Limits of lowering are found one by one.
     """
     try:
         _ = stages(model, options).program

@@ -63,6 +63,9 @@ class Costs:
     partial_vectors: int = 4  # vectors of partial results of a sum along lanes; estimated
     max_adjacent_outputs: int = 6  # outputs whose sums share a row's loads; estimated
     rows_block: int = 64  # rows of an operand that stay in a cache while the other one passes; estimated
+    row_block_bytes: int = 4096  # of short rows that a group computes together: an eighth of L1; measured 2026-11-26
+    min_row_block: int = 4  # rows: a few long ones lose more to L1 than the folds wait; measured 2026-11-26
+    max_row_block: int = 16  # rows whose folds cover each other; measured 2026-11-26
     units_per_core: int = 4  # iterations for each core that share the work evenly; estimated
     pointwise_vectors: int = 4  # vectors in flight; estimated
     max_pointwise_code: int = 10_000  # operations of all copies of an expression, for the size of the code; estimated
@@ -131,6 +134,7 @@ class Costs:
     max_plane_channels: int = 24  # channels whose planes cost less to write than the lanes gain; measured 2026-11-26
     min_plane_reads: int = 8  # reads of each element from which on lanes along columns pay; estimated
     copy_reads: int = 16  # reads of each element from which on a copy in a better layout pays; estimated
+    min_word_rows: int = 48  # rows that multiply columns of bf16 from which on words in memory pay; measured 2026-11-26
     scattered_store: float = 4.0  # cost of a strided store, relative to a strided load; estimated
     skipped_halo_share: float = 0.1  # halo rows over picture rows, from which on none are stored; estimated
     row_temporary_bytes: int = 1 << 17  # temporaries of one row of a group, at most; estimated

@@ -2,8 +2,8 @@
 
 imported   the graph as it was read                     aot.frontends
 optimized  canonical opset graph                        aot.compilation.graph_passes, aot.passes
-steps      what runs, over values in memory             aot.lowering
-groups     what is computed together, and how           aot.lowering.program.build_program
+steps      works in order, over values in memory        aot.lowering
+groups     definitions that run together, schedules     aot.lowering.program.build_program
 loops      loop nests                                   codegen
 llvm, asm  LLVM IR and machine code                     codegen.llvm
 """

@@ -1,7 +1,7 @@
 """Sums whose steps have factors of their own, as the scales of groups of weights.
 
 for g in 9:
-  zero[j] = z[g, j]                                  what is equal in a step is computed once
+  zero[j] = z[g, j]                                  values equal in a step are computed once
   part[i, j] = 0
   for k in 64:
     part[i, j] += x[i, g, k] * (n[g, k, j] - zero[j])

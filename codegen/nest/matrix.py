@@ -1,4 +1,4 @@
-"""Products in tile registers: up to 32 rows and 32 columns in four of them, and what remains for each point.
+"""Products in tile registers: up to 32 rows and 32 columns in four of them, and the epilogue of each point.
 
 parallel i.o in 4:                          a tile of the output: 32 rows, or fewer
   for j.o in 16:

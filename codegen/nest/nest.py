@@ -186,6 +186,7 @@ def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
         inner |= {w.axis: _row_range(w, inner[w.of]) for w in group.row_ranges}
         local = {**spans, **inner}
         shrunk = {t: _shrink(t, local, pitch.get(t.name, 0)) for t in group.temps}
+        shrunk = {t: _in_memory(b, t, group) for t, b in shrunk.items()}
         stmts: Stmts = ()
         for member, plan in zip(group.members, schedule.members, strict=True):
             stmts += _build(_relocate(member, shrunk), plan, local)
@@ -228,6 +229,12 @@ def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
     start = tuple(s.start if s else Const(0) for s in spans)
     whole = dense(temp.name, *shape, space=temp.space, dtype=temp.dtype, pitch=pitch, values=temp.values)
     return replace(whole, start=start)
+
+
+def _in_memory(shrunk: Buffer, temp: Buffer, group: Group) -> Buffer:
+    """Put numbers of several rows on the stack: members loop over the rows, and registers have constant indices."""
+    rows = all(isinstance(n, Var) and n in group.axes for n in temp.shape) and any(n != 1 for n in shrunk.shape)
+    return replace(shrunk, space=Space.STACK) if rows and shrunk.space is Space.REGISTERS else shrunk
 
 
 def _most(extent: Size) -> Size:

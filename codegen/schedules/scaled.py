@@ -40,7 +40,7 @@ def step_axis(d: Definition, form: MatmulShape) -> Var | None:
 
 
 def kept_vectors(d: Definition, form: MatmulShape, apart: Var | None) -> int:
-    """Return the vectors that a step of the sum keeps for each vector of columns, and room for what it adds up."""
+    """Return the vectors that a step of the sum keeps for each vector of columns, accumulators of the step included."""
     if halved_factors(d.reduction) is not None:
         return 2
     unrolled = form.sums[-1:] if takes_pairs(d, form) else ()

@@ -2,7 +2,7 @@
 
     f16[3] + f32[] -> f16      i32[3] + 1.5 -> f32      u8[3] + i8[3] -> i16      i32[3] + i64[] -> i32
 
-Tensors with axes count most, then tensors without axes, then numbers; what counts less matters only if it is of a
+Tensors with axes count most, then tensors without axes, then numbers; the others matter only if they are of a
 higher category: boolean, integer, float.
 """
 
@@ -21,7 +21,7 @@ NUMBER, SCALAR, ARRAY = -1, 0, 1  # what counts less to what counts most
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The element type of a value, and what the value is: NUMBER, SCALAR or ARRAY."""
+    """The element type of a value, and its rank class: NUMBER, SCALAR or ARRAY."""
 
     dtype: DType
     level: int

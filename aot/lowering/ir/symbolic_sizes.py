@@ -27,7 +27,7 @@ MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 a
 
 
 class Sizes:
-    """`meaning[s]` is what a named size stands for, over the model's symbols and sizes named before it.
+    """`meaning[s]` is the value of a named size, over the model's symbols and sizes named before it.
 
     `late`: symbols that an inference sets, and their capacities where they have one. `taken`: names of the model's
     symbols; torch.export calls them `s0`, as we call sizes.

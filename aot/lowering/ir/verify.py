@@ -3,9 +3,9 @@
 values    a work touches values by the buffers that they have: same type, shape, strides and origin
 ranks     an index has as many parts as its buffer has dimensions
 axes      of a definition differ, and its value uses no axis that is not its own, its reduction's or its group's
-types     what is stored has the element type of its buffer
+types     a stored value has the element type of its buffer
 constants and inputs are never written; nothing but values, own temporaries and tables is touched
-order     what is read is written before, in this block or one around it; outputs are written by somebody
+order     values are written before they are read, in this block or one around it; outputs are written
 symbols   a size is made of the model's symbols, named sizes, and symbols that an earlier step binds
 layouts   where they are final, each value of the arena has a size in memory; where they are not, it is dense
 """
@@ -67,7 +67,7 @@ def _value(value: Value, layouts: Layouts) -> None:
 
 
 def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
-    """Check one block. `written`, `known`: values and symbols that exist before it; both grow by what it makes."""
+    """Check one block. `written`, `known`: values and symbols that exist before it; both grow by those of the block."""
     for step in steps.steps:
         where = f"step {' + '.join(step.layers)}"
         for symbol, load in step.binds.items():
@@ -75,7 +75,7 @@ def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
             known.add(symbol)
         for work in step.works:
             _work(work, steps, written, where)
-            _known(_free(work), steps, known, where)
+            _check_symbols(_free(work), steps, known, where)
         if step.control is not None:
             _control(step.control, steps, written, known)
 
@@ -101,8 +101,8 @@ def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: se
     written |= {_memory(steps.values[b.name]) for b in control.leaves}
 
 
-def _known(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
-    """Return the named sizes whose symbols are all known."""
+def _check_symbols(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
+    """Raise unless all symbols of a step are known, those of its named sizes too."""
     missing = sorted(v.name for v in free if v not in known or steps.sizes.late_of(v) - known)
     _require(not missing, where, f"uses {', '.join(missing)}, which nothing sets before it")
 

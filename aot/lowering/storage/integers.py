@@ -32,7 +32,7 @@ Whole = tuple[NDArray[np.int16], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """The numbers of a file less their zero points, over what divides all that share a factor.
+    """The numbers of a file less their zero points, divided by the common divisor of all that share a factor.
 
     `divisors`, `low` and `high` (the least and the greatest quotient) have the dimensions of `parts.numbers`, but 1
     where a factor is shared, as `factors` have.

@@ -29,6 +29,7 @@ from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
 from aot.lowering.storage.widen_bytes import widen_bytes
+from aot.lowering.storage.widen_windows import widen_windows
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition
@@ -53,6 +54,8 @@ def use_integer_dots(steps: Steps, target: Target, windows: bool = True) -> None
         _Dots(steps, target.dots, target.joins_bytes and windows).run()
     if target.dots == 2:
         widen_bytes(steps)
+    if target.has_tiles:
+        widen_windows(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class _Dots:
         self.steps.steps = found
 
     def _use_dots(self, step: Step, before: list[Step]) -> None:
-        """Sum a step's product in integers; what it needs for that is added to the steps `before` it."""
+        """Sum a step's product in integers; steps that prepare its operands are added to `before`."""
         product = self._product(step.definition)
         if product is None or step.definition is None:
             return

@@ -1,4 +1,4 @@
-"""Kept: what a node of Model Optimizer's graph was made from, so that one that is not changed comes back as it was."""
+"""The source of a node of Model Optimizer's graph, so that an unchanged node comes back as it was."""
 
 from __future__ import annotations
 

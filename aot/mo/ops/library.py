@@ -137,7 +137,7 @@ def classes_of(module: str) -> tuple[str, ...]:
 
 
 def library_class(module: str, name: str) -> Any:
-    """Return a class, or what else a module holds; None if it has nothing of that name."""
+    """Return a class or another member of a module; None if it has none of that name."""
     return _WRITTEN.get((module, name)) or VALUES.get((module, name)) or _made(module, name)
 
 

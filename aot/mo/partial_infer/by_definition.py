@@ -105,7 +105,7 @@ def _fitting(
 def _promoted(inputs: list[Operand | None], uniform: tuple[int, ...]) -> list[Operand | None] | None:
     """Return the inputs in one type: that of the unknown values, else NumPy's common one; None if it is theirs.
 
-    Constants of several types are computed with until Model Optimizer gives them the type of what they meet.
+    Constants of several types are computed with until Model Optimizer gives them the type of the other operand.
     """
     given = [o for i in uniform if i < len(inputs) and (o := inputs[i]) is not None]
     values = [o.value for o in given if o.value is not None and o.value.dtype != object]

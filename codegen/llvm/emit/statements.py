@@ -29,6 +29,7 @@ from codegen.ir.loops import (
     Var,
     While,
 )
+from codegen.ir.normal_values import is_normal
 from codegen.ir.traverse import has_parallel
 from codegen.llvm.emit.address import Access, reads_memory
 from codegen.llvm.emit.blocks import TileTransposer, vectors
@@ -40,6 +41,7 @@ from codegen.llvm.emit.registers import Cells, fits_registers
 from codegen.llvm.emit.stacks import Stacks
 from codegen.llvm.emit.tile_registers import TileRegisters
 from codegen.llvm.emit.values import ZERO, Values
+from runtime.abi import DType
 from runtime.errors import InternalError
 
 
@@ -310,6 +312,18 @@ class StatementEmitter:
         if stmt.accumulate:
             return self.accumulate(stmt, stmt.accumulate, target)
         value = self.values.expr(stmt.value)
+        self.values.is_normal = self.rounds_normal(stmt)
+        self.stored(target, value)
+        self.values.is_normal = False
+        return None
+
+    def rounds_normal(self, stmt: Store) -> bool:
+        """True if the target's instruction may round the stored value to bf16."""
+        normal = self.values.normal
+        return stmt.buffer.dtype is DType.BF16 and normal is not None and is_normal(stmt.value, normal)
+
+    def stored(self, target: Access, value: Value) -> None:
+        """Write a value, each lane to its element of `target`."""
         if self.at.lane is None or target.step == 1:
             return self.values.write(target, self.values.wide(value, self.values.width), self.values.width)
         if target.step == 0:

@@ -16,7 +16,7 @@ SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
 
 
 def flexible(node: Call) -> dict[str, Any]:
-    """The options of a custom operation that are a map of flexbuffers."""
+    """Return the options of a custom operation that are a map of flexbuffers."""
     raw = node.attrs.get("options", b"")
     try:
         found: Any = import_module("flatbuffers.flexbuffers").Loads(bytes(raw))

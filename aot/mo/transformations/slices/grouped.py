@@ -25,7 +25,7 @@ class _Part(NamedTuple):
 
 @transformation("middle.ConvertGroupedStridedSlice")
 class ConvertGroupedStridedSlice:
-    """Slices of one axis of a tensor, which do not overlap: VariadicSplit; what none of them takes gets a Result"""
+    """Slices of one axis of a tensor, which do not overlap: VariadicSplit; parts that none takes get a Result"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for data in list(graph.get_data_nodes()):
