@@ -40,6 +40,7 @@ class Tiles:
 
 
 def tiles_of(d: Definition, schedule: Schedule, points: Points) -> Tiles:
+    """Return the tiles of the output's points; ScheduleError if they are not up to 32 rows and columns."""
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
     lane = points.vector
     line = next((a for a in points.axes if a not in (row, lane)), None)
@@ -64,6 +65,7 @@ def column_place(form: MatrixForm, points: Points) -> tuple[Expr, ...]:
 
 
 def shape_of(form: MatrixForm, tiles: Tiles) -> tuple[tuple[int, int], ...]:
+    """Return the rows, and the bytes of a row, of each tile register."""
     size = form.terms * form.x.buffer.dtype.stored_bytes
     low, high = tiles.heights[0], tiles.heights[-1]
     results = (low, COLUMN_BYTES), (low, COLUMN_BYTES), (high, COLUMN_BYTES), (high, COLUMN_BYTES)

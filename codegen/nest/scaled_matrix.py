@@ -75,16 +75,16 @@ def scaled_tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Po
     form = matrix_form(reduction, points.vector, steps)
     if form is None or steps is None or scaled_sum(reduction) is None or reduction.init is not None:
         raise ScheduleError(f"{d.out.name}: tile registers sum scaled products of bytes, got {reduction.fn}")
-    tiles, name, step = tiles_of(d, schedule, points), fresh("", d), Var(f"{steps.name}.o", steps.extent)
+    tiles, step = tiles_of(d, schedule, points), Var(f"{steps.name}.o", steps.extent)
     here: Spans = {steps: Span(step, 1)}
-    words = None if form.field is None else _words(form, tiles, f"{name}words")
+    words = None if form.field is None else _words(form, tiles, fresh("words", d))
     unpacked = () if words is None else _unpacked(form, words, points, reduction, here)
     form = form if words is None else replace(form, w=Load(words, column_place(form, points)), field=None)
     shape, place = (sum(tiles.heights), tiles.columns * ROWS), cell(points, tiles)
-    total = dense(f"{name}c", *shape, space=Space.STACK, dtype=reduction.dtype)
-    part = dense(f"{name}part", *shape, space=Space.STACK, dtype=DType.I32)
-    apart = Apart(reduction, steps, schedule, points, name)
-    kept, scaled = kept_operands(apart.scaled(apart.terms), tiles.row, schedule, points, name)
+    total = dense(fresh("c", d), *shape, space=Space.STACK, dtype=reduction.dtype)
+    part = dense(fresh("part", d), *shape, space=Space.STACK, dtype=DType.I32)
+    apart = Apart(reduction, steps, schedule, points, fresh("", d))
+    kept, scaled = kept_operands(apart.scaled(apart.terms), tiles.row, schedule, points, fresh("", d))
     add = Store(total, place, rewrite(scaled, {apart.terms: Load(part, place)}), "add")
     added = with_kept(kept, here, each_row(add, points, tiles, here))
     each = *unpacked, *zeroed(tiles), *_blocks(form, tiles, points, here), *stored(tiles, part), *added
@@ -113,11 +113,11 @@ def _words(form: MatrixForm, tiles: Tiles, name: str) -> Buffer:
 def _unpacked(form: MatrixForm, words: Buffer, points: Points, reduction: Reduce, inner: Spans) -> Stmts:
     """Write the words of a step: each has the fields of the elements that are loaded at once."""
     few, lane = form.field, points.vector
-    assert few is not None and lane is not None
+    assert few is not None and lane is not None and isinstance(form.axis.extent, int)
     column, mask = points.point(lane), Const(sum(few.mask << 8 * n for n in range(form.word)), DType.U32)
     parts = [a for a in reduction.axes if a not in inner]
     stores: Stmts = ()
-    for n in range(words.shape[1] if isinstance(words.shape[1], int) else 0):
+    for n in range(form.axis.extent // form.word):
         known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
         known |= {lane: points.spans[lane].start + column, **unravel(parts, Const(n * form.word))}
         known |= {axis: rewrite(value, known) for axis, value in points.lets}

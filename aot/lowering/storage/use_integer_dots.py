@@ -246,7 +246,7 @@ class _Dots:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
-        found = whole_numbers(value.data, sums, 128) or whole_numbers(value.data, sums, 255)
+        found = whole_numbers(value.data, sums, 255, near=128)
         if found is None:
             return None
         whole, factors = found
@@ -255,8 +255,9 @@ class _Dots:
             return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
         total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        small = (whole - middle).astype(numpy_dtype(dtype)).reshape(shape)
-        shift = self.steps.constant(f"{w.name}.shift", middle) if middle.any() else None
+        moved = bool(middle.any())
+        small = (whole - middle.astype(np.int16) if moved else whole).astype(numpy_dtype(dtype)).reshape(shape)
+        shift = self.steps.constant(f"{w.name}.shift", middle) if moved else None
         return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total, shift)
 
 

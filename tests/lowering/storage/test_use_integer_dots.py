@@ -184,7 +184,7 @@ def test_weights_of_products_of_floats_are_not_looked_at(monkeypatch: pytest.Mon
     """Splitting the weights of a language model whose data are f32 would take seconds and hundreds of MB in vain."""
     looked = list[int]()
     original = use_integer_dots.whole_numbers
-    monkeypatch.setattr(use_integer_dots, "whole_numbers", lambda *a: (looked.append(1), original(*a))[1])
+    monkeypatch.setattr(use_integer_dots, "whole_numbers", lambda *a, **k: (looked.append(1), original(*a, **k))[1])
     whole = np.random.default_rng(0).integers(-100, 100, (64, 64)).astype(np.float32)
 
     def product(b: Builder, x: OutPort) -> OutPort:
