@@ -69,8 +69,9 @@ def set_statistics(module: nn.Module, inputs: Inputs) -> None:
 
     def measure(norm: Any, given: tuple[torch.Tensor]) -> None:
         rows = given[0].transpose(0, 1).flatten(1)
-        norm.running_mean.copy_(rows.mean(1))
-        norm.running_var.copy_(rows.var(1, unbiased=False).mean() if rows.shape[1] > 1 else 1.0)
+        if rows.shape[1] > 1:  # one number less its own mean would be zero, for these inputs only
+            norm.running_mean.copy_(rows.mean(1))
+            norm.running_var.copy_(rows.var(1, unbiased=False).mean())
 
     norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     hooks = [norm.register_forward_pre_hook(measure) for norm in norms]

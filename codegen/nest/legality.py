@@ -11,6 +11,7 @@ from codegen.ir.dot_widths import (
     fields,
     packs_lanes,
     scaled_sum,
+    takes_arranged,
     takes_columns,
     takes_rows,
     takes_words,
@@ -183,7 +184,8 @@ def _dots(d: Definition, s: Schedule) -> bool:
     if Tail.BALANCE in (terms.tail, columns.tail) or not whole:
         return False
     if plan is None:
-        return len(parts) == 1 and takes_rows(d, parts[0], s.lanes[0])
+        either = takes_rows, takes_arranged
+        return len(parts) == 1 and any(f(d, parts[0], s.lanes[0]) for f in either)
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
     in_rows = len(parts) == 1 and takes_columns(d, parts[0], plan, s.lanes[0])
     lanes = dict(s.fuse).get(s.lanes[0], (s.lanes[0],))
@@ -198,7 +200,7 @@ def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> boo
 
 
 def _apart(r: Reduce | None, s: Schedule) -> bool:
-    if r is None or r.fn != "add" or not r.dtype.is_float or s.matrix is not None:
+    if r is None or r.fn != "add" or not r.dtype.is_float or (s.matrix is not None and s.dots is None):
         return False
     if s.dots is not None and scaled_sum(r) is None:
         return False
@@ -223,7 +225,7 @@ def _chains(name: str, r: Reduce, s: Schedule) -> None:
     wrong = [n for n in axes[:-1] if s.size(n).size != 1]
     wrong += [n for n in axes if (s.lanes is not None and s.lanes[0] == n) or n in dict(s.blocks) or n in s.unroll]
     wrong += [n for n, parts in s.fuse if not set(parts).isdisjoint(axes)]
-    if wrong or s.dots is not None or s.prefetch is not None:
+    if wrong or s.dots is not None or (s.prefetch is not None and s.matrix is None):
         rule = "chains are neither cut, fused, spread nor prefetched"
         raise ScheduleError(f"{name}: {rule}, got {(*wrong, s.dots, s.prefetch)[0]!r}")
 

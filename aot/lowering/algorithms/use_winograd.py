@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
 import numpy as np
 
 from aot.ir.values.deferred import value_of
-from aot.lowering.algorithms.winograd_form import MAX_WEIGHT, Tiling, WinogradForm, choose_tilings, form_of, transformed
+from aot.lowering.algorithms.winograd_form import (
+    MAX_WEIGHT,
+    Tiling,
+    WinogradForm,
+    choose_tilings,
+    forms_of,
+    transformed,
+)
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
 from aot.lowering.ir.steps import Step, Steps, Value
 from codegen.costs import COSTS
@@ -35,8 +43,9 @@ def use_winograd(steps: Steps, target: Target) -> None:
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
-        form = form_of(d, constants, target.sums_pairs, held) if d is not None else None
-        tilings = choose_tilings(form, each) if form is not None else ()
+        forms = forms_of(d, constants, target.sums_pairs, held) if d is not None else ()
+        choices = [(*choose_tilings(form, each), form) for form in forms]
+        _, tilings, form = min(choices, key=itemgetter(0), default=(0.0, (), None))
         if d is None or form is None or not tilings:
             continue
         data = steps.values[form.w.buffer.name].data

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import inf, prod
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from aot.ir.types import Array
+from aot.lowering.algorithms.long_windows import LongTaps, split_load, split_places, split_taps, split_weights
 from aot.lowering.algorithms.winograd_matrices import FINITE, Kind, weight_matrix, whole_factor
 from codegen.costs import COSTS
 from codegen.ir.access import known
@@ -65,8 +66,9 @@ class WinogradForm:
     """A convolution's parts: `x` and `w` loads of the product, its axes, and where `w` has them.
 
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
-    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures. `groups`: the axis of the
-    groups of channels, if there are any. `dtype`: of the transforms, as of data and weights; i16 for whole numbers.
+    taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures, and windows of many taps
+    (`long`) are sums of short ones. `groups`: the axis of the groups of channels, if there are any. `dtype`: of the
+    transforms, as of data and weights; i16 for whole numbers.
     """
 
     x: Load
@@ -81,6 +83,13 @@ class WinogradForm:
     deep: tuple[Var, ...]
     groups: tuple[Var, ...]
     dtype: DType
+    long: tuple[LongTaps, ...] = ()
+
+    @property
+    def reaching(self) -> tuple[Var, ...]:
+        """Return the axes along which zeros behind the taps meet elements behind those that the windows read."""
+        beyond = {s.short for s in self.long if s.room > known(s.taps.extent or 1)}
+        return tuple(a for a, k in self.window if k in beyond)
 
     @property
     def outs(self) -> tuple[Var, ...]:
@@ -139,22 +148,24 @@ class WinogradForm:
         return Tiling(tuple(Kind(points, r, stride) for r, stride in zip(self.window_taps, self.strides, strict=True)))
 
 
-def form_of(
+def forms_of(
     d: Definition, constants: frozenset[str], pairs: bool = False, bytes_: Container[str] = ()
-) -> WinogradForm | None:
-    """Return the form, if `d` convolves 3 to 5 taps in one or two directions, stride 1 or 2, constant weights.
+) -> tuple[WinogradForm, ...]:
+    """Return the forms, if `d` convolves 3 taps or more in one or two directions, stride 1 or 2, constant weights.
+
+    Windows of more than 5 taps, which move by one, have a form of their own, which splits them.
 
     `pairs`: dots sum products of bf16, so that both operands may have this type. `bytes_`: i16 values whose elements
     are bytes; their weights are, too.
     """
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or d.where:
-        return None
+        return ()
     if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
-        return None
+        return ()
     whole = r.dtype is DType.I32
     if not whole and d.out.dtype.compute is not DType.F32:
-        return None
+        return ()
     factors = [_narrow(e) for e in r.body.args] if whole else list(r.body.args)
     for guarded, w in (factors, factors[::-1]):
         x = _unguarded(guarded, whole)
@@ -167,8 +178,8 @@ def form_of(
             fits = types == (DType.I16, DType.I16) and x.buffer.name in bytes_
         else:
             fits = types[0] is DType.F32 or (pairs and types == (DType.BF16, DType.BF16))
-        return _matched(d, r, x, w, guarded) if fits else None
-    return None
+        return _matched(d, r, x, w, guarded) if fits else ()
+    return ()
 
 
 def _narrow(e: Expr) -> Expr:
@@ -186,45 +197,57 @@ def _unguarded(e: Expr, whole: bool) -> Expr:
     return e
 
 
-def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> WinogradForm | None:
+def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> tuple[WinogradForm, ...]:
     if not all(isinstance(i, Var | Const) for i in w.index):
-        return None
+        return ()
     found = _places_read(d, r, x)
     if found is None:
-        return None
+        return ()
     pairs, plain = found
     grouped = [p for p in pairs if p.out in w.index]
     if any((p.step, p.stride) != (1, p.tap.extent) for p in grouped):
-        return None
+        return ()
     windows = [p for p in pairs if p not in grouped]
     channels = [a for a in (*plain, *(p.tap for p in grouped)) if a in r.axes]
-    window = [p for p in windows if p.tap.extent in TAPS][-2:]
-    if not window or len(channels) != 1 or len(r.axes) != 1 + len(windows):
-        return None
-    if not all(_strided(p.stride, p.step, p in window) for p in windows):
-        return None
-    groups, others = tuple(p.out for p in grouped), [p for p in windows if p not in window]
+    groups = tuple(p.out for p in grouped)
     lanes = [a for a in d.axes if a in w.index and a not in groups]
-    batch, deep = (*(a for a in plain if a in d.axes), *(p.out for p in others)), tuple(p.tap for p in others)
-    outputs = {*batch, *groups, *(p.out for p in window), *lanes}
-    if len(lanes) != 1 or outputs != set(d.axes) or not set(r.axes) <= set(w.index):
-        return None
+    if len(channels) != 1 or len(r.axes) != 1 + len(windows) or len(lanes) != 1 or not set(r.axes) <= set(w.index):
+        return ()
     if not all(isinstance(a.extent, int) for a in (*groups, lanes[0], *r.axes)):
-        return None
-    return WinogradForm(
-        x=x,
-        w=w,
-        guarded=guarded,
-        n=batch,
-        window=tuple((p.out, p.tap) for p in window),
-        strides=tuple(p.stride for p in window),
-        steps=tuple(p.step for p in window),
-        oc=lanes[0],
-        ic=channels[0],
-        deep=deep,
-        groups=groups,
-        dtype=x.buffer.dtype,
-    )
+        return ()
+    short = tuple(p for p in windows if p.tap.extent in TAPS)[-2:]
+    wide = x.buffer.dtype is DType.F32 and known(channels[0].extent or 1) >= COSTS.min_winograd_channels
+    long = tuple(p for p in windows if p.tap.extent in TAPS or (wide and p.is_long))[-2:]
+    forms: list[WinogradForm] = []
+    for window in dict.fromkeys((short, long)):
+        if not window or not all(_strided(p.stride, p.step, p in window) for p in windows):
+            continue
+        others = [p for p in windows if p not in window]
+        batch = (*(a for a in plain if a in d.axes), *(p.out for p in others))
+        if {*batch, *groups, *(p.out for p in window), *lanes} != set(d.axes):
+            continue
+        splits = {p.tap: split_taps(p.tap) for p in window if p.is_long}
+        long_taps = tuple(splits.values())
+        read = split_places(x, long_taps)
+        assert isinstance(read, Load)
+        forms.append(
+            WinogradForm(
+                x=read,
+                w=split_load(w, long_taps) if splits else w,
+                guarded=split_places(guarded, long_taps),
+                n=batch,
+                window=tuple((p.out, splits[p.tap].short if p.tap in splits else p.tap) for p in window),
+                strides=tuple(p.stride for p in window),
+                steps=tuple(p.step for p in window),
+                oc=lanes[0],
+                ic=channels[0],
+                deep=(*(p.tap for p in others), *(s.parts for s in long_taps)),
+                groups=groups,
+                dtype=x.buffer.dtype,
+                long=long_taps,
+            )
+        )
+    return tuple(forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +258,11 @@ class _Pair:
     tap: Var
     stride: int
     step: int
+
+    @property
+    def is_long(self) -> bool:
+        """True for windows that are split into short ones."""
+        return self.stride == 1 and isinstance(self.tap.extent, int) and self.tap.extent > max(TAPS)
 
 
 def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[Var]] | None:
@@ -261,22 +289,23 @@ def _strided(stride: int, step: int, inside: bool) -> bool:
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 
-def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) -> tuple[Tiling, ...]:
-    """Choose the tiles that together make all outputs; none for a plain convolution.
+def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) -> tuple[float, tuple[Tiling, ...]]:
+    """Choose the tiles that together make all outputs; none for a plain convolution. The first result is their work.
 
-    The choice with the least work wins, transforms and ragged tiles included.
+    The choice with the least work, in multiply-adds, wins, transforms and ragged tiles included.
 
     `weight`: multiply-adds that take as long as reading a weight.
     """
     sizes, oc, ic = [known(a.extent or 1) for a in form.outs], known(form.oc.extent or 1), form.terms
     if ic < COSTS.min_winograd_channels or oc < COSTS.min_winograd_channels or min(sizes) < COSTS.min_winograd_outputs:
-        return ()
+        return inf, ()
     taps = float(prod(known(k.extent or 1) for k in form.taps))
+    zeros = prod(s.room / known(s.taps.extent or 1) for s in form.long)
     transforms = sum(_transform_cost(form.dtype, stride) for stride in form.strides)
 
     def time(tilings: tuple[Tiling, ...]) -> float:
         if not tilings:
-            return taps * prod(sizes) * _counted(form) * ic * oc + taps * ic * oc * weight
+            return taps / zeros * ic * oc * (prod(sizes) * _counted(form) + weight)
         tiles = [prod(map(len, t.phases) if t.phases else map(tiles_of, sizes, t.sides, form.steps)) for t in tilings]
         products = sum(n * t.points for n, t in zip(tiles, tilings, strict=True)) * (ic * oc + transforms * (ic + oc))
         return products * 1.1 + sum(t.points for t in tilings) * ic * oc * weight
@@ -289,7 +318,8 @@ def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) ->
     short = _short_phases(form)
     if short and sum(t.points for t in short) <= COSTS.max_phase_growth * taps:
         choices.append(short)
-    return min(choices, key=time)
+    best = min(choices, key=time)
+    return time(best), best
 
 
 def _short_phases(form: WinogradForm) -> tuple[Tiling, ...]:
@@ -332,7 +362,7 @@ def _counted(form: WinogradForm) -> float:
     for (axis, tap), step in zip(form.window, form.steps, strict=True):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         size = form.x.buffer.shape[k]
-        if step > 1 and isinstance(size, int):
+        if (step > 1 or tap in {s.short for s in form.long}) and isinstance(size, int):
             share *= 1 - PaddingTerms(tap, form.x.index[k], size).share
     return share
 
@@ -347,7 +377,7 @@ def transformed(weights: NDArray[np.generic], form: WinogradForm, tiling: Tiling
 
     They get the form's type; whole numbers are multiplied by `form.factor`.
     """
-    order = form.order
+    order, weights = form.order, split_weights(weights, tuple(known(n) for n in form.w.buffer.shape))
     rest = [k for k in range(weights.ndim) if k not in order]
     shape = [weights.shape[k] for k in order]
     taps, (*deep, oc) = shape[: len(form.taps)], shape[len(form.taps) :]

@@ -7,7 +7,7 @@ The matrices are those of `aot.lowering.algorithms.winograd_matrices`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -20,7 +20,7 @@ from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
 from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.schedules.product import product
+from codegen.schedules.products.product import product
 from codegen.target import Target
 from runtime.abi import DType
 
@@ -69,7 +69,7 @@ def winograd(
     axes, place = (*tiles.shared, *tiles.inside), tiles.place
     spans = tuple(m * step for m, step in zip(tiling.sides, form.steps, strict=True))
     ragged = [] if tiling.phases else [(a, span) for a, span in zip(form.outs, spans, strict=True) if _ragged(a, span)]
-    guarded = form.x if tiling.phases else _inside(form, ragged)
+    guarded = form.x if tiling.phases else _inside(form, [*(a for a, _ in ragged), *form.reaching])
 
     def read(at: tuple[Var, ...]) -> Expr:
         taps = {k: i + 1 if tiling.phases else i for k, i in zip(form.taps, at, strict=True)}  # tap 0 finds zeros
@@ -216,15 +216,15 @@ def _ragged(a: Var, span: int) -> bool:
     return not isinstance(a.extent, int) or a.extent % span != 0
 
 
-def _inside(form: WinogradForm, ragged: list[tuple[Var, int]]) -> Expr:
-    """Guard the load: 0 where a ragged tile reaches over the edge, since values there would not cancel out exactly."""
+def _inside(form: WinogradForm, reaching: Sequence[Var]) -> Expr:
+    """Guard the load: 0 where a tile reaches over the edge, since values there would not cancel out exactly."""
     asked: set[object] = set()
     e = form.guarded
     while isinstance(e, Prim):
         asked.add(normal(e.args[0], {}).key)
         e = e.args[2]
     made = form.guarded
-    for axis, _ in ragged:
+    for axis in dict.fromkeys(reaching):
         k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
         index, size = form.x.index[k], form.x.buffer.shape[k]
         if normal(index, {}).key not in asked:

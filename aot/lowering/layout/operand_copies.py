@@ -9,9 +9,9 @@ from dataclasses import replace
 from math import prod
 
 from aot.lowering.fusion.group_rows import reads_once, streams
-from aot.lowering.ir.lane_axes import dim_of, lane_axes, lane_axis, memory_of
+from aot.lowering.ir.lane_axes import dim_of, lane_axis, memory_of
 from aot.lowering.ir.steps import Step, Steps, Value
-from aot.lowering.layout.votes import Votes, free_lanes, innermost, wanted_lane
+from aot.lowering.layout.votes import Votes, innermost, is_free, lane_candidates, wanted_lane
 from codegen.costs import COSTS
 from codegen.ir.access import all_axes, known, offset, points
 from codegen.ir.definition import Definition, Group
@@ -115,11 +115,11 @@ def _keys(d: Definition, steps: Steps, votes: Votes, constants: frozenset[str]) 
         return []
     if any(isinstance(e, Prim) and e.fn in ("within", "select") for e in walk(d.reduction.body)):
         return []  # a copy would read elements that are guarded here
-    lanes = [a for *_, a in lane_axes(d, constants)]
+    lanes = lane_candidates(d, steps, constants)
     across = {a: [x for x in memory_of(d) if _is_across(x, a, d, steps, votes)] for a in lanes}
     if not lanes or not all(across.values()):
         return []
-    lane = wanted_lane(d, lanes, votes) if free_lanes(d, constants) else lanes[0]
+    lane = wanted_lane(d, lanes, votes) if is_free(d, constants) else lanes[0]
     often = known(points(d)) // COSTS.copy_reads
     axes = {x: [a for a in all_axes(d) if a in variables(*x.index)] for x in across[lane]}
     return [x for x, mine in axes.items() if prod(known(a.extent or 1) for a in mine) <= often and not loads(*x.index)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import prod
 
 from aot.lowering.fusion.group_rows import reads_once, streams
-from aot.lowering.ir.lane_axes import dim_of, lane_axes, lane_axis, memory_of
+from aot.lowering.ir.lane_axes import dim_of, lane_axes, memory_of
 from aot.lowering.ir.steps import Steps
 from aot.lowering.layout.planes import plane_columns
 from codegen.costs import COSTS
@@ -36,13 +36,14 @@ def votes_of(steps: Steps) -> Votes:
     reductions = [d for d in found if d.reduction is not None]
     constants = steps.constants()
     columns = plane_columns(steps, reductions, constants)
-    free = {id(d): axes for d in reductions if (axes := free_lanes(d, constants))}
+    lanes = {id(d): lane_candidates(d, steps, constants) for d in reductions}
+    free = {id(d): lanes[id(d)] for d in reductions if is_free(d, constants) and len(lanes[id(d)]) > 1}
     for some in ([d for d in reductions if id(d) not in free], [d for d in reductions if id(d) in free]):
         for d in some:
             if id(d) in columns:
                 _vote_for_planes(d, columns[id(d)], votes, constants)
                 continue
-            lane = wanted_lane(d, free[id(d)], votes) if id(d) in free else lane_axis(d, constants)
+            lane = wanted_lane(d, lanes[id(d)], votes) if id(d) in free else next(iter(lanes[id(d)]), None)
             _vote(d, lane, steps, votes, constants)
         for _ in range(ROUNDS):
             for d in (*plain, *reversed(plain)):
@@ -50,13 +51,20 @@ def votes_of(steps: Steps) -> Votes:
     return votes
 
 
-def free_lanes(d: Definition, constants: frozenset[str]) -> list[Var]:
-    """Return the candidates for the lane axis where votes choose among them.
+def lane_candidates(d: Definition, steps: Steps, constants: frozenset[str]) -> list[Var]:
+    """Return the candidates for the lane axis, best first; the innermost one alone where others lie in a temporary.
 
-    None if there is only one, or packing chooses.
+    Temporaries of a group lie as they are indexed: rows of scores, along which a softmax runs.
     """
+    lanes = [a for *_, a in lane_axes(d, constants)]
+    inner = [a for a in lanes if d.target and a == d.target[-1]]
+    return inner if inner and d.out.name not in steps.values else lanes
+
+
+def is_free(d: Definition, constants: frozenset[str]) -> bool:
+    """True if votes choose among the candidates for the lane axis; else packing does."""
     lanes = lane_axes(d, constants)
-    return [a for *_, a in lanes] if not streams(d, constants) and len(lanes) > 1 and not lanes[0][0] else []
+    return not streams(d, constants) and len(lanes) > 1 and not lanes[0][0]
 
 
 def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
@@ -67,7 +75,7 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
 def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
     """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis.
 
-    Data of scaled sums of integers are read by words, so the elements of a group should be innermost. What is read
+    Data of scaled sums of integers are read by words, so the elements of a group should be innermost. Data read
     beside the sum, as by an addition behind a convolution, should lie as the result.
     """
     assert d.reduction is not None

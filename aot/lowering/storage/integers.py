@@ -35,7 +35,7 @@ Whole = tuple[NDArray[np.int16], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """The numbers of a file less their zero points, over what divides all that share a factor.
+    """The numbers of a file less their zero points, divided by the common divisor of all that share a factor.
 
     `divisors`, `low` and `high` (the least and the greatest quotient) have the dimensions of `parts.numbers`, but 1
     where a factor is shared, as `factors` have.
@@ -55,21 +55,23 @@ class Reduced:
     def plus(self, offsets: NDArray[np.int16] | NDArray[np.float32], dtype: DTypeLike) -> Array:
         """Return the quotients plus offsets, which repeat as zero points do, as integers of `dtype`."""
         numbers = self.parts.numbers
-        found = np.empty(numbers.shape, dtype)
+        found, plain, moved = np.empty(numbers.shape, dtype), self.is_plain, bool(offsets.any())
         each = max(PIECE // max(prod(numbers.shape[1:]), 1), 1)
         for piece in (slice(n, n + each) for n in range(0, len(numbers), each)):
             zeros, divisors, more = (a if len(a) == 1 else a[piece] for a in (self.parts.zeros, self.divisors, offsets))
             some = np.subtract(numbers[piece], zeros, dtype=np.int16, casting="unsafe")
-            found[piece] = some // divisors + more.astype(np.int16)
+            some = some if plain else some // divisors
+            found[piece] = some + more.astype(np.int16) if moved else some
         return found
 
 
 def whole_numbers(
-    constant: Array | Deferred, sums: tuple[int, ...], most: int, shape: tuple[int, ...] | None = None
+    constant: Array | Deferred, sums: tuple[int, ...], most: int, shape: tuple[int, ...] | None = None, near: int = 0
 ) -> Whole | None:
     """Split a constant into integers of magnitude `most` at most and factors shared along `sums`; None without any.
 
-    `shape`: in which its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
+    `near`: a magnitude that is tried before, since values alone may be multiples of several factors. `shape`: in which
+    its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
     """
     shape = constant.shape if shape is None else shape
     parts = shared(constant, sums, shape)
@@ -77,9 +79,12 @@ def whole_numbers(
         found = reduced(parts, sums, most)
         return None if found is None else (found.plus(np.zeros_like(found.low), np.int16), found.factors)
     sample = first_rows(constant, shape, SAMPLE) if isinstance(constant, Deferred) and 0 not in sums else None
-    if sample is not None and _recognised(sample, sums, most) is None:
-        return None
-    return _recognised(value_of(constant).reshape(shape), sums, most)
+    for bound in (near, most) if near else (most,):
+        if sample is None or _recognised(sample, sums, bound) is not None:
+            found = _recognised(value_of(constant).reshape(shape), sums, bound)
+            if found is not None:
+                return found
+    return None
 
 
 def shared(constant: Array | Deferred, sums: tuple[int, ...], shape: tuple[int, ...]) -> Scaled | None:

@@ -29,6 +29,7 @@ from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import sums_over, whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
 from aot.lowering.storage.widen_bytes import widen_bytes
+from aot.lowering.storage.widen_windows import widen_windows
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition
@@ -53,6 +54,8 @@ def use_integer_dots(steps: Steps, target: Target, windows: bool = True) -> None
         _Dots(steps, target.dots, target.joins_bytes and windows).run()
     if target.dots == 2:
         widen_bytes(steps)
+    if target.has_tiles:
+        widen_windows(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class _Dots:
         self.steps.steps = found
 
     def _use_dots(self, step: Step, before: list[Step]) -> None:
-        """Sum a step's product in integers; what it needs for that is added to the steps `before` it."""
+        """Sum a step's product in integers; steps that prepare its operands are added to `before`."""
         product = self._product(step.definition)
         if product is None or step.definition is None:
             return
@@ -243,7 +246,7 @@ class _Dots:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
-        found = whole_numbers(value.data, sums, 128) or whole_numbers(value.data, sums, 255)
+        found = whole_numbers(value.data, sums, 255, near=128)
         if found is None:
             return None
         whole, factors = found
@@ -252,8 +255,9 @@ class _Dots:
             return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
         total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        small = (whole - middle).astype(numpy_dtype(dtype)).reshape(shape)
-        shift = self.steps.constant(f"{w.name}.shift", middle) if middle.any() else None
+        moved = bool(middle.any())
+        small = (whole - middle.astype(np.int16) if moved else whole).astype(numpy_dtype(dtype)).reshape(shape)
+        shift = self.steps.constant(f"{w.name}.shift", middle) if moved else None
         return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total, shift)
 
 

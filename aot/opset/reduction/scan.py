@@ -14,7 +14,11 @@ from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
 from codegen.ir.loops import Buffer, prim
-from codegen.script.script import Scripted, loops, parallel, var
+from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
+
+MIN_COLUMNS = 4  # neighbours that are worth a vector
+MAX_VECTOR = 4 * MAX_LANES  # neighbours in one loop over lanes
+COLUMNS_AT_ONCE = 512  # whose totals stay in L1, while each step reads memory as it lies
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,9 @@ class Cumulation(LoopOp):
 
     def nest(self, outs: tuple[Buffer, ...], x: Input, axis: Input | None = None) -> tuple[Work, ...]:
         along = self._axis(x.operand(), None if axis is None else axis.operand())
-        return (_cumulate(outs[0], x.buffer, x.shape, along, (self.fn, self.start), (self.exclusive, self.reverse)),)
+        columns = along < x.rank - 1 and isinstance(x.shape[-1], int) and x.shape[-1] >= MIN_COLUMNS
+        cumulate = _cumulate_columns if columns else _cumulate
+        return (cumulate(outs[0], x.buffer, x.shape, along, (self.fn, self.start), (self.exclusive, self.reverse)),)
 
     def reference(self, x: Array, axis: Array | None = None) -> Array:
         along = 0 if axis is None else int(axis.reshape(-1)[0])
@@ -86,3 +92,40 @@ def _cumulate(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scri
             else:
                 total = prim(fn, total, x[at])
                 out[at] = total
+
+
+@loops
+def _cumulate_columns(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scripted, flags: Scripted) -> None:
+    """Cumulate along an axis that is not the last one: neighbours behind it are lanes, and many of them a step."""
+    fn, start = how
+    exclusive, reverse = flags
+    outer, inner = shape[:along], shape[along + 1 :]
+    width = _vector(inner[-1])
+    most = max(COLUMNS_AT_ONCE // width, 1)
+    vectors: Scripted = volume(inner) // width
+    parts: Scripted = (vectors + (most - 1)) // most
+    for unit in parallel(volume(outer) * parts):
+        before = unravel(unit // parts, outer)
+        first = unit % parts * most
+        count: Scripted = prim("min", most, vectors - first)
+        total = array(most * width, dtype=x.dtype.compute)
+        for c in range(count):
+            for v in lanes(width):
+                total[c * width + v] = start
+        for t in range(shape[along]):
+            j = shape[along] - 1 - t if reverse else t
+            for c in range(count):
+                for v in lanes(width):
+                    at = (*before, j, *unravel((first + c) * width + v, inner))
+                    if exclusive:
+                        term = x[at]  # the output may share the input's memory
+                        out[at] = total[c * width + v]
+                        total[c * width + v] = prim(fn, total[c * width + v], term)
+                    else:
+                        total[c * width + v] = prim(fn, total[c * width + v], x[at])
+                        out[at] = total[c * width + v]
+
+
+def _vector(columns: int) -> int:
+    """Return the most lanes, a divisor of the number of columns."""
+    return max(n for n in range(1, MAX_VECTOR + 1) if columns % n == 0)

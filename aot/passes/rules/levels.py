@@ -129,7 +129,6 @@ def levels_before_concat(node: Node, op: Convert, build: Builder) -> OutPort | N
         or not all(has_one_consumer(n.out_port(0)) for n in (joined, *levels.nodes[1:]))
     ):
         return None
-
     return build(joined.op, *(_again(build, levels.nodes, x) for x in joined.sources() if x is not None))
 
 

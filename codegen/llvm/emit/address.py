@@ -69,7 +69,7 @@ class Addresses:
         self.here = {}
 
     def enter(self, var: Var, value: Value, head: Block) -> tuple[int | None, Affine | None]:
-        """Open the scope of a loop; `leave` takes what this returns."""
+        """Open the scope of a loop; pass the result to `leave`."""
         saved = self.depth.get(var), self.env.pop(var, None)
         self.depth[var] = len(self.scopes)
         self.scopes.append(Scope(head, {var: value}))

@@ -18,5 +18,10 @@ CASES = [
     *(Case(CumProd(e, r), [(DType.F32, (2, "n=3", 4)), np.array(1)]) for e in (False, True) for r in (False, True)),
     Case(CumProd(), [np.array([[1, 2, 3], [4, 5, 6]]), np.array(0, np.int32)], EXACT),
     Case(CumSum(), [(DType.I8, (4, 5))], EXACT),
+    *(
+        Case(CumSum(exclusive=e, reverse=not e), [(DType.F32, shape), np.array(a)])
+        for e in (False, True)
+        for shape, a in (((3, 1300), 0), ((2, 5, "n=70", 16), 1), (("n=2", 3, 7, 9), -3), ((4, 131), 0))
+    ),
     Case(CumSum(), [(DType.F16, (4, 5)), np.array([1], np.int32)]),
 ]

@@ -229,6 +229,22 @@ def test_keys_that_lie_with_queries_and_values_are_copied(tokens: int, copies: i
     assert ("lanes[k:" in made.groups) == (not copies)
 
 
+def test_scores_in_a_group_have_lanes_along_their_rows() -> None:
+    """Scaled queries could lie in columns, but scores that stay in a group lie in rows, so keys are copied."""
+    heads, tokens = 8, 220  # scores of 1.5 MB
+
+    def make(b: Builder, x: OutPort, bias: OutPort) -> OutPort:
+        three = b.Reshape(b.MatMul(x, weights(b, 32, 384)), ints(b, tokens, 3, heads, 16))
+        turned = b.Transpose(three, ints(b, 1, 2, 0, 3))
+        q, k, v = (b.Gather(turned, b.const(n, DType.I64), b.const(0, DType.I64)) for n in range(3))
+        scores = b.MatMul(b.Multiply(q, 0.25), k, transpose_b=True)
+        return b.MatMul(b.Softmax(b.Add(scores, bias), axis=-1), v)
+
+    made = compiled(make, (tokens, 32), (heads, tokens, tokens), target="x86-64-v3")
+    assert "group chain" in made.groups
+    assert any(name.endswith(".keys") for name in made.steps.values)
+
+
 def test_what_a_step_of_a_recurrence_makes_is_not_copied_before_it() -> None:
     """The reset state is a factor of a product of data, and strided there."""
 

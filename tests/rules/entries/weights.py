@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import MaxPool_8
-from aot.passes.rules import conv, pooling
+from aot.passes.rules import branches, conv, pooling
 from runtime.abi import DType
 from tests.passes.check import Make
 from tests.rules.proof import Entry, Pattern
@@ -69,6 +69,17 @@ def ordered(b: Builder, x: OutPort) -> OutPort:
     return b.Convolution(turned, f32(b, 2, 3, 2, 2), **PADDED)
 
 
+def two_windows(b: Builder, x: OutPort, kind: str) -> OutPort:
+    """Windows of 2x2, and of the elements in their second rows and first columns."""
+    inner = getattr(b, kind)(x, f32(b, *WEIGHTS[kind][:-2], 1, 1, seed=5), **(PLAIN | {"strides": (2, 1)}))
+    return b.Add(b.Add(convolved(b, x, kind, pads_end=(0, 1)), f32(b, 1, 4, 1, 1)), inner)
+
+
+def window_and_scale(b: Builder, x: OutPort) -> OutPort:
+    wide = b.Convolution(x, f32(b, 2, 2, 3, 1), **(PLAIN | {"pads_begin": (1, 0), "pads_end": (1, 0)}))
+    return b.Add(wide, b.Multiply(x, f32(b, 1, 2, 1, 1, seed=5)))
+
+
 def one(make: Make, shape: tuple[int | str, ...] = ("n=2", 3)) -> Pattern:
     return Pattern(make, (shape,))
 
@@ -126,6 +137,15 @@ ENTRIES = (
         by_kind(
             lambda b, x, kind: convolved(b, b.Add(x, f32(b, 1, 2, 1, 1, seed=5)), kind, **PLAIN),
             *("Convolution", "GroupConvolution"),
+        ),
+        note=SAMPLED,
+    ),
+    Entry(
+        branches.merge_branches,
+        (
+            *by_kind(two_windows, "Convolution", "GroupConvolution"),
+            Pattern(window_and_scale, (("n=2", 2, 3, 3),)),
+            Pattern(lambda b, x: b.Add(b.MatMul(x, f32(b, 3, 4)), b.MatMul(x, f32(b, 3, 4, seed=5))), (("n=2", 3),)),
         ),
         note=SAMPLED,
     ),

@@ -20,7 +20,7 @@ from codegen.ir.dot_widths import dot_factors, fields, is_guarded, packs_lanes, 
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
-from codegen.schedules.product_form import MatmulShape, extent, loops_of, row_tile
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
 from codegen.target import Target
 
 
@@ -50,7 +50,7 @@ def grouped(
     fuse = [(fresh("v", d), (group.name, form.lane.name))]
     rows = [*loops_of(d, form.rows[:-1], fuse), form.rows[-1].name]
     window, shuffles = extent(slides) if slides is not None else 1, 1 if words else prod(map(extent, inner))
-    # Besides accumulators: what as many pixels and the window's others read, weights, and the patterns of shuffles.
+    # Besides accumulators: vectors of the pixels that these and the window read, weights, and patterns of shuffles.
     height = max(1, (target.registers - window - shuffles - 1) // 2)
     return Schedule(
         fuse=tuple(fuse),

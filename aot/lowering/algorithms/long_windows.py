@@ -1,0 +1,69 @@
+"""Windows of more taps than a transform has, as sums of short ones that lie behind each other.
+
+y[i] = add[k in 11](x[i + k] w[k]) = add[part in 3, tap in 4](x[i + 4 part + tap] w[4 part + tap]),  w[11] = 0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aot.ir.types import Array
+from codegen.ir.access import known
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Expr, Load, Var, dense
+
+PRODUCTS = {4: 2.0, 3: 1.5}  # for an output, by the taps of a part: 3 and 4 outputs from 6 products
+
+
+@dataclass(frozen=True, slots=True)
+class LongTaps:
+    """The taps of one direction as `parts` of `short` taps each."""
+
+    taps: Var
+    parts: Var
+    short: Var
+
+    @property
+    def place(self) -> Expr:
+        """Return the number of a tap."""
+        return self.parts * known(self.short.extent or 1) + self.short
+
+    @property
+    def room(self) -> int:
+        """Return the number of taps with the zeros behind them."""
+        return known(self.parts.extent or 1) * known(self.short.extent or 1)
+
+
+def split_taps(taps: Var) -> LongTaps:
+    """Split an axis into the parts that take the fewest products."""
+    count = known(taps.extent or 1)
+    size = min(PRODUCTS, key=lambda n: -(-count // n) * PRODUCTS[n])
+    return LongTaps(taps, Var(f"{taps.name}.parts", -(-count // size)), Var(f"{taps.name}.short", size))
+
+
+def split_load(w: Load, splits: tuple[LongTaps, ...]) -> Load:
+    """Return the load of weights whose dimensions of taps are two each. `w` is indexed by axes alone."""
+    index, shape = list[Expr](), list[int]()
+    for i, n in zip(w.index, w.buffer.shape, strict=True):
+        split = next((s for s in splits if s.taps == i), None)
+        index += [i] if split is None else [split.parts, split.short]
+        shape += [known(a.extent or 1) for a in (split.parts, split.short)] if split is not None else [known(n)]
+    return dense(w.buffer.name, *shape, dtype=w.buffer.dtype)[tuple(index)]
+
+
+def split_places(e: Expr, splits: tuple[LongTaps, ...]) -> Expr:
+    """Return an expression of the taps as one of the parts and their taps."""
+    return rewrite(e, {s.taps: s.place for s in splits})
+
+
+def split_weights(weights: Array, shape: tuple[int, ...]) -> Array:
+    """Return weights in the shape that `split_load` gives them, zeros behind the last taps."""
+    found, rest = weights, list(shape)
+    for axis, n in enumerate(weights.shape):
+        if rest[0] != n:  # there are fewer parts than taps
+            zeros = rest.pop(0) * rest[0] - n
+            found = np.pad(found, [(0, zeros if a == axis else 0) for a in range(found.ndim)])
+        rest.pop(0)
+    return found.reshape(shape)
