@@ -107,7 +107,7 @@ def _cumulate_columns(out: Scripted, x: Scripted, shape: Scripted, along: int, h
     for unit in parallel(volume(outer) * parts):
         before = unravel(unit // parts, outer)
         first = unit % parts * most
-        count = prim("min", most, vectors - first)
+        count: Scripted = prim("min", most, vectors - first)
         total = array(most * width, dtype=x.dtype.compute)
         for c in range(count):
             for v in lanes(width):
