@@ -123,7 +123,7 @@ def rewrite(
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most N attempts")] = 20,
     debug: arg.Debug = False,
 ) -> None:
-    """Say where a rule of the optimiser fires. Elsewhere: how far it fits, and what stops it."""
+    """Say where a rule of the optimiser fires. Elsewhere: the part that fits, and the first difference."""
     options = arg.options_of(locals())
     from aot.why_not import attempts
 

@@ -14,7 +14,7 @@ from runtime.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A layer that cannot be compiled, why, and what helps; without a layer the reason holds for the model."""
+    """A layer that cannot be compiled, the reason, and advice; without a layer the reason holds for the model."""
 
     layer: str
     operation: str
@@ -28,7 +28,7 @@ class Finding:
         return f"{place}{self.reason} [{self.advice}]"
 
 
-ADVICE = (  # what a reason says, and what to do then
+ADVICE = (  # parts of reasons, with the next step
     ("known at compile time", "fix the input it comes from: --value INPUT=VALUE, or --shape for sizes"),
     ("rank is not known", "give the shapes of inputs: --shape INPUT=1,224,224,3"),
     ("there is no ", "export the model without it, or write it: docs/develop/add-an-op.md, and --extensions"),
@@ -47,9 +47,9 @@ def _advice(reason: str) -> str:
 
 
 def check(model: str | Path | Graph, options: CompileOptions | None = None) -> tuple[Finding, ...]:
-    """Findings about what is unsupported; none if the model compiles. ModelError where the model itself is wrong.
+    """Return a finding for each unsupported layer; none if the model compiles. ModelError for a wrong model.
 
-    Every node without a conversion is found at once. What lowering cannot do is found one by one.
+    Every node without a conversion is found at once. Limits of lowering are found one by one.
     """
     try:
         _ = stages(model, options).program

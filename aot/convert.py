@@ -1,4 +1,4 @@
-"""Converts a model to OpenVINO IR: what the front phase and extensions make of it, before anything is simplified."""
+"""Converts a model to OpenVINO IR: its graph behind the front phase and extensions, before it is simplified."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def convert_model(
 
     `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11.
     Raises UsageError for a path that cannot be written, UnsupportedError where IR has no form for an operation, and
-    what `compile_model` raises for a wrong model. A graph is changed in place.
+    the errors of `compile_model` for a wrong model. A graph is changed in place.
     """
     options, path = options or CompileOptions(), Path(output)
     made = stages(model, options)
@@ -61,14 +61,14 @@ def convert_model(
 
 
 def _sources(model: Path) -> list[Path]:
-    """The files that a model is read from."""
+    """Return the files that a model is read from."""
     if not model.is_file():
         return [model]
     weights = model.with_suffix(".bin")
     with open_file(model, "model") as stream:
         head = stream.read(1)
         named = bool(head) and mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ).find(weights.name.encode()) >= 0
-    own = model.suffix == ".xml" or named  # else it may be what an earlier conversion has written
+    own = model.suffix == ".xml" or named  # else an earlier conversion may have written it
     return [path for path in files_of(model) if own or path != weights]
 
 

@@ -17,7 +17,7 @@ from runtime.errors import UsageError
 
 
 class CompileKeywords(TypedDict, total=False):
-    """Keywords of `compile_model` and `stages`, which win over those of `options`. What is left out has its default.
+    """Keywords of `compile_model` and `stages`, which win over those of `options`. Absent keywords have their defaults.
 
     `target`: `native`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `aarch64`, or several: `x86-64-v2,v3`.
     `shapes`: for each dimension of an input a number, a name or `?` (as in the file): `{"x": (1, 3, "h", "?")}` or
@@ -106,7 +106,7 @@ def _shape(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def _dimension(value: Any) -> str:
-    """The text of a number or a name; TypeError for other values."""
+    """Return the text of a number or a name; TypeError for other values."""
     if isinstance(value, bool):
         raise TypeError
     return value if isinstance(value, str) else str(index(value))

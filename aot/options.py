@@ -33,7 +33,7 @@ class Stage(StrEnum):
 class CompileOptions:
     """`target`: `native`, `x86-64-v2`, `-v3`, `-v4`, `-v4-bf16`, `-v4-amx`, `aarch64`, or levels as `x86-64-v2,v3`.
 
-    `shapes`: an input and, for each dimension, a number, a name or `?` for what the file says; `dims`: a name with its
+    `shapes`: an input and, for each dimension, a number, a name or `?` for the file's; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
     `cut`: tensors or layers that become the inputs, and those that become the outputs, either of which may be empty;
     `feeds`: constants that become inputs, which may be left out;

@@ -41,7 +41,7 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
 
 
 def read(file: Path, extensions: Path | None = None, signature: str | None = None) -> tuple[Graph, Counter[str]]:
-    """A file's graph, and how many nodes there are of each type that the file has, bodies not counted.
+    """Return a file's graph, and how many nodes there are of each type that the file has, bodies not counted.
 
     `extensions`: a folder with operations and conversions that the file needs; its passes do not run. `signature`:
     which one of a SavedModel.
@@ -56,7 +56,7 @@ def read(file: Path, extensions: Path | None = None, signature: str | None = Non
 
 
 def text(graph: Graph, operations: Counter[str]) -> str:
-    """The facts as text."""
+    """Return the facts as text."""
     lines = [f"{graph.name}: {operations.total()} nodes"]
     lines += [f"  about   {name}: {value}" for name, value in _about(graph).items()]
     lines += [f"  input   {node.name}: {node.out_port().type}" for node in graph.parameters]

@@ -26,7 +26,7 @@ Every definition of OpenVINO's operation sets that can be compiled; made by `aot
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A definition and what it can do."""
+    """A definition of an operation with its abilities."""
 
     type: str
     opsets: tuple[int, ...]
@@ -41,7 +41,7 @@ class Row:
 
 
 def operations() -> list[Row]:
-    """All definitions that stand in files, by type and operation set; others are made by passes."""
+    """Return all definitions that stand in files, by type and operation set; others are made by passes."""
     used = set(_used_by_onnx())
     found = [cls for cls in REGISTRY.values() if cls.opset]
     return [_row(cls, cls in used) for cls in sorted(found, key=lambda c: (c.type.lower(), opsets_of(c)))]
@@ -82,7 +82,7 @@ def count(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The page docs/use/models/ops.md."""
+    """Return the page docs/use/models/ops.md."""
     lines = [TITLE, f"{count(rows)}.\n", "| type | opsets | form | elements | ONNX | meaning |", "|--|--|--|--|--|--|"]
     for r in rows:
         onnx, meaning = "yes" if "onnx" in r.frontends else "", r.meaning.replace("|", "\\|").replace("*", "\\*")

@@ -31,7 +31,7 @@ class Costs:
     min_transposed_extent: int = 4  # rows or lanes from which on a transpose in registers pays; estimated
     vector_extent: int = 8  # iterations of an axis that fill vectors well; derived: lanes of f32 in AVX2
 
-    # ---- products: codegen.schedules.product, product_form
+    # ---- products: codegen.schedules.products.product, product_form
     max_tile_rows: int = 14  # rows of a register tile: more only spend loads; estimated
     single_use_rows: int = 28  # rows up to which memory brings the next panel about as late as it is needed; estimated
     fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22
@@ -51,18 +51,21 @@ class Costs:
     static_tile_rows: int = 3  # rows that fill both units with 4 vectors, whatever else varies; derived: 12 chains
     min_product_lanes: int = 4  # iterations of a lane axis, below which lanes may run along the sum; estimated
 
-    # ---- windows over channels: codegen.schedules.depthwise, grouped
+    # ---- windows over channels: codegen.schedules.products.depthwise, grouped
     window_tile_rows: int = 7  # rows of a window's tile; estimated
     max_gathered_lanes: int = 16  # lanes of windows whose lanes are loaded one by one; estimated
     max_unrolled_gathers: int = 1024  # such loads that are unrolled, for the size of the code; estimated
     max_unrolled_window: int = 32  # points of a window that is unrolled; estimated
     max_unrolled_slide: int = 7  # points of a grouped window that is unrolled along its rows; measured 2026-11-22
-    min_block_rows: int = 4  # rows of a block: fewer lose what windows share with the last block; measured 2026-11-24
+    min_block_rows: int = 4  # rows of a block: fewer lose rows that windows share between blocks; measured 2026-11-24
 
     # ---- sums in lanes and pointwise: codegen.schedules.rows, pointwise
     partial_vectors: int = 4  # vectors of partial results of a sum along lanes; estimated
     max_adjacent_outputs: int = 6  # outputs whose sums share a row's loads; estimated
     rows_block: int = 64  # rows of an operand that stay in a cache while the other one passes; estimated
+    row_block_bytes: int = 4096  # of short rows that a group computes together: an eighth of L1; measured 2026-11-26
+    min_row_block: int = 4  # rows: a few long ones lose more to L1 than the folds wait; measured 2026-11-26
+    max_row_block: int = 16  # rows whose folds cover each other; measured 2026-11-26
     units_per_core: int = 4  # iterations for each core that share the work evenly; estimated
     pointwise_vectors: int = 4  # vectors in flight; estimated
     max_pointwise_code: int = 10_000  # operations of all copies of an expression, for the size of the code; estimated
@@ -131,6 +134,7 @@ class Costs:
     max_plane_channels: int = 24  # channels whose planes cost less to write than the lanes gain; measured 2026-11-26
     min_plane_reads: int = 8  # reads of each element from which on lanes along columns pay; estimated
     copy_reads: int = 16  # reads of each element from which on a copy in a better layout pays; estimated
+    min_word_rows: int = 48  # rows that multiply columns of bf16 from which on words in memory pay; measured 2026-11-26
     scattered_store: float = 4.0  # cost of a strided store, relative to a strided load; estimated
     skipped_halo_share: float = 0.1  # halo rows over picture rows, from which on none are stored; estimated
     row_temporary_bytes: int = 1 << 17  # temporaries of one row of a group, at most; estimated

@@ -14,7 +14,7 @@ _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsa
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _TILES = ("amx-bf16", "amx-int8", "amx-tile")
 _PAIRS = (*_V4, "avx512bf16", "avx512vnni")
-_AMX = (*_V4, "avx512vbmi", "avx512vnni", *_TILES)
+_AMX = (*_PAIRS, "avx512vbmi", *_TILES)
 # Lowest first: a library of several levels takes the last one that runs.
 LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-bf16": _PAIRS, "x86-64-v4-amx": _AMX}
 _SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1 and L2 of the first processors with tile registers
@@ -175,7 +175,12 @@ class Target:
     @property
     def sums_pairs(self) -> bool:
         """True if one instruction sums two products of bf16 in each 32-bit lane, and may: nothing is faster here."""
-        return self.fast_math and not self.has_tiles and {"avx512bf16", "avx512vl"} <= set(self.features)
+        return self.fast_math and not self.has_tiles and self.rounds_normal
+
+    @property
+    def rounds_normal(self) -> bool:
+        """True if one instruction rounds f32 to bf16; denormal numbers it takes for zero."""
+        return {"avx512bf16", "avx512vl"} <= set(self.features)
 
     def dot_terms(self, dtype: DType) -> int:
         """Return the products of factors of a type that one instruction sums in each lane; 0 without one."""
@@ -203,6 +208,11 @@ class Target:
     def permutes(self) -> int:
         """Numbers of 32 bits among which one instruction chooses for each lane by an index; 0 without one."""
         return self.lanes_bytes // 4 if "avx2" in self.features else 0
+
+    @property
+    def packs_bytes(self) -> bool:
+        """True if one instruction packs two vectors of 64 bytes, of i32 or i16, to half of their width."""
+        return "avx512bw" in self.features and self.lanes_bytes == _LONGEST
 
     @property
     def masks(self) -> bool:

@@ -173,7 +173,7 @@ class _Joined:
                 if not self._equal(mine, its, sizes):
                     shape[k] = select(condition, _expr(its), shape[k])
             if most is not None or other.most is not None:
-                most = select(condition, _expr(_most(other)), _most(tensor) if most is None else most)
+                most = select(condition, _expr(_upper_bound(other)), _upper_bound(tensor) if most is None else most)
         return replace(tensor, shape=tuple(shape), most=most)
 
     def _equal(self, general: Size, special: Size, sizes: SizesByName) -> bool:
@@ -183,7 +183,7 @@ class _Joined:
         return normal(fixed, {}).key == normal(_expr(special), {}).key
 
 
-def _most(tensor: Tensor) -> Size:
+def _upper_bound(tensor: Tensor) -> Size:
     """Return an upper bound of the tensor's elements."""
     if tensor.most is not None:
         return tensor.most

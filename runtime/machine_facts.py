@@ -18,7 +18,7 @@ VECTOR_PREFIXES = ("avx", "amx", "fma", "f16c", "asimd", "sve", "i8mm", "bf16") 
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """Facts about machine and process; what the system does not tell is None or empty. Sizes are in bytes.
+    """Facts about machine and process; unknown ones are None or empty. Sizes are in bytes.
 
     `features`: in the system's names; `affinity`, `quota`: processors that this process may use; `threads`: default of
     an inference; `tiles`: the process may use AMX; `energy`: the counters of RAPL can be read.

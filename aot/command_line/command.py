@@ -32,7 +32,7 @@ P = ParamSpec("P")
 
 
 def guarded(run: Callable[P, None], leave: type[Exception]) -> Callable[P, None]:
-    """The command; an error ends it by `leave(exit code)`, after --debug with a traceback."""
+    """Return the command; an error ends it by `leave(exit code)`, after --debug with a traceback."""
 
     @wraps(run)
     def reported(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -49,7 +49,7 @@ def guarded(run: Callable[P, None], leave: type[Exception]) -> Callable[P, None]
 
 
 def report(error: Exception) -> int:
-    """Print the error, its notes and what to do next on stderr; gives the exit code."""
+    """Print the error, its notes and the next step on stderr; return the exit code."""
     sys.stderr.write(f"error: {error_text(error)}\nnext: {hint(error)}\n")
     match error:
         case AotError():

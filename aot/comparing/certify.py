@@ -107,7 +107,7 @@ class _Run:
         self.errors: dict[str, dict[str, float]] = {info.name: {GRAPH: 0.0, CODE: 0.0} for info in code.outputs}
 
     def prepare(self, count: int) -> None:
-        """Choose the samples, and compute what is expected of each; those that the model refuses are left out.
+        """Choose the samples, and compute the expected outputs of each; samples that the model refuses are left out.
 
         Integers, which may be sizes or axes, become zeros where the model refuses others. UnsupportedError if it
         refuses all.
@@ -216,10 +216,10 @@ class _Run:
 
 
 def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[str]:
-    """Certify a model anew, and return what differs from the certificate of a library; nothing of the library runs.
+    """Certify a model anew, and return the differences from the certificate of a library, whose code does not run.
 
     `options`: those that its manifest does not tell. UsageError for a library without a certificate, CorruptError if
-    compiling the model gives another hash, and what certifying raises.
+    compiling the model gives another hash, and the errors of certifying.
     """
     told = manifest.json.get("certificate")
     if not isinstance(told, dict):

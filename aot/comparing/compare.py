@@ -92,7 +92,7 @@ def compare(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> Comparison:
-    """Compare a compiled model with what `against` computes from the model's file.
+    """Compare a compiled model with the results of `against` for the model's file.
 
     `other`: a library, or a model to compile; None: `model` itself is compiled. `data`: inputs by name; None: noise.
     `against`: `reference`, `onnxruntime` or `openvino`. `bound`: of errors of floats, over the largest element; None:

@@ -44,7 +44,7 @@ def layers_of(model: Path, options: CompileOptions, inputs: Arrays) -> list[Laye
     turned = {name for name, _ in options.layouts}  # shapes are given as the file has them
     shapes = tuple((name, array.shape) for name, array in inputs.items() if name not in turned)
     made = alone(model, replace(options, shapes=shapes, dims=()))
-    found = list(_named(made.imported))
+    found = list(_named_layers(made.imported))
     known = tensors_by_name(made.converted)
     pairs = [(one, port_of(one, known)) for one in found]
     return [_typed(one, port) for one, port in pairs if port is not None and _is_array(port)]
@@ -68,7 +68,7 @@ def batches(layers: Iterable[Layer], most: int) -> Iterator[list[Layer]]:
         yield run
 
 
-def _named(graph: Graph) -> Iterator[Layer]:
+def _named_layers(graph: Graph) -> Iterator[Layer]:
     """Give each value of the network itself one name; a value without one of its own has the name of its layer."""
     known: dict[OutPort, set[str]] = {}
     for name, port in tensors_by_name(graph).items():

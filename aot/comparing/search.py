@@ -101,7 +101,7 @@ class Search:
         kept: set[str],
         folder: Path | None,
     ) -> list[Row]:
-        """Return a row for each layer, and keep the values of `kept`; what cannot be made together is made singly."""
+        """Return a row for each layer, and keep the values of `kept`; after an error layers are computed one by one."""
         present = [one for one in layers if one.name in values]
         by_name = {one.name: one for one in present}
         rows: dict[str, Row] = {}

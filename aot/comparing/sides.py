@@ -150,7 +150,7 @@ class OnnxRuntime:
         )
         data = outputs.with_outputs(self.model, names)
         errors = vars(import_module("onnxruntime.capi.onnxruntime_pybind11_state")).values()
-        with _asked(self.title, *(e for e in errors if isinstance(e, type) and issubclass(e, Exception))):
+        with _peer_errors(self.title, *(e for e in errors if isinstance(e, type) and issubclass(e, Exception))):
             session = self.package.InferenceSession(data, options, providers=["CPUExecutionProvider"])
             known = {one.name for one in session.get_inputs()}
             return list(session.run(list(names) or None, {k: v for k, v in inputs.items() if k in known}))
@@ -184,12 +184,12 @@ class OpenVino:
                 take(layer.name, found[places[_place(ports[name])]])
 
     def _read(self) -> Any:  # the package is optional, so are its types
-        with _asked(self.title):
+        with _peer_errors(self.title):
             return self.package.Core().read_model(self.model)
 
     def _run(self, model: Any, inputs: Arrays) -> list[Array]:
         hints = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-        with _asked(self.title):
+        with _peer_errors(self.title):
             request = self.package.Core().compile_model(model, "CPU", hints).create_infer_request()
             request.infer(dict(inputs))
         return [np.array(request.get_output_tensor(i).data) for i in range(len(model.outputs))]
@@ -226,7 +226,7 @@ def _place(output: Any) -> tuple[str, int]:
 
 
 @contextmanager
-def _asked(title: str, *errors: type[Exception]) -> Generator[None]:
+def _peer_errors(title: str, *errors: type[Exception]) -> Generator[None]:
     """Turn errors of a peer into UnsupportedError."""
     try:
         yield
@@ -242,7 +242,7 @@ def _package(name: str) -> Any:
 
 
 def side_of(name: str, model: Path, options: CompileOptions) -> Side:
-    """Return the side that computes what is expected: `reference`, `onnxruntime` or `openvino`."""
+    """Return the side that computes the expected values: `reference`, `onnxruntime` or `openvino`."""
     if name == "reference":
         return Reference(model, options)
     changed = ("layouts", "mean", "scale", "reverse_channels", "values", "cut")

@@ -108,7 +108,7 @@ class Core:
     def set_property(
         self, device_name: str | Mapping[str, object], properties: Mapping[str, object] | None = None
     ) -> None:
-        """Set properties for what is compiled from now on, of the device if one is named."""
+        """Set properties of models that are compiled from now on, for the device if one is named."""
         if isinstance(device_name, str):
             _check_device(device_name)
             self._properties |= _checked(properties or {})

@@ -1,1 +1,1 @@
-"""From a model to a library: the driver, and what it keeps, measures and bounds."""
+"""From a model to a library: the driver, the cache, searches, and limits of memory and time."""

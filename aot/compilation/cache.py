@@ -168,7 +168,7 @@ def damaged(folder: Path) -> Iterator[tuple[Entry, str]]:
 def collect(folder: Path, most_bytes: int | None = None, most_days: float | None = None) -> list[Entry]:
     """Remove damaged entries, those unused for `most_days`, then the longest unused until `most_bytes` are left.
 
-    What dead processes left is removed too. Gives what was removed; processes that have an entry loaded keep it.
+    Files of dead processes are removed, too. Returns the removed entries; processes that have one loaded keep it.
     """
     now = time.time()
     gone = [entry for entry, _ in damaged(folder)]
@@ -198,7 +198,7 @@ def check_files(model: object) -> Path:
 
 
 def _parts(entry: Entry) -> list[Path]:
-    """The files of an entry."""
+    """Return the files of an entry."""
     return [path for path in (entry.path, beside(entry.path)) if os.path.lexists(path)]
 
 

@@ -49,7 +49,7 @@ def compile_model(
         compile_model("m.xml", shapes={"x": ("batch", 3, 224, 224)}, dims={"batch": (1, 64)}, target="x86-64-v3")
 
     Raises UsageError for wrong arguments, ModelError for a wrong file, UnsupportedError for a network that cannot be
-    compiled, BudgetError beyond `max_memory` or `max_seconds`: each says what is wrong and in which layer.
+    compiled, BudgetError beyond `max_memory` or `max_seconds`: each names the fault and the layer.
     """
     if output is not None and cache_dir is not None:
         raise UsageError("compile: output and cache_dir exclude each other, got both")

@@ -20,6 +20,7 @@ from aot.passes.middle.layout.preprocess import Preprocess
 from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
+from aot.precision import precision_of
 from runtime.errors import PassError, ShapeError, UsageError
 
 
@@ -32,7 +33,7 @@ def optimize(
 ) -> RunReport:
     """Make a graph canonical, in place. `lowering`: names of passes that run later, which `print_after` may name.
 
-    Raises UsageError for passes that cannot be ordered, and what passes raise.
+    Raises UsageError for passes that cannot be ordered, and the errors of passes.
     """
     passes = _passes(options)
     extra = extensions.passes if extensions is not None else ()
@@ -56,7 +57,7 @@ def optimize(
 def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
     """Run the passes of the front phase, which leave a graph in operations of the opset; it is changed in place.
 
-    Raises what `optimize` raises.
+    Raises the errors of `optimize`.
     """
     passes, extra = _passes(options), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)  # UsageError if there is no order
@@ -66,7 +67,7 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
 def run_later_extensions(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
     """Run the extensions of the middle and the back phase, in their order and without the compiler's own passes.
 
-    The graph is one that `run_front` has left; it is changed in place. Raises what `optimize` raises.
+    The graph is one that `run_front` has left; it is changed in place. Raises the errors of `optimize`.
     """
     items = sort_passes(*all_passes(options, extensions))
     names = [item.name for item in items]
@@ -88,8 +89,9 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
     """Return the compiler's passes and anchors."""
     given = (InputFeeds(options.feeds), InputValues(options.values), InputShapes(options.shapes, options.dims))
     convert = front_passes(options.seed)
-    cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of what is left
+    cut = (Cut(*options.cut, convert),) if options.cut else ()  # first: the others name inputs of the part
     front: tuple[Pass, ...] = (*cut, *given, *convert)
+    precision = precision_of(options.precision)
     prepared = options.mean or options.scale or options.reverse_channels
     behind: tuple[Pass, ...] = (Preprocess(options.mean, options.scale, options.reverse_channels),) if prepared else ()
     behind += (InterfaceLayout(options.layouts),) if options.layouts else ()
@@ -99,6 +101,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
         named=options.extensions is not None,
         context=options.max_context,
         row_lengths=options.row_lengths,
+        precision=None if precision.is_plain else precision,
     )
     return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 

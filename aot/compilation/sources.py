@@ -1,4 +1,4 @@
-"""Models in memory as files, which is what the readers take: bytes of any format, and messages of ONNX."""
+"""Models in memory as files for the readers: bytes of any format, and messages of ONNX."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 imported   the graph as it was read                     aot.frontends
 optimized  canonical opset graph                        aot.compilation.graph_passes, aot.passes
-steps      what runs, over values in memory             aot.lowering
-groups     what is computed together, and how           aot.lowering.program.build_program
+steps      works in order, over values in memory        aot.lowering
+groups     definitions that run together, schedules     aot.lowering.program.build_program
 loops      loop nests                                   codegen
 llvm, asm  LLVM IR and machine code                     codegen.llvm
 """
@@ -55,7 +55,7 @@ from codegen.versions import join_versions
 from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.machine import refused_tiles
 
-DEFINE = "define"  # what `steps_after` calls the steps before the first lowering pass
+DEFINE = "define"  # the name, in `steps_after`, of the steps before the first lowering pass
 
 
 class Compilation:

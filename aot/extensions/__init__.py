@@ -1,1 +1,1 @@
-"""A user's operations and passes: folders, their modules, what the files declare."""
+"""A user's operations and passes: folders, their modules, and declarations in files."""

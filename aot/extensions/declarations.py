@@ -47,7 +47,8 @@ def passes_in(module: ModuleType, name: str, phase: str, own: Iterable[type[Any]
 
 def is_pass(cls: type[Any]) -> bool:
     """True if a class can be run: it has an entry that no subclass replaces, and is made without arguments."""
-    inherited = {name for base in cls.__mro__ for name in vars(base)}  # getattr finds what calls the class itself
+    # getattr finds the methods that call the class itself
+    inherited = {name for base in cls.__mro__ for name in vars(base)}
     entry = next((name for name in ENTRIES if name in inherited and callable(getattr(cls, name))), None)
     if entry is None or inspect.isabstract(cls):
         return False

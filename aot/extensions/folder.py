@@ -9,7 +9,7 @@
     FILE.py                 one file that is all of an extension, like one in DIR/front
 
 Files see each other by relative imports: `from ..ops.mine import Mine`. Modules that they import from the folder, or
-from beside it, are part of them. What they register is there in the compilations that name the folder, and in no other.
+from beside it, are part of them. Their registrations hold in the compilations that name the folder, and in no other.
 Classes that derive from Model Optimizer's base classes run in its phases (`aot.mo`).
 """
 
@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """The passes of folders, what they register, and the modules that they were loaded from."""
+    """The passes and registrations of folders, and the modules that they were loaded from."""
 
     passes: tuple[object, ...]
     scope: Scope
@@ -63,7 +63,7 @@ class Extensions:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Folders in memory: their files, and what they declare."""
+    """Folders in memory: their files and declarations."""
 
     files: list[list[Path]]
     passes: tuple[object, ...]
@@ -85,7 +85,7 @@ def load_extensions(
 ) -> Extensions:
     """Load the extensions in a folder or a file, or in several with commas between them, for a model of a framework.
 
-    UsageError for what cannot be run.
+    UsageError for passes that cannot be run.
 
     `config`: configuration files of transformations (`--transformations-config`); `enable`, `disable`: classes that are
     switched on or off, by `id`, name, or module and name.
@@ -136,7 +136,7 @@ def _extensions(
 
 
 def _files(folder: Path, framework: str) -> list[Path]:
-    """The files of a folder for models of a framework: operations first, as passes use them."""
+    """Return the files of a folder for models of a framework: operations first, as passes use them."""
     kinds = (OPERATIONS, "front", f"front/{framework}", f"front/{framework}/extractors", "middle", "back")
     found = [path for kind in kinds for path in sorted(folder.glob(f"{kind}/*.py")) if path.stem != "__init__"]
     for path in sorted(folder.glob("front/*/*.py")):
@@ -165,7 +165,7 @@ def _load(places: tuple[Path, ...], files: list[list[Path]]) -> _Loaded:
 
 
 def _folder(modules: Modules, files: list[Path], scope: Scope) -> tuple[list[object], list[Any]]:
-    """The passes of a folder, and its classes for Model Optimizer's phases."""
+    """Return the passes of a folder, and its classes for Model Optimizer's phases."""
     passes: list[object] = []
     for_mo: list[Any] = []
     idle: list[tuple[Path, ModuleType]] = []

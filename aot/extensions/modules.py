@@ -55,16 +55,16 @@ class Modules:
         _FINDER.packages[self.name] = self
 
     def load(self, name: str) -> ModuleType:
-        """The module of the folder that is called `ops.square`; raises what it raises."""
+        """Load the module of the folder that is called `ops.square`; raises the errors of its code."""
         return import_module(f"{self.name}.{name}")
 
     def read(self, path: Path) -> bytes:
-        """The source in a file, which is remembered."""
+        """Return the source in a file, which is remembered."""
         data = self._sources[path.resolve()] = path.read_bytes()
         return data
 
     def start(self) -> None:
-        """Run the folder's own `__init__.py`, if there is one; raises what it raises."""
+        """Run the folder's own `__init__.py`, if there is one; raises the errors of its code."""
         path = self.folder / "__init__.py"
         if path.is_file():
             package = sys.modules[self.name]
@@ -72,11 +72,11 @@ class Modules:
             exec(compile(self.read(path), str(path), "exec"), vars(package))
 
     def loaded(self) -> list[ModuleType]:
-        """All modules of the folder, and those from beside it."""
+        """Return all modules of the folder, and those from beside it."""
         return [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == self.name]
 
     def sources(self) -> dict[str, bytes]:
-        """The source of every module that was loaded, by its path from the folder on."""
+        """Return the source of every module that was loaded, by its path from the folder on."""
         return {str(_from(self.folder, path)): data for path, data in self._sources.items()}
 
     def changed(self) -> bool:
@@ -190,7 +190,7 @@ class _Loader(SourceFileLoader):
 
 
 def _from(folder: Path, path: Path) -> Path:
-    """A path from the folder on; from its parent on, `..` is its first part."""
+    """Return a path from the folder on; from its parent on, `..` is its first part."""
     if path.is_relative_to(folder):
         return path.relative_to(folder)
     return Path("..") / path.relative_to(folder.parent) if path.is_relative_to(folder.parent) else path

@@ -33,11 +33,11 @@ __all__ = ["framework_of", "front_passes", "read_model"]
 HEAD = 512  # bytes that tell formats apart
 SUFFIXES = (".onnx", ".onnx.pb")
 DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN)
-PT2 = "pt2"  # what extensions call exported programs of PyTorch
+PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
-    """The network in a file or a folder, whose format its content tells.
+    """Return the network in a file or a folder, whose format its content tells.
 
     `weights`: the `.bin` of an IR that has another name; `signature`: which one of a SavedModel.
     """
@@ -62,7 +62,7 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
 
 
 def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
-    """The network in a file of a format without signatures."""
+    """Return the network in a file of a format without signatures."""
     if is_gguf(head):
         return import_module("aot.frontends.gguf.reader").read(path)  # most compilations do without these readers
     if is_exported(head, path):
@@ -82,7 +82,7 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
 def framework_of(model: Path | str | Graph) -> str:
     """Return `tf`, `tflite`, `pt2` or `onnx`: the framework whose extensions take part in a compilation of a model.
 
-    Nothing is checked: a graph, an IR, and what cannot be read count as `onnx`.
+    Nothing is checked: a graph, an IR, and an unreadable file count as `onnx`.
     """
     if isinstance(model, Graph):
         dialects = {node.op.dialect for node in model.nodes.values() if isinstance(node.op, Foreign)}
@@ -101,7 +101,7 @@ def framework_of(model: Path | str | Graph) -> str:
 
 
 def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Graph] | None:
-    """The reader of a format whose files have signatures; None for others."""
+    """Return the reader of a format whose files have signatures; None for others."""
     if is_tensorflow(head, path):
         return _tensorflow
     return _tflite if is_tflite(head) else None
@@ -125,7 +125,7 @@ def _tflite(path: Path, signature: str | None) -> Graph:
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:
     """Passes that turn the dialects of all front ends into operations of the opset.
 
-    One takes the graphs that have nodes of its dialect, and converts what else extensions have put into these.
+    One takes the graphs that have nodes of its dialect, and converts other foreign nodes of extensions in them, too.
 
     `seed`: of random numbers; None: operations that draw them are refused.
     """

@@ -1,8 +1,8 @@
-"""Files that people try, by what they begin with: what each is, and the next step that works. One table.
+"""Kinds of files that people try, by their first bytes, each with the next step that works. One table.
 
     b"ORTM" at 4     a model in ONNX Runtime's own format     take the .onnx file that it was made from
 
-What content does not tell (weights of an IR, some protobufs), the suffix does.
+The suffix decides where the content does not (weights of an IR, some protobufs).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Kind:
 
 
 def refuse(kind: Kind, path: Path) -> AotError:
-    """The error for a file of this kind; its advice is a note, too."""
+    """Return the error for a file of this kind; its advice is a note, too."""
     error = kind.error(
         f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite and GGUF can be read, got {kind.what}"
     )
@@ -42,17 +42,17 @@ def refuse(kind: Kind, path: Path) -> AotError:
 
 
 def foreign(head: bytes, path: Path) -> Kind | None:
-    """The kind of a file that is neither IR nor ONNX, as its content tells; None if it tells nothing."""
+    """Return the kind of a file that is neither IR nor ONNX, as its content tells; None if it tells nothing."""
     return next((kind for kind in (*BY_CONTENT, *BY_BOTH) if kind.matches(head, path)), None)
 
 
 def named(head: bytes, path: Path) -> Kind:
-    """The kind of a file whose content tells nothing, by its suffix."""
+    """Return the kind of a file whose content tells nothing, by its suffix."""
     return next((kind for kind in BY_SUFFIX if kind.matches(head, path)), OTHER)
 
 
 def folder(path: Path) -> Kind:
-    """The kind of a folder, by what lies in it."""
+    """Return the kind of a folder, by its entries."""
     return next((kind for kind in FOLDERS if kind.matches(b"", path)), FOLDER)
 
 
@@ -61,7 +61,7 @@ def _begins(*starts: bytes, at: int = 0) -> Test:
 
 
 def _like(pattern: bytes) -> Test:
-    """The text begins so, whatever the case of its letters."""
+    """Return the test for a text that begins with this pattern, in letters of any case."""
     found = re.compile(rb"\s*(?:%s)" % pattern, re.IGNORECASE)
     return lambda head, path: found.match(head) is not None
 
@@ -75,7 +75,7 @@ def _both(one: Test, other: Test) -> Test:
 
 
 def _zipped(*parts: str) -> Test:
-    """A zip with an entry that ends with each of these."""
+    """Return the test for a zip with an entry that ends with each of these."""
 
     def matches(head: bytes, path: Path) -> bool:
         names = _entries(path) if head.startswith(ZIP) else []
@@ -97,7 +97,7 @@ def _holds(*patterns: str) -> Test:
 
 
 def _is_safetensors(head: bytes, path: Path) -> bool:
-    """The length of a JSON header in 8 bytes, then the header."""
+    """True if 8 bytes give the length of a JSON header that follows."""
     return head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") <= path.stat().st_size - 8
 
 

@@ -36,7 +36,7 @@ class UnconvertedError(UnsupportedError):
 
 
 def unconverted(file: str, problems: Sequence[Problem]) -> UnconvertedError:
-    """The error with a text for each problem."""
+    """Return the error with a text for each problem."""
     nodes = "1 node is" if len(problems) == 1 else f"{len(problems)} nodes are"
     return UnconvertedError(listing(f"{file}: {nodes} not supported", list(map(str, problems))), problems)
 

@@ -209,7 +209,7 @@ class Node:
         self._inferred_from: Inferred | None = None
         self._symbols: tuple[Named, ...] | None = None
         self.held: Array | Deferred | None = None  # of a Constant
-        self.given: Operand | None = None  # of a body's Parameter: what the node around the body passes in
+        self.given: Operand | None = None  # of a body's Parameter: the operand of the node around the body
         self.regions: dict[str, Graph] = {}  # of a RegionOp
         self.rt_info: dict[str, dict[str, str]] = {}
 
@@ -361,7 +361,7 @@ class Node:
         return (None, False) if self._symbols is None else self._symbols[idx]
 
     def _computed_from(self) -> list[Node]:
-        """The nodes whose symbols say what this one's values are, if its operation can compute with symbols."""
+        """Return the producers that the values are computed from, if the operation can compute with symbols."""
         ports = [p for p in self.sources() if p is not None and p.node.operands()[p.idx].value is None]
         able = self._op.symbolic and self.given is None and all(has_few_integers(p.type) for p in ports)
         return [p.node for p in ports if p.node._symbols is None] if able else []
@@ -407,7 +407,7 @@ class Graph:
         outputs: int = 1,
         data: Array | Deferred | None = None,
     ) -> Node:
-        """A new node that reads `sources`; its name is made unique. `data`: of a Constant."""
+        """Add a node that reads `sources`; its name is made unique. `data`: of a Constant."""
         origin = origin if origin is not None else _origin_of(sources)
         label = name or f"{op.type or type(op).__name__}_{self._next}"
         unique = label if label not in self._taken else f"{label}.{self._next}"

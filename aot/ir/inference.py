@@ -17,7 +17,7 @@ from aot.ir.op import Foreign, Op, RegionOp
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, dtype_of
 from aot.ir.values.estimate import is_quick
-from aot.ir.values.symbolic import held
+from aot.ir.values.symbolic import as_stored
 from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError
@@ -33,7 +33,7 @@ MAX_SYMBOLS = 64  # elements at most of a value that symbols stand for
 def infer_outputs(
     op: Op, inputs: Sequence[Operand | None], count: int | None, data: Array | None, regions: Mapping[str, object]
 ) -> tuple[Operand, ...]:
-    """The `count` outputs of an operation, None for any number. AotError if the inputs do not fit it."""
+    """Return the `count` outputs of an operation, None for any number. AotError if the inputs do not fit it."""
     if data is not None:
         return (Operand(TensorType(_constant_dtype(op, data), data.shape), data),)
     name = op.kind if isinstance(op, Foreign) else op.user_type
@@ -152,7 +152,7 @@ def _values(
         values = None
     if values is None:
         return [None] * len(types)
-    return [held(value, t.dtype) for value, t in zip(values, types, strict=True)]
+    return [as_stored(value, t.dtype) for value, t in zip(values, types, strict=True)]
 
 
 def _constant_dtype(op: Op, data: Array) -> DType:
@@ -190,7 +190,7 @@ def with_symbols(op: Op, inputs: Sequence[Operand | None], outputs: Sequence[Ope
     try:
         with np.errstate(all="ignore"):
             values = op.fold(*inputs)
-        return None if values is None else [held(v, o.dtype) for v, o in zip(values, outputs, strict=True)]
+        return None if values is None else [as_stored(v, o.dtype) for v, o in zip(values, outputs, strict=True)]
     except (AotError, IndexError, TypeError, ValueError):  # a symbol where a number is needed
         return None
 

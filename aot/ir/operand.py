@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from aot.ir.types import Array, Dim, Shape, TensorType
-from aot.ir.values.symbolic import settled
+from aot.ir.values.symbolic import as_numbers
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Buffer, Expr, Load, Var, as_expr, prim
 from codegen.ir.loops import Operand as ExprLike
@@ -40,7 +40,7 @@ class Operand:
 
     def __post_init__(self) -> None:
         if self.value is not None and self.value.dtype == object:
-            object.__setattr__(self, "value", settled(self.value, self.type.dtype))
+            object.__setattr__(self, "value", as_numbers(self.value, self.type.dtype))
 
     @property
     def dtype(self) -> DType:

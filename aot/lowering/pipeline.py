@@ -17,6 +17,7 @@ from aot.lowering.algorithms.separate_pooling import separate_pooling
 from aot.lowering.algorithms.unroll_recurrence import unroll_recurrence
 from aot.lowering.algorithms.use_strassen import use_strassen
 from aot.lowering.algorithms.use_winograd import use_winograd
+from aot.lowering.fusion.defer_division import defer_division
 from aot.lowering.fusion.fuse_attention import fuse_attention
 from aot.lowering.fusion.fuse_row_strips import fuse_row_strips
 from aot.lowering.fusion.fuse_steps import fuse_steps
@@ -24,12 +25,14 @@ from aot.lowering.fusion.group_rows import group_rows
 from aot.lowering.fusion.hoist_invariants import hoist_invariants
 from aot.lowering.fusion.split_quotient_axes import split_quotient_axes
 from aot.lowering.ir.steps import Layouts, Steps
+from aot.lowering.layout.arrange_words import arrange_words
 from aot.lowering.layout.assign_layouts import assign_layouts
 from aot.lowering.program.write_in_place import write_in_place
 from aot.lowering.storage.compress_constants import compress_constants
 from aot.lowering.storage.narrow_constants import narrow_constants
+from aot.lowering.storage.precision.short_types import Sums
+from aot.lowering.storage.precision.shorten_floats import shorten_floats
 from aot.lowering.storage.quantise_activations import quantise_activations
-from aot.lowering.storage.shorten_floats import Sums, shorten_floats
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
 from aot.precision import precision_of
@@ -62,13 +65,14 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     precision = precision_of(options.precision)
     plain = small or options.plain_products  # no form of a product that adds numbers before it multiplies them
     alike = not (precision.is_plain or options.fast_math)  # bits may not depend on the target
-    shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.of(target))
+    shortened = partial(shorten_floats, precision=precision, small=small, sums=Sums.for_target(target))
     rounded = partial(quantise_activations, target=target)
     dots = partial(use_integer_dots, target=target, windows=not alike)
     attention = partial(fuse_attention, target=target)
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
     functions = partial(separate_functions, target=target)
     halved = partial(halve_products, target=target)
+    words = partial(arrange_words, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
     compressed = partial(compress_constants, always=small)
@@ -84,10 +88,12 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("use_integer_dots_again", dots),  # for products that the split has exposed
         # after all that decides by the model alone which layers run together, before what the target decides
         _logical("shorten_floats", shortened, whole=True, enabled=not precision.is_plain),
+        _logical("defer_division", defer_division),  # needs softmax as a group of rows; takes a pass out of the kernel
         _logical("fuse_attention", attention),  # needs softmax as a group of rows
         _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below
         Lowering("assign_layouts", assign_layouts, Layouts.LOGICAL, Layouts.FINAL, required=True),
+        _final("arrange_words", words, enabled=not precision.is_plain),  # asks which dots read columns in rows
         _final("use_strassen", strassen, enabled=not (plain or alike)),  # halves are addresses: needs strides
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory

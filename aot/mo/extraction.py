@@ -93,6 +93,6 @@ def _extracted(node: Node, cls: type[Any], kind: str) -> bool:
 
 
 def _settle(node: Node, kept: Kept) -> None:
-    """Take the node's attributes for what its operation is, instead of what the file says."""
+    """Let the node's attributes define its operation, instead of the file."""
     if isinstance(kept.node.op, Foreign):
         node[KEPT] = Kept(kept.node, {**kept.attrs, "op": None}, kept.is_copy)

@@ -141,7 +141,7 @@ def take_place(node: Node, made: Node) -> None:
 
 
 def remove_unread(node: Node) -> None:
-    """Remove an operation, and what it alone reads, if its outputs have no consumers."""
+    """Remove an operation without consumers, and the operations that it alone reads."""
     graph = node.graph
     left = [node]
     while left:

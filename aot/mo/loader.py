@@ -94,7 +94,7 @@ def declare(folders: Iterable[Iterable[Class]]) -> Declared:
 
 
 def _base(cls: Class) -> Class | None:
-    """Return the base class that decides what a class is for. UnsupportedError for layers of Caffe."""
+    """Return the base class that decides the phase of a class. UnsupportedError for layers of Caffe."""
     base = next((base for base in cls.__bases__ if base in BASES), None)
     if base is CaffePythonFrontExtractorOp:
         rule = "Python layers of Caffe are not read: give the model as ONNX"

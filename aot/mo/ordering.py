@@ -1,6 +1,6 @@
 """The order of transformations: a topological sort that depends on the names of classes alone.
 
-Depth first from the classes that nothing precedes, by name; what follows a class, by name, too. Classes that are named
+Depth first from the classes that nothing precedes, by name; successors of a class by name, too. Classes that are named
 by `run_before` and `run_after` and take no part are ignored. Source of the rule: Model Optimizer 2024.6.
 """
 

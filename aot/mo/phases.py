@@ -4,7 +4,7 @@
     middle, back   our graph, with shapes -> Model Optimizer's with data nodes -> transformations -> our graph
 
 The second pass runs before all passes of this compiler but those of the front phase: its transformations see the
-operations of the network, not what this compiler makes of them.
+operations of the network, not this compiler's form of them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from runtime.regular import open_file
 def phase_passes(
     folders: Sequence[Sequence[Class]], config: Sequence[Path], switches: Switches, framework: str
 ) -> tuple[tuple[object, ...], tuple[tuple[str, bytes], ...]]:
-    """Return the passes that run what the classes of each folder declare, and what else the result depends on.
+    """Return the passes that run the declared classes of each folder, and the files that the result depends on.
 
-    `config`: configuration files; `switches`: what the user has switched on or off; `framework`: the model's. Error
-    for classes that cannot run or be sorted, and for an entry that none reads.
+    `config`: configuration files; `switches`: transformations that the user has switched on or off;
+    `framework`: the model's. Error for classes that cannot run or be sorted, and for an entry that none reads.
     """
     declared = declare(folders)
     found = entries_of(config)

@@ -1,6 +1,6 @@
 """Why transformations of Model Optimizer have no code here: a reason, and the modules or `module.class` that it is for.
 
-A name stands for all that begins with it. What this compiler does itself, before or after extensions run, needs no
+A name stands for all that begins with it. Work that this compiler does itself, before or after extensions, needs no
 transformation; calling one is an error with the reason.
 """
 

@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def run_transforms(graph: Graph, classes: Iterable[type[Any]], switches: Switches) -> None:
-    """Run transformations in this order; what a class says of itself is read when it is due."""
+    """Run transformations in this order; the attributes of a class are read when its turn comes."""
     for cls in classes:
         run_transform(graph, cls, switches)
 

@@ -1,6 +1,6 @@
 """Model Optimizer's own transformations, as places in the order that extensions refer to by class.
 
-Most classes here change nothing: what the transformation did is done by the conversions and passes of this compiler, or
+Most classes here change nothing: the conversions and passes of this compiler do the transformation's work, or
 not needed. Others have code, in `aot.mo.transformations`, which extensions may call, and which runs in its place if an
 extension names the class in `run_after`.
 
@@ -90,7 +90,7 @@ def is_placeholder(cls: type[Any]) -> bool:
 
 
 def has_code(cls: type[Any]) -> bool:
-    """True for a class of this table that does what Model Optimizer's does."""
+    """True for a class of this table that does the work of Model Optimizer's."""
     return is_placeholder(cls) and code_of(f"{cls.place.module}.{cls.__name__}") is not None
 
 

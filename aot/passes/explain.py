@@ -1,4 +1,4 @@
-"""Why a rule did not fire: how far it came at each node, and what stopped it.
+"""Why a rule did not fire: the part that fits at each node, and the first difference.
 
 A rule with a pattern says it itself. The body of another rule is followed line by line: the condition under which it
 returned None is taken from its source, and the part of it that was true is told with the values in it.
@@ -80,7 +80,7 @@ def _watch(rule: Rule, record: Record) -> Rule:
 
 
 def explain(rule: Rule, node: Node, build: Builder) -> tuple[Replacement, Attempt]:
-    """Apply a rule at a node; return what it returns, and the attempt."""
+    """Apply a rule at a node; return its result, and the attempt."""
     if isinstance(rule, PatternRule):
         match, stop = rule.attempt(node)
         found = rule(node, build)

@@ -1,4 +1,4 @@
-"""Rewrites whose pattern is a function: the pattern is what the function makes with `p`.
+"""Rewrites whose pattern is a function: the pattern is the expression that the function returns for `p`.
 
     @rewrite(lambda p, x: p.Multiply(x, p.Sigmoid(x)))
     def swish(build, x):
@@ -107,7 +107,7 @@ def layer_of(node: Node) -> str:
 
 @dataclass(slots=True)
 class Stop:
-    """End of an attempt: after how many operations of the pattern, and what did not fit."""
+    """End of an attempt: the number of operations that fit, and the first difference."""
 
     matched: int
     reason: str
@@ -251,7 +251,7 @@ class PatternRule(Rule):
 
 
 def rewrite(pattern: Callable[..., Any]) -> Callable[[Callable[..., Replacement]], PatternRule]:
-    """Make a rule of a pattern and a function `(build, *tensors)`, which returns what stands for it, or None.
+    """Make a rule of a pattern and a function `(build, *tensors)`, which returns the replacement, or None.
 
     Both have the same parameters behind the first one. UsageError for a pattern that no operation is.
     """

@@ -14,6 +14,7 @@ from aot.passes.middle.control.inline_regions import inline_regions
 from aot.passes.middle.control.limit_context import LimitContext
 from aot.passes.middle.control.loops_to_sequences import loops_to_sequences
 from aot.passes.middle.control.set_row_lengths import set_row_lengths
+from aot.passes.middle.control.shorten_variables import ShortenVariables
 from aot.passes.middle.control.simplify_loops import simplify_loops
 from aot.passes.middle.control.unify_branch_ranks import unify_branch_ranks
 from aot.passes.middle.decompose import decompose
@@ -25,23 +26,30 @@ from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.middle.round_short_floats import round_short_floats
 from aot.passes.rewrite import RuleSet
-from aot.passes.rules import activation, algebra, branches, conv, norm, pooling, shape
+from aot.passes.rules import activation, algebra, branches, conv, levels, norm, pooling, shape
+from aot.precision import Precision
 
 Pass = Callable[[Graph], bool]
 
-canonicalize = RuleSet("canonicalize", (*shape.RULES, *algebra.RULES, *activation.RULES, *norm.RULES))
+canonicalize = RuleSet("canonicalize", (*shape.RULES, *algebra.RULES, *activation.RULES, *norm.RULES, *levels.RULES))
 weights = (*conv.RULES, *branches.RULES)
 absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *weights, *activation.RULES))
-simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES))
+simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES, *levels.RULES))
 
 
 def pipeline(
-    front: Iterable[Pass] = (), *, named: bool = False, context: int | None = None, row_lengths: bool = False
+    front: Iterable[Pass] = (),
+    *,
+    named: bool = False,
+    context: int | None = None,
+    row_lengths: bool = False,
+    precision: Precision | None = None,
 ) -> tuple[Pass | str, ...]:
     """Return all passes in order; strings are the anchors that extensions refer to.
 
     `front`: passes with which a front end leaves its dialect; `named`: nodes get the names of the user's layers;
-    `context`: tokens that caches of language models have room for; `row_lengths`: their rows have lengths of their own.
+    `context`: tokens that caches of language models have room for; `row_lengths`: their rows have lengths of their own;
+    `precision`: types in which layers compute, None for f32.
     """
     return (
         "FrontStart",
@@ -50,11 +58,12 @@ def pipeline(
         *((take_names,) if named else ()),  # extensions look for nodes by these names
         "FrontFinish",
         "MiddleStart",
-        append_variables,  # caches stay where they are; before carry_variables, which copies what varies
+        append_variables,  # caches stay where they are; before carry_variables, which copies variables of dynamic sizes
         *((LimitContext(context),) if context is not None else ()),  # of these caches
         *((set_row_lengths,) if row_lengths else ()),  # of these caches, too
+        *((ShortenVariables(precision),) if precision is not None else ()),  # of these caches, too
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
-        simplify_loops,  # before bodies are copied: what a counter says of them is told by their inputs and outputs
+        simplify_loops,  # before bodies are copied: uses of counters become inputs and outputs of the loop
         loops_to_sequences,  # once slices are told; before bodies are copied
         inline_regions,  # static control flow disappears: passes below fuse across former bodies
         unify_branch_ranks,  # every value has one rank; after inlining, which settles known Ifs

@@ -44,7 +44,7 @@ def _shape_of(torch: Any, value: Any) -> object:
 
 
 def _compile(torch: Any, graph: Any, inputs: Sequence[Any], fixed: dict[int, Any]) -> tuple[CompiledModel, list[int]]:
-    """The compiled graph, and which of the inputs it takes."""
+    """Return the compiled graph, and which of the inputs it takes."""
     places = [i for i, v in enumerate(inputs) if i not in fixed and isinstance(v, torch.Tensor)]
 
     class Bound(torch.nn.Module):
@@ -70,5 +70,5 @@ def _compile(torch: Any, graph: Any, inputs: Sequence[Any], fixed: dict[int, Any
 
 
 def _tensor(torch: Any, value: Any) -> Any:
-    """An output as a tensor; bf16 comes as bits."""
+    """Return an output as a tensor; bf16 comes as bits."""
     return torch.from_numpy(value.copy()) if value.dtype.kind != "V" else torch.from_numpy(value.view("u2").copy())

@@ -53,7 +53,7 @@ def export(
     compared. `options`, `keywords`: as for `aot.compile_model`.
 
     Raises MissingError without PyTorch, UsageError for a module in training, ModelError if the results differ, and
-    what `aot.compile_model` raises.
+    the errors of `aot.compile_model`.
     """
     torch = torch_of("aot.export")
     if getattr(module, "training", False):
@@ -89,7 +89,7 @@ def compiled(
 
 
 def _difference(torch: Any, module: Any, model: CompiledModel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float:
-    """The largest difference of all outputs, each relative to its largest number."""
+    """Return the largest difference of all outputs, each relative to its largest number."""
     leaves = torch.utils._pytree.tree_leaves
     given = [as_array(t) for t in leaves((tuple(args), dict(kwargs))) if isinstance(t, torch.Tensor)]
     held = deepcopy((tuple(args), dict(kwargs)))  # the module may write to them

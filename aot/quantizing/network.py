@@ -1,4 +1,4 @@
-"""A network that is quantised: variants of it with further outputs, and what its values are in samples.
+"""A network that is quantised: variants of it with further outputs, and its values in samples.
 
 The variants are compiled, so that samples take the time of inferences; only extremes, histograms and means leave them.
 """
@@ -49,7 +49,7 @@ class Network:
     """A graph in operations of the opset, which stays as it is, with the products that may be quantised."""
 
     def __init__(self, graph: Graph, products: Sequence[Product], options: CompileOptions) -> None:
-        """`options`: those for compiling variants; what changes the graph has been done."""
+        """`options`: those for compiling variants; options that change the graph have been applied."""
         self.graph, self.products, self.options = graph, products, options
 
     def variant(self) -> tuple[Graph, list[Product]]:
@@ -121,7 +121,7 @@ class Network:
     def _with_outputs(
         self, names: Sequence[tuple[str, int]], made: Callable[[Builder, OutPort], tuple[OutPort, ...]]
     ) -> CompiledModel:
-        """Compile the network with what `made` gives for some tensors as its only outputs."""
+        """Compile the network with the results of `made` for some tensors as its only outputs."""
         graph = copy_graph(self.graph)
         nodes = {node.name: node for node in graph.nodes.values()}
         _drop_results(graph)

@@ -1,4 +1,4 @@
-"""Products of data with constant weights: what quantisation changes in a network."""
+"""Products of data with constant weights: the operations of a network that quantisation changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Quantises a network to 8 bits by sample data: `aot quantize m.onnx --data x.npz -o m_int8.xml`.
 
-1. Ranges: what the data of each product are in the samples.
-2. Faults: what quantisation changes in each product alone; its mean over channels is added to the results again.
+1. Ranges: the data of each product in the samples.
+2. Errors that quantisation causes in each product alone; their mean over channels is added to the results again.
 3. Only with `max_error`: the error of the network's results that each product causes alone, from one more network whose
    input tells which products are quantised. Those that cost much error for little arithmetic stay in f32.
 4. The network is compiled, measured, and written.

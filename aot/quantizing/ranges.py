@@ -79,7 +79,7 @@ def _least_divergence(counts: Array, zero: int) -> tuple[int, int]:
 
 
 def _divergence(counts: Array, first: int, last: int) -> float:
-    """Return the divergence of the histogram, with its tails in the outer bins, from what 256 levels leave of it."""
+    """Return the divergence of the histogram, with its tails in the outer bins, from its form in 256 levels."""
     inside = counts[first:last].astype(np.float64)
     clamped = inside.copy()
     clamped[0] += counts[:first].sum()

@@ -29,7 +29,7 @@ def read_pictures(paths: Sequence[Path], info: TensorInfo) -> Array:
     """Return pictures as rows of the input `info`: N,C,H,W or N,H,W,C with 1, 3 or 4 channels; sizes that vary are
     those of the first picture.
 
-    Values are 0 to 255, which mean and scale of `aot compile` map to what a network was trained with. UsageError for
+    Values are 0 to 255, which mean and scale of `aot compile` map to the numbers of the training. UsageError for
     an input of another form, and for a file that is no picture; MissingError without Pillow.
     """
     if find_spec("PIL") is None:

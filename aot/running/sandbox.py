@@ -82,8 +82,8 @@ class Limits:
 def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, limits: Limits | None = None) -> Arrays:
     """Return the outputs of a library for `inputs`, by name, computed in a sandbox.
 
-    CorruptError for a library that does what no compiled model does, and for results that do not fit its manifest;
-    BudgetError beyond the limits; MissingError without pyseccomp; what the library's own checks raise.
+    CorruptError for a library with system calls of no compiled model, and for results that do not fit its manifest;
+    BudgetError beyond the limits; MissingError without pyseccomp; the errors of the library's own checks.
     """
     if find_spec("pyseccomp") is None:
         raise MissingError("run: --sandbox needs the package pyseccomp: pip install 'aot[sandbox]'")
@@ -268,7 +268,7 @@ def _sent(array: Array) -> tuple[bytes, bytes]:
 def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[Array] | AotError:
     """Read results, which may be hostile; an error that the sandbox reports is returned.
 
-    ValueError and EOFError for what is no result.
+    ValueError and EOFError for other messages.
     """
     found: list[Array] = []
     for info in infos:

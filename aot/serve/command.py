@@ -18,7 +18,7 @@ _READ = {"batch_wait", "max_body"}  # written in other units than the settings
 
 
 def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
-    """Serve as the parameters of the command say; `say` gets what is listened at. MissingError without the packages."""
+    """Serve as the parameters of the command say; `say` gets the addresses. MissingError without the packages."""
     settings = settings_of(given)
     try:
         module = import_module("aot.serve.server")

@@ -145,7 +145,7 @@ class _Json(Response):
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """Answer a request that failed, by what went wrong."""
+    """Answer a request that failed, by the kind of error."""
     status = http_status(error)
     if isinstance(error, ModelError | OSError):  # a file on the server, which a client has asked to load
         status = 400

@@ -23,11 +23,11 @@ class Times:
     ended: float = 0.0
 
     def begin(self, now: float) -> None:
-        """Its inference begins."""
+        """Record the time at which the inference begins."""
         self.begun = now
 
     def end(self, now: float) -> None:
-        """Its inference has ended."""
+        """Record the time at which the inference has ended."""
         self.ended = now
 
     @property

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol (KServe v2), apart from how it travels: a request, an answer, what a server says."""
+"""The Open Inference Protocol (KServe v2), apart from its transport: requests, answers, metadata of the server."""
 
 from __future__ import annotations
 

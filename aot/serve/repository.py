@@ -37,7 +37,7 @@ Stamp = tuple[tuple[int, int, int, int], ...]
 
 @dataclass(slots=True)
 class Place:
-    """The file of a version of a model, and what was loaded from it or why nothing was."""
+    """The file of a version of a model, with the loaded model, or the reason why there is none."""
 
     path: Path
     stamp: Stamp = ()
@@ -98,7 +98,7 @@ class Repository:
     async def change(self, name: str | None = None) -> list[str]:
         """Load new and replaced versions, and unload removed ones: of the model `name`, or of all.
 
-        Returns a sentence for each file that cannot be loaded; what was loaded of it before is still served. Raises
+        Returns a sentence for each file that cannot be loaded; a model loaded of it before is still served. Raises
         UnknownModelError if there is no file for `name`.
         """
         async with self._changing:

@@ -36,7 +36,7 @@ def sign_oms(library: Path, key: Path) -> Path:
 
 
 def verify_oms(library: Path, key: Path) -> None:
-    """CorruptError unless `library` is what the owner of the public key signed."""
+    """CorruptError unless the owner of the public key signed `library`."""
     verifying = _package("verifying")
     _check_key(key, private=False)
     signature = oms_signature_of(library)

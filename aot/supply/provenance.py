@@ -51,7 +51,7 @@ def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
 
 
 def check_provenance(statement: Path, library: Path, model: Path, options: CompileOptions) -> None:
-    """Raise CorruptError unless the statement in a file is what `provenance` gives here, of the same files."""
+    """Raise CorruptError unless the statement in a file is that of `provenance` here, for the same files."""
     try:
         told: object = json.loads(read_file(statement, "provenance"))
     except (ValueError, RecursionError) as error:

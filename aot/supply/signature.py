@@ -1,4 +1,4 @@
-"""Ed25519 signatures of compiled models: who has the public key can tell that a file is what its owner made.
+"""Ed25519 signatures of compiled models: the public key tells whether a file is the one that its owner signed.
 
 m.so.sig   64 bytes: signature of the SHA-256 of m.so, which holds the hash of its weights, inside or beside it
 """
@@ -35,7 +35,7 @@ def sign(library: Path, key: Path) -> Path:
 
 
 def verify(library: Path, key: Path) -> None:
-    """CorruptError unless `library` and its weights are what the owner of the public key in `key` signed."""
+    """CorruptError unless the owner of the public key in `key` signed `library` and its weights."""
     public = _key(key, private=False)
     try:
         signature = read_file(signature_of(library), "verify")

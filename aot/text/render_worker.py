@@ -71,7 +71,7 @@ def main() -> None:
                 answer = {"text": _rendered(template, json.loads(line))}
         except MemoryError:
             answer = {"error": f"a template takes at most {MEMORY >> 20} MB, got more"}
-        except Exception as error:  # a template may raise anything; the answer says what
+        except Exception as error:  # a template may raise anything; the answer names it
             answer = {"error": f"{type(error).__name__}: {str(error)[:300]}"}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -20,7 +20,7 @@ class Stream:
         self._done = ""
 
     def add(self, token: int) -> None:
-        """Take a token, and write what is certain: a character may need the bytes of several tokens."""
+        """Take a token, and write the characters that are complete: one may need the bytes of several tokens."""
         self._ids.append(token)
         if self._tokenizer is None:
             self._write(f"{',' if len(self._ids) > 1 else ''}{token}")

@@ -105,7 +105,7 @@ def has_tokenizer(path: Path) -> bool:
 
 
 def _beside(inner: Any, path: Path) -> Tokenizer:
-    """Return a tokenizer with what the files beside a tokenizer.json say of it."""
+    """Return a tokenizer with the settings of files beside a tokenizer.json."""
     config: dict[str, object] = {}
     other, template = path.with_name("tokenizer_config.json"), path.with_name("chat_template.jinja")
     if other.is_file():

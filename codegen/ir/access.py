@@ -151,7 +151,7 @@ def volume(extents: Iterable[Size]) -> Size:
     return total
 
 
-def unravel(axes: Sequence[Var], flat: Var) -> dict[Expr, Expr]:
+def unravel(axes: Sequence[Var], flat: Expr) -> dict[Expr, Expr]:
     """Express each axis by quotients and remainders of `flat`, which counts points in row-major order."""
     coordinates: dict[Expr, Expr] = {}
     rest: Expr = flat

@@ -7,7 +7,7 @@
                                        sum += even + odd
 
 Sums run over the other axes from the outside in. Denormal numbers count as zero, in operands and in results. That is
-what Intel's TDPBF16PS computes; its VDPBF16PS rounds in another order.
+the order of Intel's TDPBF16PS; its VDPBF16PS rounds in another order.
 """
 
 from __future__ import annotations

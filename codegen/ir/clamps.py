@@ -51,7 +51,7 @@ def without_inner_bounds(value: Expr, low: float, high: float) -> Expr:
 
 
 def _inner(e: Expr) -> tuple[Prim, Expr, float] | None:
-    """Return the outermost bound in `e`, what it bounds, and the value of `e` at it, not rounded; None without one."""
+    """Return the outermost bound in `e`, its operand, and the value of `e` at it, not rounded; None without one."""
     path: list[Prim] = []
     while isinstance(e, Prim) and e.dtype is DType.F32 and (x := _ordered(e)) is not None:
         path.append(e)

@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.ir.access import access, all_axes, coefficient
+from codegen.ir.access import Access, access, all_axes, coefficient, volume
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
+from codegen.ir.index import normal
 from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
 from codegen.ir.schedule import Pack
 from runtime.abi import DType
@@ -152,7 +153,7 @@ def _moves(x: Load, axis: str) -> bool:
 def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) -> bool:
     """True if terms along `parts`, outermost first, are contiguous: in the data now, in the weights by `plan`."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.name != plan.operand or not _in_words(d, parts, factors[0]):
+    if factors is None or factors[1].buffer.name != plan.operand or not lie_in_words(d, parts, factors[0]):
         return False
     return tuple(factors[1].index[k] for k in plan.order[plan.place + 1 :][-len(parts) :]) == parts
 
@@ -179,14 +180,40 @@ def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
 
 def takes_rows(d: Definition, part: Var, lane: str) -> bool:
     """True if products of bf16 have words of data along `part`, and weights that lie side by side along the lanes."""
-    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not _in_words(d, (part,), factors[0]):
+    weights = _weights_of_pairs(d, part, lane)
+    return weights is not None and weights.steps[part] is not None and _step(weights, lane) == 1
+
+
+def takes_arranged(d: Definition, part: Var, lane: str) -> bool:
+    """True if products of bf16 have words of data along `part`, and weights whose words lie side by side."""
+    weights = _weights_of_pairs(d, part, lane)
+    if weights is None or weights.load is None or _step(weights, lane) != word(DType.BF16):
         return False
-    weights = access(factors[1].buffer, factors[1].index, all_axes(d))
-    return any(a.name == lane and step == 1 for a, step in weights.steps.items()) and weights.steps[part] is not None
+    return is_arranged(weights.load, (part,)) == part
 
 
-def _in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
+def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
+    """Return the axis of `sums` whose terms fill words in memory: x[.., k // 2, j, k % 2] of bf16; else None."""
+    size = word(DType.BF16)
+    if x.buffer.dtype is not DType.BF16 or x.buffer.shape[-1:] != (size,) or x.buffer.strides[-1:] != (1,):
+        return None
+    last = normal(x.index[-1], {}).key
+    return next((a for a in sums if normal(a % size, {}).key == last), None)
+
+
+def _weights_of_pairs(d: Definition, part: Var, lane: str) -> Access | None:
+    """Return the access to the columns of a sum of products of bf16, the other factors of which lie along `part`."""
+    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
+    if factors is None or factors[1].buffer.dtype is not DType.BF16 or not lie_in_words(d, (part,), factors[0]):
+        return None
+    return access(factors[1].buffer, factors[1].index, all_axes(d), factors[1])
+
+
+def _step(x: Access, axis: str) -> int | None:
+    return next((step for a, step in x.steps.items() if a.name == axis), None)
+
+
+def lie_in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
     """True if data are contiguous along `parts`, outermost first."""
     data, step = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):
@@ -196,11 +223,23 @@ def _in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
     return bool(parts)
 
 
-def packs_lanes(d: Definition, plan: Pack, lane: str) -> bool:
-    """True if `lane` is the axis along which the weights are packed."""
-    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
-    at = next((x.index[plan.axis] for x in factors or () if x.buffer.name == plan.operand), None)
-    return isinstance(at, Var) and at.name == lane
+def packs_lanes(d: Definition, plan: Pack, lanes: tuple[str, ...]) -> bool:
+    """True if weights are packed along the axes `lanes`, outermost first, and data move by words along the outer one.
+
+    Of two axes, as groups and channels of a group, all lanes of a group have one word of data.
+    """
+    factors = dot_factors(d.reduction, lanes[-1]) if d.reduction is not None else None
+    w = next((x for x in factors or () if x.buffer.name == plan.operand), None)
+    if factors is None or w is None:
+        return False
+    dims = (plan.axis,) if plan.fused is None else (plan.fused, plan.axis)
+    packed = [w.index[k] for k in dims]
+    if tuple(i.name for i in packed if isinstance(i, Var)) != lanes:
+        return False
+    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, word(w.dtype)
+    steps = [data[i] for i in packed[:-1] if isinstance(i, Var)]
+    whole = not steps or volume([w.buffer.shape[k] for k in plan.order[len(plan.order) - plan.words :]]) % size == 0
+    return whole and all(step is not None and step % size == 0 for step in steps)
 
 
 def _narrow(e: Expr) -> Expr | None:

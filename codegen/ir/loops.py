@@ -103,7 +103,7 @@ class Const(Arith):
             return self._hash
 
     def _digits(self) -> int | str:
-        """The number, so that 0.0 and -0.0 differ and NaN equals itself."""
+        """Return the number in a form in which 0.0 and -0.0 differ, and NaN equals itself."""
         return self.value if isinstance(self.value, int) else repr(self.value)
 
 

@@ -2,19 +2,23 @@
 
 chains[k](x[i, k] * w[k, j])                  bf16: blocks of up to 32 terms
 add[k](i32(x[i, k]) * i32(w[k, j]))           u8 and i8: blocks of up to 64 terms
+add[g, e](f32(i32(x[i, g, e]) * i32(w[g, e, j])) * s[g, j])     scaled: tiles sum each step of g, vectors scale it
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
+from codegen.ir.access import unravel
 from codegen.ir.chains import block_terms, chain_axis, chain_factors, is_chains
-from codegen.ir.dot_widths import small_factors
-from codegen.ir.expressions import variables
+from codegen.ir.dot_widths import Field, fields, scaled_sum, small_factors
+from codegen.ir.expressions import rewrite, variables
 from codegen.ir.loops import Load, Reduce, Var
 from runtime.abi import DType
 
 ROWS = 16  # rows of a tile register, and its columns of 32 bits
+MIN_ROWS = 4  # rows below which memory limits a product, whatever computes it
 BYTES = {(DType.U8, DType.I8): "u8i8", (DType.I8, DType.U8): "i8u8"}  # factors of rows and of columns
 COLUMN_BYTES = 64  # bytes of a row of the columns and of results
 MIN_BYTE_TERMS = 24  # of a block of bytes; estimated
@@ -22,7 +26,10 @@ MIN_BYTE_TERMS = 24  # of a block of bytes; estimated
 
 @dataclass(frozen=True, slots=True)
 class MatrixForm:
-    """Operands of rows and columns, the axis of the blocks, their terms, the terms of a word, the factors' types."""
+    """Operands of rows and columns, the axis of the blocks, their terms, the terms of a word, the factors' types.
+
+    `field`: part of the elements of `w` that is the factor; the axis of the blocks stands for those of the elements.
+    """
 
     x: Load
     w: Load
@@ -30,15 +37,18 @@ class MatrixForm:
     terms: int
     word: int
     kind: str
+    field: Field | None = None
 
 
 def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixForm | None:
     """Return the form of a sum whose columns are along `lane`; None for sums that tile registers do not compute.
 
-    `axis`: the axis of blocks of a sum of bytes, which may run in any order.
+    `axis`: the axis of blocks of a sum of bytes, which may run in any order; of a scaled sum, that of its steps.
     """
     if lane is None:
         return None
+    if scaled_sum(r) is not None:
+        return _scaled_form(r, lane, axis)
     factors, axis = (chain_factors(r), chain_axis(r)) if is_chains(r) else (small_factors(r), axis)
     if factors is None or axis is None or not isinstance(axis.extent, int):
         return None
@@ -50,6 +60,23 @@ def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixF
     terms = byte_terms(axis.extent)
     kind = BYTES.get((x.dtype, w.dtype))
     return MatrixForm(x, w, axis, terms, 4, kind) if terms and kind is not None else None
+
+
+def _scaled_form(r: Reduce, lane: Var, steps: Var | None) -> MatrixForm | None:
+    """Return the form of the integers of a step of a scaled sum. Axes of fields become one, in the order of `r`."""
+    whole, inner = scaled_sum(r), tuple(a for a in r.axes if a != steps)
+    if whole is None or steps is None or steps not in r.axes or not inner:
+        return None
+    few = fields(r)
+    if few is None:
+        return matrix_form(Reduce("add", inner, whole.body), lane, inner[0]) if len(inner) == 1 else None
+    element = Var(f"{steps.name}.e", prod(a.extent for a in inner if isinstance(a.extent, int)))
+    found = matrix_form(Reduce("add", (element,), whole.body), lane, element)
+    if found is None:
+        return None
+    known = unravel(inner, element)
+    x = Load(found.x.buffer, tuple(rewrite(i, known) for i in found.x.index))
+    return MatrixForm(x, found.w, element, found.terms, found.word, found.kind, few)
 
 
 def byte_terms(n: int) -> int:

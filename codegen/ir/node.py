@@ -32,7 +32,7 @@ class Node:
             cls._fields = staticmethod(operator.attrgetter(*cls.__dataclass_fields__))
 
     def parts(self) -> tuple[Any, ...]:
-        """The fields, in order."""
+        """Return the fields, in order."""
         return self._fields(self)
 
     def __hash__(self) -> int:

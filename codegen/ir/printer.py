@@ -226,4 +226,5 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
 
 def _pack(p: Pack) -> str:
     words = f" words of {p.words}" if p.words else ""
-    return f"{p.operand}.{p.axis}:{p.width}({','.join(map(str, p.order))}){words}"
+    axis = str(p.axis) if p.fused is None else f"({p.fused},{p.axis})"
+    return f"{p.operand}.{axis}:{p.width}({','.join(map(str, p.order))}){words}"

@@ -37,6 +37,7 @@ class Pack:
 
     Dimensions whose loops enclose the loop over blocks come before `axis` in `order`, so that blocks are stored in the
     order of their use. The last `words` dimensions are flattened and cut into words: [.., n / 4, width, 4] of bytes.
+    Dimension `fused` is not in `order`: blocks run over it and `axis` inside of it, as lanes over two fused axes do.
     """
 
     operand: str
@@ -44,6 +45,7 @@ class Pack:
     axis: int
     width: int
     words: int = 0
+    fused: int | None = None
 
     @property
     def place(self) -> int:
@@ -77,6 +79,12 @@ class Schedule:
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
     members: tuple[Schedule, ...] = ()  # schedules of a group's members
+
+    @property
+    def lane(self) -> str:
+        """Name of the axis along which neighbouring lanes lie: of fused axes, the innermost; empty without lanes."""
+        name = self.lanes[0] if self.lanes is not None else ""
+        return dict(self.fuse).get(name, (name,))[-1]
 
     def size(self, axis: str) -> Tile:
         """Return the tile of an axis. A vector axis without one is cut into vectors."""

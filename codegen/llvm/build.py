@@ -50,7 +50,7 @@ Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 _TAG_DIGITS = 12
-# Bytes of weights in an object, which the linker of a program may put between the code and what the code addresses by
+# Bytes of weights in an object, which the linker of a program may put between the code and data that it addresses by
 # offsets of 32 bits. In a library they lie behind all else, and may have any size.
 _MOST_WEIGHTS = (2 << 30) - (64 << 20)
 
@@ -210,13 +210,15 @@ def emit_functions(
     program: Program, target: Target, place: Callable[[Function], T], progress: Progress = _silent
 ) -> dict[str, T]:
     """Emit all kernels; return the result of `place` for each function, by kernel name. Equal kernels share one."""
-    made: dict[Kernel, T] = {}
+    made: dict[tuple[Kernel, bool], T] = {}
     functions: dict[str, T] = {}
+    keeping = {call.kernel for call in program.calls if not call.flushes}  # denormal numbers
     for done, kernel in enumerate(program.kernels, 1):
-        nameless = replace(kernel, name="")
-        if nameless not in made:
-            made[nameless] = place(emit(kernel, target=target))
-        functions[kernel.name] = made[nameless]
+        flushes = kernel.name not in keeping
+        key = replace(kernel, name=""), flushes and target.rounds_normal
+        if key not in made:
+            made[key] = place(emit(kernel, target=target, flushes=flushes))
+        functions[kernel.name] = made[key]
         progress("emit", done, len(program.kernels))
     return functions
 

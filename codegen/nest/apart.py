@@ -1,7 +1,7 @@
 """Sums whose steps have factors of their own, as the scales of groups of weights.
 
 for g in 9:
-  zero[j] = z[g, j]                                  what is equal in a step is computed once
+  zero[j] = z[g, j]                                  values equal in a step are computed once
   part[i, j] = 0
   for k in 64:
     part[i, j] += x[i, g, k] * (n[g, k, j] - zero[j])
@@ -17,7 +17,7 @@ Values that are equal in a whole sum without such steps are computed once before
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -77,6 +77,28 @@ def kept_values(
     """
     moving = {a: {a, *(part for part, _ in depending(points.lets, a))} for a in sums}  # an axis and those fused into it
     values = dict.fromkeys(_equal(body, frozenset[Var]().union(*(moving[a] for a in sums if a not in unrolled))))
+    return _all_kept(values, body, unrolled, schedule, points, name)
+
+
+def kept_operands(
+    body: Expr, axis: Var, schedule: Schedule, points: Points, name: str
+) -> tuple[tuple[Kept, ...], Expr]:
+    """Return the floats in `body` that are loaded and equal along `axis`, and the body that reads them from registers.
+
+    Conversions belong to them, but no arithmetic: it rounds as in the body.
+    """
+    moving = {axis, *(part for part, _ in depending(points.lets, axis))}
+    values: dict[Expr, None] = {}
+    for e in walk(body):
+        inner = e.args[0] if isinstance(e, Prim) and e.fn == "cast" else e
+        if isinstance(inner, Load) and e.dtype is DType.F32 and variables(inner).isdisjoint(moving):
+            values[e] = None
+    return _all_kept(values, body, (), schedule, points, name)
+
+
+def _all_kept(
+    values: Iterable[Expr], body: Expr, unrolled: tuple[Var, ...], schedule: Schedule, points: Points, name: str
+) -> tuple[tuple[Kept, ...], Expr]:
     kept = tuple(_kept(v, f"{name}kept{n}", unrolled, schedule, points) for n, v in enumerate(values))
     return kept, rewrite(body, {k.value: k.load for k in kept})
 
@@ -116,12 +138,14 @@ class Apart:
         unrolled = tuple(a for a in sums if schedule.size(a.name).size == a.extent)
         self.kept, self.body = kept_values(own, sums, unrolled, schedule, points, name)
 
+    def scaled(self, total: Expr) -> Expr:
+        """Return what a step adds to the sum; `total`: the sum of its terms."""
+        return reduce(mul, self.shared, rewrite(self.step, {self.terms: total}))
+
     def around(self, stmts: Stmts, spans: Spans, acc: Buffer, cell: tuple[Expr, ...]) -> Stmts:
         """Return the statements of a step: `stmts` add its terms."""
         zero = self.points.each((Store(self.total, cell, as_expr(0, self.total.dtype)),))
-        own = rewrite(self.step, {self.terms: Load(self.total, cell)})
-        scaled = reduce(mul, self.shared, own)
-        add = self.points.each((Store(acc, cell, scaled, self.fn),), spans)
+        add = self.points.each((Store(acc, cell, self.scaled(Load(self.total, cell)), self.fn),), spans)
         return with_kept(self.kept, spans, (Alloc(self.total, (*zero, *stmts, *add)),))
 
 

@@ -11,6 +11,7 @@ from codegen.ir.dot_widths import (
     fields,
     packs_lanes,
     scaled_sum,
+    takes_arranged,
     takes_columns,
     takes_rows,
     takes_words,
@@ -111,9 +112,9 @@ def _pack(name: str, p: Pack, operands: dict[str, Buffer]) -> None:
     if p.operand not in operands:
         raise ScheduleError(f"{name}: pack names no operand: {p.operand!r} (operands: {', '.join(operands)})")
     rank = len(operands[p.operand].shape)
-    if sorted(p.order) != list(range(rank)) or p.axis not in p.order:
+    if sorted(p.order) != [k for k in range(rank) if k != p.fused] or p.axis not in p.order:
         raise ScheduleError(f"{name}: pack of {p.operand!r} orders {rank} dimensions with {p.axis}, got {p.order}")
-    inside = rank - p.place - 1
+    inside = len(p.order) - p.place - 1
     if not 0 <= p.words <= inside:
         raise ScheduleError(f"{name}: pack of {p.operand!r} has {inside} dimensions in its blocks, got {p.words}")
 
@@ -168,7 +169,7 @@ def _dots(d: Definition, s: Schedule) -> bool:
     names = dict(s.fuse).get(s.dots, (s.dots,))
     parts = tuple(a for n in names for a in all_axes(d) if a.name == n)
     plan = next((p for p in s.pack if p.words == len(parts)), None)
-    factors = dot_factors(d.reduction, s.lanes[0]) if d.reduction is not None and s.lanes is not None else None
+    factors = dot_factors(d.reduction, s.lane) if d.reduction is not None and s.lanes is not None else None
     if s.lanes is None or s.lanes[1] > DOT_LANES or factors is None or not parts:
         return False
     if d.reduction is not None and scaled_sum(d.reduction) is not None:
@@ -183,10 +184,12 @@ def _dots(d: Definition, s: Schedule) -> bool:
     if Tail.BALANCE in (terms.tail, columns.tail) or not whole:
         return False
     if plan is None:
-        return len(parts) == 1 and takes_rows(d, parts[0], s.lanes[0])
+        either = takes_rows, takes_arranged
+        return len(parts) == 1 and any(f(d, parts[0], s.lanes[0]) for f in either)
     panels = not (plan.width % s.lanes[1] or (plan.width % columns.size and columns.size % plan.width))
     in_rows = len(parts) == 1 and takes_columns(d, parts[0], plan, s.lanes[0])
-    return panels and (in_rows or takes_words(d, parts, plan, s.lanes[0])) and packs_lanes(d, plan, s.lanes[0])
+    lanes = dict(s.fuse).get(s.lanes[0], (s.lanes[0],))
+    return panels and (in_rows or takes_words(d, parts, plan, s.lane)) and packs_lanes(d, plan, lanes)
 
 
 def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> bool:
@@ -197,7 +200,7 @@ def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> boo
 
 
 def _apart(r: Reduce | None, s: Schedule) -> bool:
-    if r is None or r.fn != "add" or not r.dtype.is_float or s.matrix is not None:
+    if r is None or r.fn != "add" or not r.dtype.is_float or (s.matrix is not None and s.dots is None):
         return False
     if s.dots is not None and scaled_sum(r) is None:
         return False
@@ -222,7 +225,7 @@ def _chains(name: str, r: Reduce, s: Schedule) -> None:
     wrong = [n for n in axes[:-1] if s.size(n).size != 1]
     wrong += [n for n in axes if (s.lanes is not None and s.lanes[0] == n) or n in dict(s.blocks) or n in s.unroll]
     wrong += [n for n, parts in s.fuse if not set(parts).isdisjoint(axes)]
-    if wrong or s.dots is not None or s.prefetch is not None:
+    if wrong or s.dots is not None or (s.prefetch is not None and s.matrix is None):
         rule = "chains are neither cut, fused, spread nor prefetched"
         raise ScheduleError(f"{name}: {rule}, got {(*wrong, s.dots, s.prefetch)[0]!r}")
 

@@ -41,10 +41,12 @@ from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balan
 from codegen.ir.traverse import has_parallel
 from codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from codegen.nest.legality import check
-from codegen.nest.matrix import in_tile_registers, with_tiles
+from codegen.nest.matrix import in_tile_registers
 from codegen.nest.pack import pack
 from codegen.nest.points import Lets, Points, Span, Spans, Stmts
 from codegen.nest.reduction import along_lanes, guarded, in_tiles
+from codegen.nest.scaled_matrix import is_summed_by_vectors
+from codegen.nest.tile_configurations import with_tiles
 from runtime.abi import DType
 
 Works = Definition | Group | tuple[Definition | Group, ...]
@@ -184,6 +186,7 @@ def _group(group: Group, schedule: Schedule, spans: Spans) -> Stmts:
         inner |= {w.axis: _row_range(w, inner[w.of]) for w in group.row_ranges}
         local = {**spans, **inner}
         shrunk = {t: _shrink(t, local, pitch.get(t.name, 0)) for t in group.temps}
+        shrunk = {t: _in_memory(b, t, group) for t, b in shrunk.items()}
         stmts: Stmts = ()
         for member, plan in zip(group.members, schedule.members, strict=True):
             stmts += _build(_relocate(member, shrunk), plan, local)
@@ -228,6 +231,12 @@ def _shrink(temp: Buffer, local: Spans, pitch: int) -> Buffer:
     return replace(whole, start=start)
 
 
+def _in_memory(shrunk: Buffer, temp: Buffer, group: Group) -> Buffer:
+    """Put numbers of several rows on the stack: members loop over the rows, and registers have constant indices."""
+    rows = all(isinstance(n, Var) and n in group.axes for n in temp.shape) and any(n != 1 for n in shrunk.shape)
+    return replace(shrunk, space=Space.STACK) if rows and shrunk.space is Space.REGISTERS else shrunk
+
+
 def _most(extent: Size) -> Size:
     """Return the extent of the longest tile; the last one may be shorter."""
     high = extent if isinstance(extent, int) else bounds(normal(extent, {}))[1]
@@ -268,7 +277,7 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
     def block(part: Spans, plan: Schedule) -> Stmts:
         def tile(inner: Spans) -> Stmts:
             points = Points(definition.axes, inner, lets, schedule)
-            if reduction is not None and schedule.matrix is not None:
+            if reduction is not None and schedule.matrix is not None and not is_summed_by_vectors(schedule, points):
                 return in_tile_registers(definition, reduction, schedule, points, part)
             if reduction is None:
                 return points.each((guarded(definition, definition.value),))

@@ -32,14 +32,16 @@ def pack(definition: Definition, plan: Pack) -> Definition:
 
 def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
     """[.., n, ..] -> [the dimensions in `order`, n as n / width, and then width], the last block and word padded."""
-    n = buffer.shape[plan.axis]
-    if not isinstance(n, int):
+    axes = (plan.axis,) if plan.fused is None else (plan.fused, plan.axis)
+    extents = [buffer.shape[i] for i in axes]
+    sizes = [n for n in extents if isinstance(n, int)]
+    if len(sizes) < len(extents):
         raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {plan.axis}")
-    blocks = -(-n // plan.width)
+    blocks = -(-prod(sizes) // plan.width)
     shape = [blocks if i == plan.axis else buffer.shape[i] for i in plan.order]
     size = word(buffer.dtype)
-    sizes = (*_in_words(shape, plan, size), plan.width, size) if plan.words else (*shape, plan.width)
-    return dense(buffer.name, *sizes, space=buffer.space, dtype=buffer.dtype)
+    packed = (*_in_words(shape, plan, size), plan.width, size) if plan.words else (*shape, plan.width)
+    return dense(buffer.name, *packed, space=buffer.space, dtype=buffer.dtype)
 
 
 def _in_words(shape: list[Size], plan: Pack, size: int) -> tuple[Size, ...]:
@@ -50,7 +52,8 @@ def _in_words(shape: list[Size], plan: Pack, size: int) -> tuple[Size, ...]:
 def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
     """Arrange elements of any type in the layout of `pack_buffer`, padded with zeros."""
     others = tuple(i for i in plan.order if i != plan.axis)
-    moved = array.transpose(*others, plan.axis)
+    moved = array.transpose(*others, *([] if plan.fused is None else [plan.fused]), plan.axis)
+    moved = moved.reshape(*moved.shape[: len(others)], -1)
     whole, rest = divmod(moved.shape[-1], plan.width)
     shape = [array.shape[i] for i in plan.order]
     shape[plan.place] = whole + (rest > 0)
@@ -73,6 +76,8 @@ def _by_words(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:
 
 def _blocked(load: Load, plan: Pack) -> Expr:
     lane = load.index[plan.axis]
+    if plan.fused is not None:
+        lane = load.index[plan.fused] * as_expr(load.buffer.shape[plan.axis], DType.I64) + lane
     index = [lane // plan.width if i == plan.axis else load.index[i] for i in plan.order]
     if not plan.words:
         return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))

@@ -50,7 +50,7 @@ class PaddingTerms:
 def padding_terms(d: Definition) -> tuple[PaddingTerms, ...]:
     """Return the padding of the reduction whose terms can be skipped; none where they would change the result."""
     r = d.reduction
-    found = () if r is None else (*_asked(r), *_halos(r))
+    found = () if r is None else (*_tested_terms(r), *_halos(r))
     return tuple({(b.axis, normal(b.index, {}).key, b.extent): b for b in reversed(found)}.values())[::-1]
 
 
@@ -63,7 +63,7 @@ def _halos(r: Reduce) -> Iterator[PaddingTerms]:
                 yield PaddingTerms(next(iter(axes)), i, n)
 
 
-def _asked(r: Reduce) -> Iterator[PaddingTerms]:
+def _tested_terms(r: Reduce) -> Iterator[PaddingTerms]:
     for e in walk(r.body) if r.fn in ("add", CHAINS) else ():
         match e:
             case Prim("within", (i, Const(int(n)), _, *other)) if not other or other[0] == Const(0.0, e.dtype):

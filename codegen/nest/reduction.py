@@ -18,6 +18,7 @@ from codegen.ir.dot_widths import (
     dot_factors,
     fields,
     halved_factors,
+    is_arranged,
     is_guarded,
     terms_in_rows,
     window_factors,
@@ -152,7 +153,7 @@ def _unrolled(stmts: Stmts, axes: tuple[Var, ...], inner: Spans) -> Stmts:
 def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple[Expr, Spans]]:
     """Return the terms to add for a tile of the sum, with the spans that they cover; with dots, for each word."""
     axis = next((a for a in reduction.axes if a.name == schedule.dots), None)
-    lane = schedule.lanes[0] if schedule.lanes is not None else ""
+    lane = schedule.lane
     factors = dot_factors(reduction, lane)
     if axis is None or factors is None or (factors[1].dtype.is_float and is_guarded(reduction)):
         return [(reduction.body, inner)]
@@ -161,6 +162,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
         raise ScheduleError(f"{axis.name}: dots need a tile of a static size, got {extent}")
     x, w = factors
     words = {p.operand for p in schedule.pack if p.words}
+    words |= {f.buffer.name for f in factors if is_arranged(f, (axis,)) is not None}
     if w.buffer.name in words and window_factors(reduction, lane) is not None:
         x, w = w, x  # words of weights, and rows of data
     size = word(w.buffer.dtype)

@@ -51,7 +51,8 @@ def _size(g: Group, row: Var, target: Target) -> int:
     """Return the rows of a block, whose temporaries fill half of L2: a divisor of all rows if there is one."""
     if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
         return COSTS.dynamic_attention_rows
-    each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in g.temps)
+    large = (t for t in g.temps if len(t.shape) > len(g.axes))
+    each = sum(prod(known(n) for n in t.shape[len(g.axes) :]) * t.dtype.stored_bytes for t in large)
     n = known(row.extent or 1)
     most = min(n, COSTS.max_attention_rows, max(COSTS.min_attention_rows, target.l2 // (2 * each)))
     return next((k for k in range(most, most // 2, -1) if n % k == 0), most)

@@ -1,14 +1,14 @@
 """A schedule for a definition or group, by its form and the target: never by the name of an operation.
 
-form                                               schedule
-a reduction whose loads move with an output axis   codegen.schedules.product    register tile: rows x vectors
-  all of them                                      codegen.schedules.depthwise    pixels x channels
-  in many small groups                             codegen.schedules.grouped    pixels x channels of several groups
-a reduction along contiguous memory                codegen.schedules.rows       partial results in lanes
-no reduction                                       codegen.schedules.pointwise  vectors along the innermost axis
+form                                               file                    computed at once
+a reduction whose loads move with an output axis   products/product.py      rows x vectors
+  all of them                                      products/depthwise.py    pixels x channels
+  in many small groups                             products/grouped.py      pixels x channels of several groups
+a reduction along contiguous memory                rows.py                  partial results in lanes
+no reduction                                       pointwise.py             vectors along the innermost axis
 group                                              members as above, rows in parallel
-products with a softmax between                    codegen.schedules.attention      a block of rows at a time
-a producer and the windows that read it            codegen.schedules.row_strips     a strip of rows at a time
+products with a softmax between                    attention.py             a block of rows at a time
+a producer and the windows that read it            row_strips.py            a strip of rows at a time
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from codegen.ir.schedule import Schedule
 from codegen.ir.traverse import members, reads, writes
 from codegen.schedules.attention import chain, is_chain
 from codegen.schedules.pointwise import pointwise
-from codegen.schedules.product import product
+from codegen.schedules.products.product import product
 from codegen.schedules.reasons import note, recorded
 from codegen.schedules.row_strips import strips
-from codegen.schedules.rows import rows
+from codegen.schedules.rows import rows, rows_together
 from codegen.target import Target
 
 NOTHING: frozenset[Var] = frozenset()
@@ -39,7 +39,7 @@ def choose(work: Definition | Group, target: Target, constants: frozenset[str]) 
 
 
 def explain(work: Definition | Group, target: Target, constants: frozenset[str]) -> tuple[str, ...]:
-    """Return why `choose` chooses its schedule: for each definition its form, the candidates, and what they cost."""
+    """Return the reasons for the schedule of `choose`: for each definition its form, the candidates, their costs."""
     return recorded(lambda: _chosen.__wrapped__(work, target, constants))
 
 
@@ -76,8 +76,9 @@ def _definition(d: Definition, target: Target, constants: frozenset[str], shared
 def _group(g: Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
     inner = shared | frozenset(g.axes)
     plans = tuple(replace(_planned(m, target, constants, inner), parallel=None) for m in g.members)
-    parallel = g.axes[0].name if g.axes and not shared and not _carries(g) else None
-    return Schedule(parallel=parallel, members=plans)
+    apart = not shared and not _carries(g)
+    tile = rows_together(g, plans, target) if apart else ()
+    return Schedule(tile=tile, parallel=g.axes[0].name if g.axes and apart else None, members=plans)
 
 
 def _carries(g: Group) -> bool:
@@ -88,6 +89,6 @@ def _carries(g: Group) -> bool:
 
 
 def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
-    """True if `index` lies in what the same point writes to `target`: all that moves with the shared axes is equal."""
+    """True if the point that reads `index` writes it, at `target`: indices that move with shared axes are equal."""
     moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
     return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)

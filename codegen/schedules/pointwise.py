@@ -26,19 +26,19 @@ def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: 
     accesses = (store(d), *reads(d))
     axis = _lane_axis(axes, accesses, constants, lanes)
     order = sorted((a for a in axes if a is not axis), key=lambda a: -accesses[0].reach(a))
-    inner = _together(axis, order, accesses, _computed_with(d) if varies(axes) else frozenset())
+    inner = _contiguous_axes(axis, order, accesses, _computed_with(d) if varies(axes) else frozenset())
     across = None if _fills_code(d, inner, lanes) else _across(inner, order, accesses, constants)
     whole = _interleaved(inner, order, accesses[0], lanes) if across is None else 0
     if across is not None:
         order.remove(across)
-    rows = _together(across, order, accesses) if across is not None else []
+    rows = _contiguous_axes(across, order, accesses) if across is not None else []
     outer = order
     fuse: list[tuple[str, tuple[str, ...]]] = []
-    name, row = _named("v", inner, d, fuse), _named("r", rows, d, fuse)
+    name, row = _fused_name("v", inner, d, fuse), _fused_name("r", rows, d, fuse)
     parallel = name if not rows else row
-    apart = _apart(outer, shared)
+    apart = _unfused_loop(outer, shared)
     if outer:
-        parallel = outer[0].name if shared else _named("p", outer[: len(outer) - len(apart)], d, fuse)
+        parallel = outer[0].name if shared else _fused_name("p", outer[: len(outer) - len(apart)], d, fuse)
     head = [a.name for a in outer] if shared else [parallel, *(a.name for a in apart)] if outer else []
     extent = prod(known(a.extent if a.extent is not None else 1) for a in inner)
     width = min(lanes, _power(extent))
@@ -58,7 +58,7 @@ def _computed_with(d: Definition) -> frozenset[Var]:
     return variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 
-def _together(
+def _contiguous_axes(
     axis: Var, order: list[Var], accesses: tuple[Access, ...], alone: frozenset[Var] = frozenset()
 ) -> list[Var]:
     """Return `axis` and the axes that continue where it ends, to be fused; remove them from `order`.
@@ -90,7 +90,7 @@ def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int)
     return tile
 
 
-def _named(letter: str, axes: list[Var], d: Definition, fuse: list[tuple[str, tuple[str, ...]]]) -> str:
+def _fused_name(letter: str, axes: list[Var], d: Definition, fuse: list[tuple[str, tuple[str, ...]]]) -> str:
     """Return the name of an axis, or of several as one, which is added to `fuse`; "" for none."""
     if len(axes) < 2:
         return axes[0].name if axes else ""
@@ -99,7 +99,7 @@ def _named(letter: str, axes: list[Var], d: Definition, fuse: list[tuple[str, tu
     return name
 
 
-def _apart(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
+def _unfused_loop(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
     """Return the innermost loop if it stays unfused: fused, each point would divide by a dynamic size.
 
     It is fused if the loops around it have too few iterations for the threads.
@@ -118,7 +118,7 @@ def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], co
     far = [x for x in accesses if x.buffer.name not in constants and _is_far(x, inner[-1])]
     for a in order:
         if any(x.steps.get(a) == 1 for x in far):
-            row = _together(a, [other for other in order if other is not a], accesses)
+            row = _contiguous_axes(a, [other for other in order if other is not a], accesses)
             if prod(known(b.extent if b.extent is not None else 1) for b in row) >= COSTS.min_transposed_extent:
                 return a
     return None

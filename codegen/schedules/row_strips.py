@@ -14,7 +14,7 @@ from codegen.ir.loops import Size, Var
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.ir.traverse import rewrite_work
 from codegen.schedules.attention import Plan
-from codegen.schedules.product_form import extent, parts
+from codegen.schedules.products.product_form import extent, parts
 from codegen.schedules.reasons import note
 from codegen.target import Target
 

@@ -5,11 +5,12 @@ s[r] = add[j in 1024](x[r, j])      lanes[j:16] partials=4
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt, prod
 
 from codegen.costs import COSTS
-from codegen.ir.access import known, reads, runs_on, store, varies
-from codegen.ir.definition import Definition
+from codegen.ir.access import all_axes, known, reads, runs_on, store, varies
+from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Space, Var
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, packable, packs, widest
@@ -120,3 +121,28 @@ def _along(d: Definition, constants: frozenset[str]) -> Var | None:
         if 1 in steps and {*steps} <= {0, 1}:
             found.append(a)
     return max(found, key=lambda a: known(a.extent if a.extent is not None else 1), default=None)
+
+
+def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[Tile, ...]:
+    """Return the tile of short rows that a group computes member by member; () where a row passes all members at once.
+
+    A fold of partial results waits for each of its steps, and so does what needs it: meanwhile the next row is summed.
+    """
+    works = [m for m in g.members if isinstance(m, Definition)]
+    folds = any(_folds(m, p) for m, p in zip(works, plans, strict=False))
+    lengths = [n for t in g.temps for n in t.shape if n not in g.axes]
+    if not g.axes or not folds or len(works) < len(g.members) or not all(isinstance(n, int) for n in lengths):
+        return ()
+    each = max(
+        prod(known(a.extent or 1) for a in all_axes(m) if a not in g.axes) * m.out.dtype.compute.bytes for m in works
+    )
+    count = prod(known(a.extent or 1) for a in g.axes) // (COSTS.units_per_core * target.cores)
+    size = min(COSTS.row_block_bytes // each, COSTS.max_row_block, known(g.axes[-1].extent or 1), count)
+    note(lambda: f"{g.name}: {size} rows of {each} bytes at a time" if size >= COSTS.min_row_block else "row by row")
+    return (Tile(g.axes[-1].name, size, Tail.SHORT),) if size >= COSTS.min_row_block else ()
+
+
+def _folds(d: Definition, plan: Schedule) -> bool:
+    """True if a reduction has partial results in lanes."""
+    r = d.reduction
+    return r is not None and plan.lanes is not None and any(a.name == plan.lanes[0] for a in r.axes)

@@ -163,7 +163,7 @@ class _Walk(Evaluator):
                 self.out.emit(lambda body: Alloc(buffer, body))
                 return buffer
             case Load() | Prim() | Reduce() if value.dtype is DType.I64:
-                index = Var(self.out.name(name), low=_least(value))
+                index = Var(self.out.name(name), low=_lower_bound(value))
                 self.out.emit(lambda body: Let(index, value, body))
                 return index
             case Load() | Prim() if loads(value):  # its memory may change before the name is read
@@ -320,7 +320,7 @@ class _Walk(Evaluator):
         return total
 
 
-def _least(index: Expr) -> int:
+def _lower_bound(index: Expr) -> int:
     """Return a lower bound of an index: 0 if it cannot be negative, else `MIN_INDEX`."""
     return 0 if bounds(normal(index, {}))[0] >= 0 else MIN_INDEX
 

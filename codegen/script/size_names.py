@@ -31,7 +31,7 @@ def _expressions(value: object, depth: int) -> Iterator[Expr]:
 
 
 def _parts(value: object) -> list[object]:
-    """Return the members of a collection, the fields of an object, or what a function has captured."""
+    """Return the members of a collection, the fields of an object, or the captures of a function."""
     match value:
         case list() | tuple() | set() | frozenset():
             return list(cast(Iterable[object], value))

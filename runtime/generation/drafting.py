@@ -20,7 +20,7 @@ AHEAD = 3  # proposals a call: with four tokens at once a decoder takes about tw
 class Drafting(TokenLoop):
     """Two sequences of equal tokens; each token is chosen from logits of the large model, by the rules of sampling.
 
-    So it does not depend on what the small model proposes, which only says how many tokens a call gives. Logits of the
+    So it does not depend on proposals of the small model, which only decide how many tokens a call gives. Logits of the
     large model are the same bits for one token and for several.
     """
 

@@ -94,7 +94,7 @@ class Generator(TokenLoop):
         return stream.getvalue()
 
     def restore(self, saved: bytes) -> None:
-        """Go on from what `save` of the same model returned; UsageError for bytes that do not fit the model."""
+        """Go on from the bytes of `save` of the same model; UsageError for bytes that do not fit the model."""
         count = len(self._request.query_state())
         try:
             with np.load(BytesIO(saved), allow_pickle=False) as found:

@@ -15,7 +15,7 @@ LEAST_EXPONENT = -700.0  # exp of it, 1e-304, is a normal number
 LOG2_E = 1.4426950408889634
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first bits of ln 2: products with small integers are exact
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-EXP_TERMS = tuple(1 / factorial(n) for n in range(13, -1, -1))  # of the series; 4e-18 is what the rest adds up to
+EXP_TERMS = tuple(1 / factorial(n) for n in range(13, -1, -1))  # of the series; the rest adds up to 4e-18
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def _value(node: ast.expr, values: Mapping[str, int]) -> int:
         case ast.Compare(left, [operator], [right]):
             return _compared(operator, _value(left, values), _value(right, values))
         case ast.Call(ast.Name(name), args):
-            return _called(name, [_value(a, values) for a in args])
+            return _apply(name, [_value(a, values) for a in args])
         case _:
             raise TypeError(ast.unparse(node))
 
@@ -139,7 +139,7 @@ def _compared(operator: ast.cmpop, a: int, b: int) -> int:
             raise TypeError(type(operator).__name__)
 
 
-def _called(name: str, args: list[int]) -> int:
+def _apply(name: str, args: list[int]) -> int:
     match name, args:
         case "min", [a, b]:
             return min(a, b)

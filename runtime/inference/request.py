@@ -134,7 +134,7 @@ class InferRequest:
         return True
 
     def __await__(self) -> Generator[Any, None, Outputs]:
-        """Wait in a coroutine for the started inference, and return its results; raises what `wait` raises."""
+        """Wait in a coroutine for the started inference, and return its results; raises the errors of `wait`."""
         return self._awaited().__await__()
 
     async def _awaited(self) -> Outputs:

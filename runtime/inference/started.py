@@ -44,7 +44,7 @@ class Started:
         self._elsewhere.submit(self._conclude)
 
     def run_here(self) -> None:
-        """Run in the calling thread what no other has begun: the thread may be the one that it is queued for."""
+        """Run in the calling thread if no other has begun: the thread may be the one that this is queued for."""
         self()
         if self._elsewhere is not None and self._elsewhere.runs_here():
             self._waiters.wait_for(lambda: self._has_run or self.done)

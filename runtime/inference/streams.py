@@ -53,7 +53,7 @@ class Streams(Pool):
     def enter(self, place: int) -> None:
         """Keep the calling thread on the stream of a place in an executor."""
         self._here.stream = place % self.count
-        self._here.stays = _moved(self._processors[self._here.stream])
+        self._here.stays = _move_thread(self._processors[self._here.stream])
 
     def infer(self, function: Callable[[int], int], request: Request, pointer: int) -> int:
         """Call `function(pointer)` for the request at `pointer` on the calling thread's stream; return its code."""
@@ -67,10 +67,10 @@ class Streams(Pool):
             return function(pointer)
         own = os.sched_getaffinity(0)
         try:
-            _moved(self._processors[stream])  # workers that the inference starts begin there
+            _move_thread(self._processors[stream])  # workers that the inference starts begin there
             return function(pointer)
         finally:
-            _moved(own)
+            _move_thread(own)
 
 
 def executor_of(pool: Pool, threads: int) -> Executor:
@@ -100,7 +100,7 @@ def _by_core(processors: Iterable[int], topology: Path = _TOPOLOGY) -> list[int]
     return sorted(processors, key=place)
 
 
-def _moved(processors: Iterable[int]) -> bool:
+def _move_thread(processors: Iterable[int]) -> bool:
     """Move the calling thread to processors; False if the system refuses: some are taken away meanwhile."""
     with suppress(OSError):
         os.sched_setaffinity(0, processors)

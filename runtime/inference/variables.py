@@ -2,7 +2,7 @@
 
 for state in request.query_state():
     state.name, state.state             an array, zeros of no size where a dimension varies and nothing is kept
-    state.state = array                 what the next inference reads
+    state.state = array                 the next inference reads it
     state.reset()                       the next inference takes the initial value
 """
 
@@ -100,7 +100,7 @@ class Variables:
     def take_row(self, other: Variables) -> None:
         """Append a row: the first one of `other`, variables of the same model that grow in place.
 
-        All rows then count as long as the longest; what lies behind the end of a shorter one are finite numbers.
+        All rows then count as long as the longest; elements behind the end of a shorter one are finite numbers.
         """
         caches = [(info, info.cache) for info in self.infos if info.cache is not None]
         tokens, rows = other._length(caches[0][0]), self._rows()
@@ -158,7 +158,7 @@ class Variables:
         return int(self.memory[cache.room : cache.room + _ENTRY_BYTES].view(np.int64)[0])
 
     def _cached(self, info: VariableInfo, cache: CacheInfo, room: int) -> Array:
-        """Return a view of what a variable that grows in place keeps."""
+        """Return a view of the kept elements of a variable that grows in place."""
         return self._view(info, cache, room, self._sizes(info))
 
     def _sizes(self, info: VariableInfo) -> Shape:
@@ -267,7 +267,7 @@ class VariableState:
     def truncate(self, count: int) -> None:
         """Keep the first `count` elements along the last dimension that varies; without a copy if it grows in place.
 
-        UsageError if it has fewer, or no such dimension; BusyError while an inference runs.
+        UsageError if it has fewer, or not this dimension; BusyError while an inference runs.
         """
         self._idle()
         self._variables.truncate(self._info, count)

@@ -79,13 +79,33 @@ def test_no_handler_of_the_model_s_faults_swallows_it() -> None:
         Budget(None, 0.2).run(stubborn)
 
 
-def test_time_outside_of_the_budget_does_not_count_and_time_inside_adds_up() -> None:
-    budget = Budget(None, 0.5)
+def test_time_outside_of_the_budget_does_not_count_and_time_inside_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    class Stopped:
+        """A clock that `take` alone moves."""
+
+        def __init__(self, *, waits: bool) -> None:
+            self.begin = now
+
+        @property
+        def wall(self) -> float:
+            return now - self.begin
+
+        seconds = wall
+
+    def take(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("aot.compilation.limits.budget.Clock", Stopped)
+    budget = Budget(None, 5)
     for _ in range(2):
-        budget.run(lambda: time.sleep(0.2))
-        time.sleep(0.3)
+        budget.run(lambda: take(2))
+        take(3)
+    assert not budget.excess(0.9) and budget.excess(1.1)
     with pytest.raises(BudgetError):
-        budget.run(endless)
+        budget.run(lambda: (take(2), endless()))
 
 
 def test_work_within_the_budget_may_nest_and_leaves_nothing_behind() -> None:

@@ -45,6 +45,7 @@ class Case:
     cpu: str = "x86-64"
     dtype: DType = DType.F32
     precision: str = "f32"
+    fast_math: bool = False
 
 
 def linear(b: Builder, x: OutPort) -> OutPort:
@@ -121,9 +122,13 @@ CASES = {
     "hoist_invariants": Case(lambda b, x, grid: b.GridSample(x, grid), ((1, 5, 6, 7), (1, 3, 11, 2))),
     "use_integer_dots_again": Case(quantised_groups, ((1, 32, 6, 5),), ("avxvnni",), dtype=DType.U8),
     "shorten_floats": Case(linear, ((4, 32),), precision="bf16"),
+    "defer_division": Case(attention, ((2, 5, 8), (2, 40, 8), (2, 40, 16))),
     "fuse_attention": Case(attention, ((4, 200, 16),) * 3),
     "use_winograd": Case(lambda b, x: conv(b, x, 64), ((1, 64, 28, 28),)),
     "assign_layouts": Case(lambda b, x: conv(b, b.Relu(x), 24), ((1, 8, 6, 5),)),
+    "arrange_words": Case(
+        attention, ((2, 65, 64),) * 3, ("avx512f", "avx512vl", "avx512bf16"), precision="bf16", fast_math=True
+    ),
     "use_strassen": Case(lambda b, x: b.MatMul(x, weights(b, 512, 512)), ((128, 512),), cpu="znver4"),
     "separate_pooling": Case(
         lambda b, x: b(MaxPool((1, 1), (2, 2), (2, 2), (5, 5)), conv(b, x, 32, 1, begin=(0, 0))), ((1, 3, 12, 12),)
@@ -142,9 +147,11 @@ CASES = {
 
 def around(name: str, case: Case) -> tuple[str, str]:
     """The steps before and after the pass."""
-    options = CompileOptions(target="x86-64-v3", precision=case.precision)
+    options = CompileOptions(target="x86-64-v3", precision=case.precision, fast_math=case.fast_math)
     parsed = parse_target(options.target)
-    target = replace(parsed, features=(*parsed.features, *case.features), cpu=case.cpu, cores=1)
+    target = replace(
+        parsed, features=(*parsed.features, *case.features), cpu=case.cpu, cores=1, fast_math=case.fast_math
+    )
     steps = define(stages(graph_of(case.make, *case.shapes, dtype=case.dtype), options).optimized, lower_region)
     passes = pipeline(options, target)
     at = [p.name for p in passes].index(name)

@@ -12,7 +12,7 @@ from aot.ir.inference import infer_outputs
 from aot.ir.op import Op, Stateful
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
-from aot.ir.values.symbolic import MAX_PARTS, held, settled, symbols_in
+from aot.ir.values.symbolic import MAX_PARTS, as_numbers, as_stored, symbols_in
 from aot.opset.control.generators import Range
 from aot.opset.elementwise.binary import Add, Divide, FloorMod, Mod, Multiply, Power, Subtract
 from aot.opset.elementwise.comparison import BitwiseAnd, BitwiseRightShift, Equal, Less
@@ -123,15 +123,15 @@ _SECOND = [Operand(TensorType(DType.I64, s), np.array(v)) for s, v in (((1,), [1
 
 def test_a_result_that_may_not_fit_its_type_is_left_to_kernels() -> None:
     small = Var("small", 1 << 12)
-    assert held(np.array([small * small, None], object)[:-1], DType.I32) is not None
-    assert held(np.array([small * small * small, None], object)[:-1], DType.I32) is None
-    assert held(np.array([N - 1, None], object)[:-1], DType.U64) is None
-    assert held(np.array([N * 4, None], object)[:-1], DType.I32) is not None
+    assert as_stored(np.array([small * small, None], object)[:-1], DType.I32) is not None
+    assert as_stored(np.array([small * small * small, None], object)[:-1], DType.I32) is None
+    assert as_stored(np.array([N - 1, None], object)[:-1], DType.U64) is None
+    assert as_stored(np.array([N * 4, None], object)[:-1], DType.I32) is not None
 
 
 def test_numbers_of_an_array_of_objects_wrap() -> None:
-    assert settled(np.array([300, -1], object), DType.U8).tolist() == [44, 255]
-    found = held(np.array([N, 1 << 33], object), DType.I32)
+    assert as_numbers(np.array([300, -1], object), DType.U8).tolist() == [44, 255]
+    found = as_stored(np.array([N, 1 << 33], object), DType.I32)
     assert found is not None
     assert symbols_in(found).tolist() == [True, False]
     assert found[1] == 0

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("aot", "codegen", "runtime")
 ANSWERS = "Of What Those These With Without As Whether Where Which Who Whose How Does Is Are May Can Has Do".split()
 RIDDLES = re.compile(rf"({'|'.join(ANSWERS)}) ")
+NOUNS = re.compile("(The|A|An|Its|Their|All|Each|Every|Another|One|Both|Names|Values|Elements|Outputs|Inputs|Sizes) ")
 NAMED_FOLDERS = (
     "aot/opset",
     "aot/ir",
@@ -42,6 +43,19 @@ def test_docstrings_are_sentences(folder: str) -> None:
     found = [(path.relative_to(ROOT), name, text.split("\n")[0]) for path in files for name, text in docstrings(path)]
     riddles = [f"{p}: {n}: {s}" for p, n, s in found if RIDDLES.match(s) or s.rstrip().endswith("?")]
     assert not riddles, f"{len(riddles)} docstrings:\n" + "\n".join(riddles)
+
+
+def undecorated(path: Path) -> list[tuple[str, str]]:
+    """Functions that are no property, conversion or rule, whose docstrings may be an equation or a noun."""
+    functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+    plain = [n for n in functions if not n.decorator_list]
+    return [(n.name, text.split("\n")[0]) for n in plain if (text := ast.get_docstring(n)) is not None]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_functions_are_imperative(folder: str) -> None:
+    found = [(p.relative_to(ROOT), *f) for p in sorted((ROOT / folder).rglob("*.py")) for f in undecorated(p)]
+    assert [f"{p}: {n}: {s}" for p, n, s in found if NOUNS.match(s)] == []
 
 
 @pytest.mark.parametrize("folder", NAMED_FOLDERS)

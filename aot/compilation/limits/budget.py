@@ -3,12 +3,12 @@
     budget.run(work)    a thread looks at both a few times a second, and raises in the compiling thread
                         BudgetError: compile: at most 2147.5 MB of memory (--max-memory), got 2150.1 MB in layer 'conv1'
 
-What can be estimated is refused before it is made (`aot.ir.values.estimate`); this bounds the rest. Only the compiling
-thread is touched: the process belongs to the program around us. The command line, which owns its process, has the
-system enforce limits too (`hard`).
+Values whose size can be estimated are refused before they are made (`aot.ir.values.estimate`); this bounds the rest.
+Only the compiling thread is touched: the process belongs to the program around us. The command line, which owns its
+process, has the system enforce limits too (`hard`).
 
 Seconds that the user asks for are those of the wall. The default counts processor time (`clock`): a machine that many
-share compiles what a quiet one does.
+share compiles the same models as a quiet one.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class _Watch:
                     _raise_in(self._thread)
 
     def _excess(self) -> str:
-        """Return the rule that is broken; what counts of the time is asked for when the wall's is over."""
+        """Return the broken rule; processor time is read only once the time of the wall is over."""
         if not self._budget.excess(self.clock.wall):
             return ""
         seconds = self.clock.seconds
@@ -263,7 +263,7 @@ def budgeted(make: Callable[[B], T]) -> cached_property[T]:
 
 def file_bytes(model: Path) -> int:
     """Return the size of a model's files; 0 if there are none."""
-    if not model.exists():  # the reader says what is wrong
+    if not model.exists():  # the reader raises the error
         return 0
     try:
         size = model.stat().st_size if model.is_file() else 0

@@ -5,7 +5,7 @@
        MatMul(x, w)   ->   MatMul(Select(rounded[k], bf16(x), x), Select(rounded[k], bf16(w), w))
    An inference for each layer tells the error that this layer causes in the results.
 3. Layers stay in f32 in the order of their squared error over their arithmetic: as many as the network of step 2 needs.
-   If the network itself, which also stores what lies between products in 16 bits, has larger errors, only the other
+   If the network itself, which also stores values between products in 16 bits, has larger errors, only the other
    products are in bf16, then fewer and fewer of them. Without success, all layers stay in f32.
 
 The time that layers take is told and decides nothing, so that equal data give equal libraries.

@@ -144,7 +144,7 @@ class Tuning:
         }
 
     def save(self) -> None:
-        """Write the file, with what it held for other targets and forms."""
+        """Write the file, with its former entries for other targets and forms."""
         if self._path is None:
             return
         text = json.dumps({"version": FILE_VERSION, "choices": self._file}, indent=1, sort_keys=True) + "\n"

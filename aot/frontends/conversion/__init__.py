@@ -1,1 +1,1 @@
-"""Foreign operations become operations of the opset: what the front ends of all frameworks share."""
+"""Conversion of foreign operations to the opset, shared by the front ends of all frameworks."""

@@ -23,7 +23,7 @@ def region_of(node: Call, name: str) -> Graph:
 
 
 def inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
-    """The results of a region for its formal inputs; captured values are added."""
+    """Return the results of a region for its formal inputs; captured values are added."""
     region = region_of(node, name)
     given: list[Value] = [None] * len(region.parameters)
     positions = dict(node.captures[name])
@@ -37,7 +37,7 @@ def inlined(node: Call, name: str, inputs: Sequence[Value]) -> list[Value]:
 
 
 def branched(node: Call, condition: OutPort) -> Outputs:
-    """One branch where the condition is known; else the opset's If.
+    """Return the results of one branch where the condition is known, else of the opset's If.
 
     If a branch does not fit the shapes of the inputs, the other one must run, which the library checks.
     """
@@ -58,12 +58,12 @@ def branched(node: Call, condition: OutPort) -> Outputs:
 
 
 def ports_of(value: OutPort | Packed) -> tuple[OutPort, ...]:
-    """The tensors that a value is made of, each of which is one parameter of a region."""
+    """Return the tensors that a value is made of, each of which is one parameter of a region."""
     return (value,) if isinstance(value, OutPort) else value.ports
 
 
 def number(port: OutPort | None) -> int | None:
-    """The one element of a tensor, where compile time knows it."""
+    """Return the one element of a tensor, where compile time knows it."""
     value = None if port is None else port.value
     return None if value is None or value.dtype == object else int(value.reshape(-1)[0])
 
@@ -76,7 +76,7 @@ def tensor(value: Value) -> OutPort:
 
 
 def whole(value: Value) -> OutPort | Packed:
-    """A value that a region can be given: a tensor or what is made of tensors."""
+    """Return a value in the form in which a region takes it: a tensor, or made of tensors."""
     found = joined(value)
     return found if isinstance(found, Packed) else tensor(found)
 
@@ -84,7 +84,7 @@ def whole(value: Value) -> OutPort | Packed:
 def stable_body(
     node: Call, body: Graph, ports: Sequence[OutPort], captured: Container[int], carried: Mapping[int, int]
 ) -> Graph:
-    """A body, converted for sizes that hold in every iteration. `carried`: the result that becomes a parameter."""
+    """Convert a body for sizes that hold in every iteration. `carried`: the result that becomes a parameter."""
     known = [i in captured for i in range(len(ports))]
     types = Graph("types")
     given = list(ports)
@@ -98,7 +98,7 @@ def stable_body(
 
 
 def widened(parameter: int, before: TensorType, after: TensorType) -> TensorType:
-    """The type of a carried value, with symbols for sizes that change."""
+    """Return the type of a carried value, with symbols for sizes that change."""
     if before.rank != after.rank:
         raise UnsupportedError(f"a carried value keeps its rank, got {before} and then {after}")
     sizes = [Var(f"p{parameter}.d{k}") for k in range(before.rank)]

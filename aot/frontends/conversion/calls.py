@@ -3,7 +3,7 @@
     def conversion(node: Call, x: OutPort, axes: OutPort | None = None) -> OutPort: ...
 
 A conversion is given the node's inputs, already converted, as positional arguments (None: not connected) and returns a
-port, or a tuple of ports for the first outputs. It raises UnsupportedError for what cannot be done.
+port, or a tuple of ports for the first outputs. It raises UnsupportedError for a node that it cannot convert.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Packed(ABC):
 
     @abstractmethod
     def with_ports(self, ports: Sequence[OutPort]) -> Packed:
-        """The same value, made of other tensors."""
+        """Return the same value, made of other tensors."""
 
 
 Value = OutPort | Sequenced | Packed | None
@@ -54,14 +54,14 @@ class Outputs:
 
 
 class Bodies(Protocol):
-    """Runs sub-graphs: what converts the graph around them."""
+    """Conversion of sub-graphs, by the walk over the graph around them."""
 
     def inline(self, region: Graph, inputs: Sequence[Value]) -> list[Value]:
-        """The region's results where its parameters are `inputs`, as nodes of the graph around it."""
+        """Return the region's results where its parameters are `inputs`, as nodes of the graph around it."""
         ...
 
     def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        """The region as a graph of its own, whose parameters have the types of `inputs`.
+        """Return the region as a graph of its own, whose parameters have the types of `inputs`.
 
         Those that are `known` become constants, where their values are.
         """
@@ -70,7 +70,7 @@ class Bodies(Protocol):
     def region(
         self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]
     ) -> tuple[Graph, list[Value]]:
-        """The region as a graph of its own without results, and the values that the results would have.
+        """Return the region as a graph of its own without results, and the values that the results would have.
 
         Its parameters have the types of `inputs`, one for each tensor of a packed value.
         """
@@ -83,7 +83,7 @@ class Bodies(Protocol):
         regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
         size: Dim | None = None,
     ) -> Sequence[Value]:
-        """The outputs of `made`, an If without outputs, for both regions and what their parameters are.
+        """Return the outputs of `made`, an If without outputs, for both regions with the values of their parameters.
 
         `size`: the condition is that this size is 1.
         """
@@ -101,7 +101,7 @@ class Call:
     regions: Mapping[str, Graph]
     captures: Mapping[str, tuple[tuple[int, Value], ...]]  # of each region: position of the parameter, value
     bodies: Bodies
-    seed: int | None  # what random numbers begin with, where the user wants any
+    seed: int | None  # of random numbers; None: they are refused
     node: Node
     inputs: Sequence[Value]  # of the node, captured values behind the others
 
@@ -121,7 +121,7 @@ class Call:
         return bool(self._get(name, int, default))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A float attribute; it was written as f32."""
+        """Return a float attribute; it was written as f32."""
         return float(self._get(name, (float, int), default))
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -158,14 +158,14 @@ class Call:
         return axis + rank if axis < 0 else axis
 
     def known(self, port: OutPort, what: str) -> Array:
-        """The value of an input; UnsupportedError if it is known at run time only."""
+        """Return the value of an input; UnsupportedError if it is known at run time only."""
         return Operand(port.type, port.value).known(f"{self.kind}: {what}")
 
     def ints(self, port: OutPort, what: str) -> tuple[int, ...]:
         return Operand(port.type, port.value).ints(f"{self.kind}: {what}")
 
     def extent(self, x: OutPort, axis: int, what: str) -> int:
-        """A dimension of `x` that must be a number; UnsupportedError if it is known at run time only."""
+        """Return a dimension of `x` that must be a number; UnsupportedError if it is known at run time only."""
         found = x.shape[axis]
         if not isinstance(found, int):
             raise UnsupportedError(f"{self.kind}: {what} must be known at compile time")
@@ -189,14 +189,14 @@ class Call:
         return self.within(self.cast(every, DType.I64), 1, 1, rule, data)
 
     def list(self, values: Sequence[int]) -> OutPort:
-        """A constant i64 vector."""
+        """Add a constant i64 vector."""
         return self.build.const(np.array(list(values), np.int64), DType.I64)
 
     def scalar(self, value: int) -> OutPort:
         return self.build.const(value, DType.I64)
 
     def size(self, x: OutPort, axis: int) -> OutPort:
-        """A dimension of `x` as an i64 scalar."""
+        """Return a dimension of `x` as an i64 scalar."""
         return self.build.Squeeze(self.dims(x, [axis]), self.list([0]))
 
     def dims(self, x: OutPort, axes: Sequence[int]) -> OutPort:
@@ -210,7 +210,7 @@ class Call:
         return self.build.Gather(self.build.ShapeOf(x), self.list(axes), self.scalar(0))
 
     def single(self, x: OutPort) -> OutPort:
-        """The one element of a tensor as a scalar; that there is one is checked."""
+        """Return the one element of a tensor as a scalar; that there is one is checked."""
         return self.build.Squeeze(x, self.list(range(x.type.rank))) if x.type.rank else x
 
     def reshape(self, x: OutPort, dims: Sequence[Dim]) -> OutPort:
@@ -227,5 +227,5 @@ class Call:
         return self.build.Rounded(x) if x.type.dtype in SHORT else x
 
     def like(self, value: float, x: OutPort) -> OutPort:
-        """A scalar of `x`'s type."""
+        """Return a scalar of `x`'s type."""
         return self.build.const(np.asarray(value).astype(numpy_dtype(x.type.dtype)), x.type.dtype)

@@ -1,4 +1,4 @@
-"""Operations of a framework: how its nodes are converted, and what is wrong with those that cannot be."""
+"""Operations of a framework: the conversion of its nodes, and the problems of those that have none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Facts = dict[str, Any]  # the attributes of a foreign node; those of the reader 
 class Dialect:
     """The operations of a framework: `name` is that of their nodes, `framework` that in errors.
 
-    `conversion(kind, attributes)` finds a conversion; `call(attributes, ...)` makes what a conversion sees of a node;
+    `conversion(kind, attributes)` finds a conversion; `call(attributes, ...)` makes the view of a node that it gets;
     `problem(node, kind, attributes, reason)` says why a node cannot be converted; `check(graph)` raises
     UnconvertedError for a graph that cannot be converted at all.
     """
@@ -36,7 +36,7 @@ Dialects = Mapping[str, Dialect]
 
 
 def foreign(node: Node, dialects: Dialects) -> Foreign | None:
-    """The operation of a node if it is of one of the dialects, else None."""
+    """Return the operation of a node if it is of one of the dialects, else None."""
     return node.op if isinstance(node.op, Foreign) and node.op.dialect in dialects else None
 
 

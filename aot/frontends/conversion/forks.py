@@ -299,7 +299,7 @@ class Fork:
         return self.joined[pair]
 
     def join_packed(self, pair: Forked) -> Packed:
-        """A pair of values that are made of tensors, each of which becomes an output of the If.
+        """Join a pair of values that are made of tensors, each of which becomes an output of the If.
 
         UnsupportedError if they are made of different numbers of tensors.
         """

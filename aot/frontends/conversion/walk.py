@@ -39,7 +39,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 MAX_FORKS = 256
-DECLARED = "declared"  # of a Result until it is converted: what the file says of the output
+DECLARED = "declared"  # of a Result until it is converted: the output's type in the file
 # What Python raises in a conversion, all of which are written for nodes that keep the rules of their framework
 BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, StopIteration)
 
@@ -48,7 +48,7 @@ BROKEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, S
 class ToOpset:
     """The front pass that turns foreign operations of a dialect into operations of the opset.
 
-    `seed`: what random numbers begin with; operations that draw them are refused without one. `others`: dialects whose
+    `seed`: of random numbers; operations that draw them are refused without one. `others`: dialects whose
     nodes an extension may have put among these; they are converted along with them.
     """
 
@@ -123,7 +123,7 @@ def _present(graph: Graph, dialects: Dialects) -> set[str]:
 
 
 def _declared_rank(result: Node) -> int | None:
-    """The rank that the file gives an output, which the node then forgets."""
+    """Return the rank that the file gives an output, which the node then forgets."""
     declared = result.rt_info.pop(DECLARED, None)
     return None if declared is None else int(declared["rank"])
 
@@ -147,7 +147,7 @@ class _Work:
     forks: list[Fork] = field(default_factory=list[Fork])  # of this graph and of those inside
 
     def results(self, source: Graph, env: Environment) -> list[Any]:
-        """The values of a graph's results; FAILED for those that could not be made."""
+        """Return the values of a graph's results; FAILED for those that could not be made."""
         needed = _needed(source)
         for node in source.order():
             if node.id in needed:
@@ -167,7 +167,7 @@ class _Work:
             self._copy(node, env)
 
     def _keep(self, node: Node, env: Environment) -> None:
-        """Let a node of the opset, which an extension has put between foreign ones, read what those became."""
+        """Connect a node of the opset, which an extension has put between foreign ones, to their converted outputs."""
         for port, value in self._converted(node, env):
             if port.source is not value:
                 port.connect(value)
@@ -184,7 +184,7 @@ class _Work:
         env |= {port: held[port] for port in node.out_ports().values()}
 
     def _converted(self, node: Node, env: Environment) -> list[tuple[InPort, OutPort]]:
-        """The connected inputs of a node of the opset, each with the tensor that it reads now."""
+        """Return the connected inputs of a node of the opset, each with the tensor that it reads now."""
         found: list[tuple[InPort, OutPort]] = []
         for port in node.in_ports().values():
             value = None if port.source is None else joined(env[port.source])
@@ -206,7 +206,7 @@ class _Work:
                 value.add_tensor_names(port.names)  # an input keeps its own name alone
 
     def evaluate(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs of a node for converted inputs; FAILED where it cannot be converted, which is listed.
+        """Return the outputs of a node for converted inputs; FAILED where it cannot be converted, which is listed.
 
         Raises ModelError where the inputs break a rule of the framework.
         """
@@ -234,7 +234,7 @@ class _Work:
             raise
 
     def _closed(self, node: Node, attrs: dict[str, Any], inputs: Sequence[Any]) -> list[Any]:
-        """The outputs of a node none of whose inputs is an open pair."""
+        """Return the outputs of a node none of whose inputs is an open pair."""
         values = list(self._called(node, attrs, [joined(v) for v in inputs]))
         forks = frozenset[Fork]().union(*(forks_of(self, v) for v in inputs))
         if forks:
@@ -248,7 +248,7 @@ class _Work:
         self.problems.append(self.dialects[op.dialect].problem(node.name, op.kind, attrs, reason))
 
     def _called(self, node: Node, attrs: dict[str, Any], inputs: list[Value]) -> Sequence[Value]:
-        """The node's outputs, all of them inferred."""
+        """Return the node's outputs, all of them inferred."""
         op = node.op
         assert isinstance(op, Foreign)
         dialect = self.dialects[op.dialect]
@@ -275,7 +275,7 @@ class _Work:
         values += [None] * (len(read) - len(values))
         for value, wanted in zip(values, read, strict=False):
             for port in tensors_in(value):
-                port.node.operands()  # what cannot be inferred belongs to this node
+                port.node.operands()  # an error of inference belongs to this node
             if value is None and wanted:
                 raise UnsupportedError(f"{op.kind}: output {values.index(value)} is not supported")
         return values[: len(read)]
@@ -311,7 +311,7 @@ class _Work:
         return _Work(graph, self.dialects, self.seed, self.problems, forks=self.forks)
 
     def branch(self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]) -> list[Value]:
-        """The results of a region in the graph of this work, which gets parameters like `inputs`."""
+        """Return the results of a region in the graph of this work, which gets parameters like `inputs`."""
         env: Environment = {}
         for node, value, fixed in zip(region.parameters, inputs, known, strict=True):
             if isinstance(value, OutPort):
@@ -321,7 +321,7 @@ class _Work:
         return _whole(self.results(region, env))
 
     def _parameter(self, port: OutPort, name: str, fixed: bool) -> OutPort:
-        """A parameter of the type of a tensor around; a constant in its place if the value is known and stays."""
+        """Add a parameter of the type of a tensor around; a constant in its place if the value is known and stays."""
         made = self.graph.add(Parameter(port.type.dtype, port.type.dims), name=name).out_port(0)
         value = port.value
         if fixed and value is not None and value.dtype != object:
@@ -335,7 +335,7 @@ class _Work:
         regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
         size: Dim | None = None,
     ) -> list[Any]:
-        """The outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
+        """Return the outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""
         op = made.op
         assert isinstance(op, If)
         sides: list[Side] = []
@@ -376,7 +376,7 @@ def _ids(nodes: Iterable[Node]) -> set[int]:
 
 
 def _needed(graph: Graph) -> set[int]:
-    """The nodes that results and variables depend on, and all parameters."""
+    """Return the nodes that results and variables depend on, and all parameters."""
     found = _ids(graph.parameters)
     stack = [*graph.results, *graph.sinks]
     while stack:

@@ -62,7 +62,7 @@ def _nibbles(raw: Raw) -> Raw:
 
 
 def _fifth(raw: Raw) -> Raw:
-    """One bit of each of 32 numbers, in place 4."""
+    """Unpack the fifth bit of each of 32 numbers, into place 4."""
     return (np.unpackbits(np.ascontiguousarray(raw), axis=-1, bitorder="little") << 4).astype(np.uint8)
 
 

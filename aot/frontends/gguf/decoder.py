@@ -167,7 +167,7 @@ class Decoder:
         return y if c.turned == c.key else b.Concat(y, self._slice(x, c.turned, TO_THE_END), axis=-1)
 
     def _repeated(self, x: OutPort, size: int) -> OutPort:
-        """Each head of keys or values for the heads of queries that read it."""
+        """Repeat each head of keys or values for the heads of queries that read it."""
         b, c = self.b, self.config
         if c.heads == c.kept:
             return x

@@ -67,7 +67,7 @@ def load_conversions() -> None:
 
 
 def conversion_of(domain: str, kind: str) -> Conversion | None:
-    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
     return current().conversions.get((domain, kind)) or CONVERSIONS.get((domain, kind))
 
@@ -79,7 +79,7 @@ class Call(AnyCall):
     opset: int = 0
 
     def dtype(self, name: str, default: DType | None = None) -> DType:
-        """The element type that an attribute numbers; 0 stands for the default, where there is one."""
+        """Return the element type that an attribute numbers; 0 stands for the default, where there is one."""
         code = self.integer(name, None if default is None else 0)
         if default is not None and not code:
             return default
@@ -89,7 +89,7 @@ class Call(AnyCall):
             raise UnsupportedError(f"{self.kind}: {name}: {error}") from None
 
     def float_type(self, name: str, default: DType) -> DType:
-        """Element type, as `dtype`; UnsupportedError where it is no type of floats."""
+        """Return element type, as `dtype`; UnsupportedError where it is no type of floats."""
         found = self.dtype(name, default)
         self.refuse(not found.is_float, f"{name} must be a type of floats, got {found.value}")
         return found

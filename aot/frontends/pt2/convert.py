@@ -1,4 +1,4 @@
-"""The dialect of PyTorch: which conversion a node has, what the conversion sees, and how errors call the node."""
+"""The dialect of PyTorch: a node's conversion, its view of the node, and the node's name in errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _conversion(kind: str, attrs: Facts) -> Conversion | None:
 
 
 def _call(attrs: Facts, *parts: Any) -> Call:
-    """Outputs have names in the archive, read or not; those with destinations are read."""
+    """Return the call of a node. All outputs have names in the archive; those with destinations are read."""
     del attrs
     made = Call(*parts)
     return replace(made, outputs=tuple(bool(p.destinations) for p in made.node.out_ports().values()))

@@ -2,7 +2,7 @@
 
     f16[3] + f32[] -> f16      i32[3] + 1.5 -> f32      u8[3] + i8[3] -> i16      i32[3] + i64[] -> i32
 
-Tensors with axes count most, then tensors without axes, then numbers; what counts less matters only if it is of a
+Tensors with axes count most, then tensors without axes, then numbers; the others matter only if they are of a
 higher category: boolean, integer, float.
 """
 
@@ -16,12 +16,12 @@ from runtime.abi import DType
 SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)
 UNSIGNED = (DType.U8, DType.U16, DType.U32, DType.U64)
 FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
-NUMBER, SCALAR, ARRAY = -1, 0, 1  # what counts less to what counts most
+NUMBER, SCALAR, ARRAY = -1, 0, 1  # the last one counts most
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The element type of a value, and what the value is: NUMBER, SCALAR or ARRAY."""
+    """The element type of a value, and its rank class: NUMBER, SCALAR or ARRAY."""
 
     dtype: DType
     level: int

@@ -134,7 +134,7 @@ def load_conversions() -> None:
 
 
 def conversion_of(kind: str) -> Conversion | None:
-    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
     found = entered(CONVERSIONS, DOMAIN, kind)
     return of_complex_only if found is None and kind in OF_COMPLEX else found
@@ -150,7 +150,7 @@ class Call(AnyCall):
         return dict(self.attrs.get("arguments", ()))
 
     def dtype(self, i: int = 0) -> DType:
-        """The element type that the archive gives output `i`."""
+        """Return the element type that the archive gives output `i`."""
         given = self.attrs.get("given", ())
         if i >= len(given) or given[i] is None:
             raise ModelError(f"{self.kind}: the archive has a type for output {i}, got none")
@@ -219,7 +219,7 @@ class Call(AnyCall):
         return function(OnnxCall(*made, self.node, self.inputs, ONNX_OPSET), *inputs)
 
     def operand(self, *values: OutPort | None) -> OutPort:
-        """The one of several arguments that is given: its name depends on the operation. ModelError for none."""
+        """Return the one of several arguments that is given: its name depends on the operation. ModelError for none."""
         found = next((v for v in values if v is not None), None)
         if found is None:
             raise ModelError(f"{self.kind}: an operand must be given, got none")
@@ -249,7 +249,7 @@ def _kind_of(value: OutPort | Number) -> Kind:
 
 
 def _fitting(value: float | bool, dtype: DType) -> float | int | bool:
-    """A number as an element of `dtype`: integers wrap around, as PyTorch's do."""
+    """Return a number as an element of `dtype`: integers wrap around, as PyTorch's do."""
     if dtype.is_integer and dtype is not DType.BOOL:
         if isinstance(value, float) and not np.isfinite(value):
             raise ModelError(f"a number must fit {dtype.value}, got {value}")
@@ -293,7 +293,7 @@ def _is_complex(node: Call, inputs: Sequence[Value]) -> bool:
 
 
 def _of_complex(node: Call) -> Any:
-    """The outputs of a node with complex inputs."""
+    """Return the outputs of a node with complex inputs."""
     function = OF_COMPLEX.get(node.kind)
     if function is None:
         raise UnsupportedError(f"{node.kind}: complex numbers are not supported")
@@ -303,7 +303,7 @@ def _of_complex(node: Call) -> Any:
 
 
 def of_complex_only(node: Call, *inputs: Value) -> Any:
-    """The outputs of an operation that real numbers do not have."""
+    """Return the outputs of an operation that real numbers do not have."""
     if not any(isinstance(x, Complex) for x in inputs):
         raise ModelError(f"{node.kind}: the input is complex, got real numbers")
     return _of_complex(node)
@@ -315,7 +315,7 @@ def _is_default(value: Any) -> bool:
 
 
 def resolved(node: Call, value: Any) -> Any:
-    """An argument with values of the graph in it."""
+    """Return an argument with values of the graph in it."""
     if isinstance(value, tuple):
         return tuple(resolved(node, v) for v in cast("tuple[Any, ...]", value))
     if not isinstance(value, Argument):
@@ -346,7 +346,7 @@ PLAIN: dict[str, type[Any] | tuple[type[Any], ...]] = {
 
 
 def _checked(node: Call, name: str, value: Any, annotation: str) -> Any:
-    """The value of an argument. ModelError if its annotation does not allow it; UnsupportedError for run-time numbers.
+    """Return the value of an argument. ModelError if its annotation forbids it; UnsupportedError for run-time numbers.
 
     A list of one kind may be given as one element.
     """
@@ -376,7 +376,7 @@ def _allows(value: Any, annotation: str) -> bool:
 
 
 def typed(node: Call, found: Any) -> Any:
-    """Outputs in the element types of the archive."""
+    """Return outputs in the element types of the archive."""
     values = found.values if isinstance(found, Outputs) else found
     parts: list[Any] = list(cast("Sequence[Any]", values)) if isinstance(values, Sequence) else [values]
     given = node.attrs.get("given", ())

@@ -24,7 +24,7 @@ DROPPED = ("_assert_tensor_metadata.default", "sym_constrain_range.default", "sy
 
 
 def families() -> dict[str, list[str]]:
-    """The operations that have a conversion, by what the module of the conversion says that it has."""
+    """Return the operations that have a conversion, by the family that the module of the conversion declares."""
     load_conversions()
     import_module("aot.frontends.pt2.files.reader")  # it has the rules registered
     found = defaultdict[str, list[str]](list)
@@ -35,7 +35,7 @@ def families() -> dict[str, list[str]]:
 
 
 def read_kinds() -> set[str]:
-    """All operations that can be read: converted, or taken by the walk over a file."""
+    """Return all operations that can be read: converted, or taken by the walk over a file."""
     return {k for kinds in families().values() for k in kinds} | set(RULES) | set(DROPPED)
 
 
@@ -50,7 +50,7 @@ def _row(what: str, kinds: Iterable[str]) -> str:
 
 
 def markdown() -> str:
-    """The page."""
+    """Return the page."""
     found = families()
     rows = [_row(what, kinds) for what, kinds in sorted(found.items())]
     converted = {k for kinds in found.values() for k in kinds}

@@ -1,4 +1,4 @@
-"""The dialect of TensorFlow: which conversion a node has, what the conversion sees, and how errors call the node."""
+"""The dialect of TensorFlow: a node's conversion, its view of the node, and the node's name in errors."""
 
 from __future__ import annotations
 

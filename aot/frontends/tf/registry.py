@@ -77,7 +77,7 @@ def load_conversions() -> None:
 
 
 def conversion_of(kind: str) -> Conversion | None:
-    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
     return entered(CONVERSIONS, DOMAIN, kind)
 
@@ -87,11 +87,11 @@ class Call(AnyCall):
     """A node of TensorFlow being converted."""
 
     def dtype(self, name: str, default: DType | None = None) -> DType:
-        """The element type that an attribute names; UnsupportedError for complex numbers, resources and variants."""
+        """Return the element type that an attribute names; UnsupportedError for complex types, resources, variants."""
         return self._element_type(name, self.text(name, None if default is None else default.value))
 
     def dtypes(self, name: str) -> tuple[DType, ...]:
-        """The element types of an attribute that lists them."""
+        """Return the element types of an attribute that lists them."""
         return tuple(self._element_type(name, text) for text in self.texts(name, ()))
 
     def _element_type(self, name: str, text: str) -> DType:
@@ -101,7 +101,7 @@ class Call(AnyCall):
             raise UnsupportedError(f"{self.kind}: {name}: element type {text} is not supported") from None
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape in an attribute, with -1 for unknown sizes; None where the rank is not known."""
+        """Return the shape in an attribute, with -1 for unknown sizes; None where the rank is not known."""
         return None if self.attrs.get(name) is None else self.integers(name)
 
     def axes(self, values: Sequence[int], rank: int) -> list[int]:

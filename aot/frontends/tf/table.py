@@ -40,7 +40,7 @@ Each with the reason that the error gives. Operations in neither table have no c
 
 
 def families() -> dict[str, list[str]]:
-    """The operations that have a conversion, by what the module of the conversion says that it has."""
+    """Return the operations that have a conversion, by the family that the module of the conversion declares."""
     load_conversions()
     found = defaultdict[str, list[str]](list)
     for kind, conversion in CONVERSIONS.items():
@@ -51,7 +51,7 @@ def families() -> dict[str, list[str]]:
 
 
 def read_kinds() -> set[str]:
-    """All operations that can be read: converted, or taken by the walk over a file."""
+    """Return all operations that can be read: converted, or taken by the walk over a file."""
     return {k for kinds in families().values() for k in kinds} | _walked() | set(DROPPED)
 
 
@@ -66,7 +66,7 @@ def _row(what: str, kinds: Iterable[str]) -> str:
 
 
 def markdown() -> str:
-    """The page."""
+    """Return the page."""
     rows = [_row(what, kinds) for what, kinds in sorted(families().items())]
     converted = {k for kinds in families().values() for k in kinds}
     rows.append(_row("Edges of a graph, functions, variables, tables, control flow", _walked() - converted))

@@ -1,4 +1,4 @@
-"""The dialect of TensorFlow Lite: a node's conversion, what the conversion sees, and the node's name in errors."""
+"""The dialect of TensorFlow Lite: a node's conversion, its view of the node, and the node's name in errors."""
 
 from __future__ import annotations
 

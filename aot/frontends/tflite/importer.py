@@ -35,7 +35,7 @@ Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[V
 RULES: dict[str, Rule] = {}
 
 
-rule = decorator(RULES)  # registers what the walk does for operations
+rule = decorator(RULES)  # registers the walk's functions for operations
 
 
 @dataclass(slots=True)
@@ -45,14 +45,14 @@ class Importer:
     nets: Nets
     calling: list[int] = field(default_factory=list[int])
     count: int = 0
-    starting: bool = False  # what is assigned is the first value of a variable
+    starting: bool = False  # assignments give variables their first values
 
     @property
     def file(self) -> str:
         return self.nets.file
 
     def run(self, number: int, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
-        """The results of a sub-graph in the graph of `scope`. CorruptError if it contains itself."""
+        """Return the results of a sub-graph in the graph of `scope`. CorruptError if it contains itself."""
         net = self.nets[number]
         if number in self.calling or len(self.calling) >= MAX_DEPTH:
             raise CorruptError(
@@ -89,7 +89,7 @@ class Importer:
                 value.add_tensor_names((net.tensors[n].facts.name,))
 
     def value(self, net: Net, n: int, values: dict[int, Value], scope: Scope, prefix: str) -> Value:
-        """A tensor of a sub-graph at the place that is reached."""
+        """Return a tensor of a sub-graph at the place that is reached."""
         stored = net.tensors[n]
         if stored.facts.variable and n not in values:
             return self.read(self._state(net, n, scope), scope)
@@ -101,7 +101,7 @@ class Importer:
         return values[n]
 
     def node(self, op: Operator, net: Net, scope: Scope, inputs: Sequence[Value], name: str) -> list[Value]:
-        """A foreign node; it has further outputs for the variables that it updates."""
+        """Add a foreign node; it has further outputs for the variables that it updates."""
         states = [n for n in op.inputs if n != ABSENT and net.tensors[n].facts.variable]
         ports = [self._port(value, op) for value in inputs]
         node = self.add(op, net, scope, ports, name, len(op.outputs) + len(states))
@@ -120,7 +120,7 @@ class Importer:
         outputs: int,
         **more: Any,
     ) -> Node:
-        """A foreign node with the facts of its tensors: `taken` and `given`."""
+        """Add a foreign node with the facts of its tensors: `taken` and `given`."""
         taken = tuple(None if n == ABSENT else net.tensors[n].facts for n in op.inputs)
         given = tuple(net.tensors[n].facts for n in op.outputs)
         attrs = {**op.attrs, "taken": taken, "given": given, **more}
@@ -133,7 +133,7 @@ class Importer:
         return value
 
     def tensor(self, value: Value, what: str) -> OutPort:
-        """A value that must be a tensor."""
+        """Return a value that must be a tensor."""
         if not isinstance(value, OutPort):
             raise UnsupportedError(f"{what}: a branch or a loop takes and gives tensors, got another value")
         return value
@@ -153,7 +153,7 @@ class Importer:
         return scope.graph.add(Constant(dtype_of(data)), name=name, origin=origin, data=data).out_port(0)
 
     def _state(self, net: Net, n: int, scope: Scope) -> str:
-        """The name of a variable tensor, whose first value is zero."""
+        """Return the name of a variable tensor, whose first value is zero."""
         stored = net.tensors[n]
         name = f"{net.name}/{stored.facts.name}#{n}" if net.name else f"{stored.facts.name}#{n}"
         top = outermost(scope)
@@ -164,11 +164,11 @@ class Importer:
         return name
 
     def read(self, name: str, scope: Scope) -> OutPort:
-        """The value of a variable at this place."""
+        """Return the value of a variable at this place."""
         return scope.read(name, self.first)
 
     def first(self, name: str, scope: Scope) -> OutPort:
-        """The value of a variable before the first inference."""
+        """Return the value of a variable before the first inference."""
         if name not in scope.firsts:
             op = Foreign("tflite", "VAR_HANDLE", (("unsupported", "no CALL_ONCE gives it a first value"),))
             scope.firsts[name] = scope.graph.add(op, name=name, origin=Origin((name,), self.file)).out_port(0)
@@ -179,14 +179,14 @@ class Importer:
 
 
 def outermost(scope: Scope) -> Scope:
-    """The scope of the network."""
+    """Return the scope of the network."""
     while scope.outer is not None:
         scope = scope.outer
     return scope
 
 
 def _numpy(stored: Stored) -> np.dtype[np.generic]:
-    """The element type of data; that of i4, whose values are read as i8, is i8."""
+    """Return the element type of data; that of i4, whose values are read as i8, is i8."""
     try:
         dtype = DType(stored.facts.type)
     except ValueError:

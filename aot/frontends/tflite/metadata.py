@@ -18,7 +18,7 @@ MAX_TEXT = 500  # characters of a text
 
 
 def described(nets: Nets) -> dict[str, str]:
-    """Texts by what they are about."""
+    """Return texts about a model by their subject: description, metadata, files, tensors."""
     found: dict[str, str] = {}
     description = nets.model.text("Description")
     if description:
@@ -38,7 +38,7 @@ def described(nets: Nets) -> dict[str, str]:
 
 
 def packed_files(data: Any) -> list[str]:
-    """The files packed with a model; texts with their number of lines."""
+    """Return the files packed with a model; texts with their number of lines."""
     try:
         with ZipFile(BytesIO(data)) as archive:
             return [_named(archive, info) for info in archive.infolist()[:MOST_FILES]]

@@ -61,7 +61,7 @@ class Nets:
         return self.read[number]
 
     def buffer(self, number: int) -> Array | None:
-        """The bytes of a buffer of the model, for metadata."""
+        """Return the bytes of a buffer of the model, for metadata."""
         if not 0 <= number < len(self.buffers):
             raise CorruptError(f"{self.file}: a buffer is one of {len(self.buffers)}, got number {number}")
         return contents(self.buffers[number], self.data, f"{self.file}: buffer {number}")
@@ -102,7 +102,7 @@ class Nets:
 
 
 def _kind(code: Table, names: dict[int, str]) -> str:
-    """The operation of a code; the larger of two numbers, of which the older one ends at 127."""
+    """Return the operation of a code; the larger of two numbers, of which the older one ends at 127."""
     number = max(code.number("BuiltinCode"), code.number("DeprecatedBuiltinCode"))
     name = names.get(number, f"builtin {number}")
     return f"{_CUSTOM}.{code.text('CustomCode')}" if name == _CUSTOM else name

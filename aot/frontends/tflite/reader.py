@@ -43,7 +43,7 @@ class Interface:
 
 
 def read(path: Path, signature: str | None = None) -> Graph:
-    """The network of a file in dialect `tflite`.
+    """Return the network of a file in dialect `tflite`.
 
     CorruptError for a file that is damaged; UsageError for a signature that there is not. What single operators lack is
     found by the pass that converts them.
@@ -59,7 +59,7 @@ def read(path: Path, signature: str | None = None) -> Graph:
 
 
 def _interface(model: Table, file: str, wanted: str | None) -> Interface:
-    """The signature that the user names, else that of sub-graph 0, the default one first."""
+    """Return the signature that the user names, else that of sub-graph 0, the default one first."""
     found = {s.text("SignatureKey"): s for s in model.tables("SignatureDefs")}
     if wanted is not None and wanted not in found:
         raise UsageError(f"--signature: {file} has the signatures {', '.join(found) or 'none'}, got {wanted!r}")
@@ -114,7 +114,7 @@ class _Inputs:
         return made
 
     def _shape(self, name: str, sizes: Sequence[int], first: Sequence[int]) -> Shape:
-        """The batch is what the file runs with unless it is told otherwise, 1 as a rule; other sizes may vary."""
+        """Return the shape of a tensor: the batch that the file has, 1 as a rule; other sizes of -1 may vary."""
         if -1 not in sizes[1:]:
             return tuple(first)
         return tuple(d if d >= 0 else self.names.symbol(f"{name}.d{i}") for i, d in enumerate(sizes))

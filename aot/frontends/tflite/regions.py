@@ -65,7 +65,7 @@ def if_(self: Importer, op: Operator, net: Net, scope: Scope, inputs: list[Value
 
 
 def _free(op: Operator) -> Operator:
-    """The operator without the numbers of its tensors, which are others than its inputs now."""
+    """Return the operator without the numbers of its tensors, which are others than its inputs now."""
     return replace(op, inputs=())
 
 

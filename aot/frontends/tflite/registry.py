@@ -11,10 +11,10 @@ Tensors may be quantised. A conversion says how it treats them:
 
     numbers (default)    it gets and gives real numbers: inputs are dequantised, outputs quantised around it
     stored               it moves elements: it gets and gives them as they are stored
-    exact                it gets elements as they are stored, and computes what LiteRT's integer kernels do;
+    exact                it gets elements as they are stored, and computes as LiteRT's integer kernels;
                          it is tried first where an input and output 0 are quantised
 
-Fused activations are applied to what a conversion of numbers gives.
+Fused activations are applied to the result of a conversion of numbers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ STORABLE = (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
 
 
 def tflite(*kinds: str, stored: bool = False, activates: bool = True) -> Callable[[C], C]:
-    """Register the conversion of operations. `activates`: the fused activation is applied to what it gives."""
+    """Register the conversion of operations. `activates`: the fused activation is applied to the result."""
 
     def register(function: C) -> C:
         found = function if stored else _numbers(function, activates)
@@ -86,7 +86,7 @@ def load_conversions() -> None:
 
 
 def conversion_of(kind: str, is_quantised: bool) -> Conversion | None:
-    """The conversion of an operation, of the extensions that take part or built in; None if there is none."""
+    """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
     load_conversions()
     own = current().conversions.get((DOMAIN, kind))
     return own or (EXACT.get(kind) if is_quantised else None) or CONVERSIONS.get(kind)
@@ -115,7 +115,7 @@ class Call(AnyCall):
         return self.given[i].quantization if i < len(self.given) else None
 
     def output_type(self, i: int = 0) -> DType:
-        """The element type that the file gives an output."""
+        """Return the element type that the file gives an output."""
         if i >= len(self.given):
             raise ModelError(f"{self.kind}: output {i} is read, got {len(self.given)} outputs")
         try:
@@ -188,7 +188,7 @@ class Call(AnyCall):
 
 
 def _numbers(function: C, activates: bool) -> C:
-    """A conversion of real numbers for tensors that may be quantised."""
+    """Return a conversion of real numbers for tensors that may be quantised."""
 
     @wraps(function)
     def converted(node: Call, *inputs: Any) -> Any:

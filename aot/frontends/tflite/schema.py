@@ -29,7 +29,7 @@ IDENTIFIER = b"TFL3"
 
 @contextmanager
 def corrupt(file: str, what: str) -> Generator[None]:
-    """CorruptError for what the generated classes raise on offsets that point outside of the file."""
+    """Raise CorruptError for errors of the generated classes on offsets that point outside of the file."""
     try:
         yield
     except AotError:  # some are ValueErrors
@@ -59,11 +59,11 @@ class Table:
     quota: Quota
 
     def number(self, field: str) -> Any:
-        """A scalar field, or its default."""
+        """Return a scalar field, or its default."""
         return getattr(self.made, field)()
 
     def text(self, field: str) -> str:
-        """A string, empty if it is absent."""
+        """Return a string, empty if it is absent."""
         raw = getattr(self.made, field)() or b""
         self.quota.take(len(raw) // 64)
         return bytes(raw).decode("utf-8", "replace")
@@ -74,24 +74,24 @@ class Table:
         return None if found is None else Table(found, self.quota)
 
     def tables(self, field: str) -> list[Table]:
-        """A vector of tables."""
+        """Return a vector of tables."""
         count = int(getattr(self.made, f"{field}Length")())
         self._check(count, 4)
         return [Table(getattr(self.made, field)(i), self.quota) for i in range(count)]
 
     def array(self, field: str) -> Array:
-        """A vector of numbers as a view into the file; of size 0 if it is absent."""
+        """Return a vector of numbers as a view into the file; of size 0 if it is absent."""
         found: Any = getattr(self.made, f"{field}AsNumpy")()
         return np.empty(0, np.int32) if isinstance(found, int) else found
 
     def numbers(self, field: str) -> tuple[Any, ...]:
-        """A vector of numbers that is copied."""
+        """Return a vector of numbers that is copied."""
         found = self.array(field)
         self.quota.take(found.size)
         return tuple(found.tolist())
 
     def union(self, field: str, kind: int, kinds: Any) -> tuple[str, Table] | None:
-        """The table of a union and the name of its type; `kind`: its number in the class of numbers `kinds`."""
+        """Return the table of a union and the name of its type; `kind`: its number in the class of numbers `kinds`."""
         found = getattr(self.made, field)()
         name = names_of(kinds).get(kind, "")
         if found is None or not name or name == "NONE":
@@ -102,7 +102,7 @@ class Table:
         return name, Table(made, self.quota)
 
     def fields(self) -> dict[str, Any]:
-        """All fields by their names in small letters: numbers, texts, tuples; tables within it are left out."""
+        """Return all fields by their names in small letters: numbers, texts, tuples; tables within it are left out."""
         found: dict[str, Any] = {}
         names = [n for n in _members(self.made.__class__) if n[0] != "_" and n != "Init" and "GetRoot" not in n]
         for name in names:
@@ -126,18 +126,18 @@ class Table:
 
 
 def root(data: Any, file: str) -> Table:
-    """The table Model of a file."""
+    """Return the table Model of a file."""
     with corrupt(file, "the root table"):
         return Table(import_module("tflite.Model").Model.GetRootAs(data, 0), Quota(file))
 
 
 def enumeration(name: str) -> Any:
-    """The class of numbers that the schema has for a type, for instance BuiltinOperator."""
+    """Return the class of numbers that the schema has for a type, for instance BuiltinOperator."""
     return getattr(import_module(f"tflite.{name}"), name)
 
 
 def names_of(kinds: Any) -> dict[int, str]:
-    """The name of each number of an enumeration."""
+    """Return the name of each number of an enumeration."""
     return {value: name for name, value in _members(kinds).items() if isinstance(value, int)}
 
 

@@ -13,7 +13,7 @@ DENSE, CSR = 0, 1
 
 
 def dense(sparsity: Table, raw: Array, dtype: np.dtype[np.generic], shape: tuple[int, ...], name: str) -> Array:
-    """The tensor with its zeros.
+    """Return the tensor with its zeros.
 
     Axes are walked in the order of `TraversalOrder`; those from the tensor's rank on are axes within blocks, and
     `BlockMap` says which axis each of them divides.
@@ -50,7 +50,7 @@ def dense(sparsity: Table, raw: Array, dtype: np.dtype[np.generic], shape: tuple
 def _walked(
     metadata: list[Table], order: tuple[int, ...], stored: int, name: str
 ) -> tuple[list[int], list[Array], int]:
-    """The size of each axis (0: not said), the place of each element along it, and how many elements there are."""
+    """Return the size of each axis (0: unknown), the place of each element along it, and the number of elements."""
     sizes, places = [0] * len(order), [np.zeros(1, np.int64) for _ in order]
     count, walked = 1, list[int]()
     for axis, table in zip(order, metadata, strict=True):

@@ -22,7 +22,7 @@ page](tflite.md) of the format says what holds for quantised tensors.
 
 
 def families() -> dict[str, list[str]]:
-    """The operations that have a conversion, by what the module of the conversion says that it has."""
+    """Return the operations that have a conversion, by the family that the module of the conversion declares."""
     load_conversions()
     import_module("aot.frontends.tflite.reader")  # it has the rules registered
     found = defaultdict[str, list[str]](list)
@@ -35,7 +35,7 @@ def families() -> dict[str, list[str]]:
 
 
 def builtins() -> set[str]:
-    """All operations of the schema, but those that stand for others."""
+    """Return all operations of the schema, but those that stand for others."""
     return set(names_of(enumeration("BuiltinOperator")).values()) - {"CUSTOM", "PLACEHOLDER_FOR_GREATER_OP_CODES"}
 
 
@@ -44,7 +44,7 @@ def _row(what: str, kinds: Iterable[str]) -> str:
 
 
 def markdown() -> str:
-    """The page."""
+    """Return the page."""
     rows = [_row(what, kinds) for what, kinds in sorted(families().items())]
     read = {k for kinds in families().values() for k in kinds}
     known = builtins()

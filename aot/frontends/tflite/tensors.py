@@ -59,7 +59,7 @@ class Stored:
     quota: Quota
 
     def data(self) -> Array:
-        """The data of a constant. CorruptError if it does not fit the shape; UnsupportedError for other types."""
+        """Return the data of a constant. CorruptError if the shape does not fit; UnsupportedError for other types."""
         assert self.raw is not None
         name = f"{self.file}: tensor {self.facts.name!r}"
         if self.code not in DTYPES:
@@ -100,7 +100,7 @@ def strings(raw: Array, shape: tuple[int, ...], name: str) -> Array:
 
 
 def read_tensor(table: Table, buffers: list[Table], data: Any) -> Stored:
-    """A tensor of a sub-graph. `buffers`: of the model; `data`: the file."""
+    """Return a tensor of a sub-graph. `buffers`: of the model; `data`: the file."""
     quota, name = table.quota, table.text("Name")
     size, signature = table.numbers("Shape"), table.numbers("ShapeSignature")
     file = quota.file
@@ -117,7 +117,7 @@ def read_tensor(table: Table, buffers: list[Table], data: Any) -> Stored:
 
 
 def contents(buffer: Table, data: Any, name: str) -> Array | None:
-    """The bytes of a buffer, in it or behind the tables; None if it is empty."""
+    """Return the bytes of a buffer, in it or behind the tables; None if it is empty."""
     offset, size = int(buffer.number("Offset")), int(buffer.number("Size"))
     if offset > _OUTSIDE:
         if offset + size > len(data):

@@ -1,1 +1,1 @@
-"""Values known while compiling: symbolic, deferred, and what computing them would cost."""
+"""Values known while compiling: symbolic, deferred, and the costs of computing them."""

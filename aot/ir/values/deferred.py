@@ -116,7 +116,7 @@ def rows_of(constant: Array | Deferred, begin: int, end: int) -> Array:
 
 
 def release(constant: Array | Deferred) -> None:
-    """Give back the pages of mapped files that a constant, or what it is made of, lies in."""
+    """Give back the pages of mapped files that a constant, or its sources, lie in."""
     if isinstance(constant, Deferred):
         for one in constant.inputs:
             release(one)

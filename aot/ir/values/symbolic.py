@@ -43,7 +43,7 @@ def wrapped(number: int, dtype: DType) -> int:
     return (number - low) % (high - low + 1) + low
 
 
-def settled(value: Array, dtype: DType) -> Array:
+def as_numbers(value: Array, dtype: DType) -> Array:
     """Return an array of objects as an array of numbers if no element is an expression; any other array unchanged."""
     if value.dtype != object or dtype is DType.STRING or symbols_in(value).any():
         return value
@@ -51,7 +51,7 @@ def settled(value: Array, dtype: DType) -> Array:
     return flat.reshape(value.shape).astype(numpy_dtype(dtype))
 
 
-def held(value: Array, dtype: DType) -> Array | None:
+def as_stored(value: Array, dtype: DType) -> Array | None:
     """Return a computed value as a tensor of type `dtype` holds it.
 
     None if an element may not fit the type, or is too large an expression: then kernels compute the value.
@@ -62,7 +62,7 @@ def held(value: Array, dtype: DType) -> Array | None:
         return None
     result = np.empty(value.size, object)
     result[:] = [v if isinstance(v, Expr) else wrapped(int(v), dtype) for v in value.flat]
-    return settled(result.reshape(value.shape), dtype)
+    return as_numbers(result.reshape(value.shape), dtype)
 
 
 def _fits(element: Expr, dtype: DType) -> bool:

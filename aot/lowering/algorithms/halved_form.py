@@ -89,7 +89,7 @@ def form_of(d: Definition, constants: frozenset[str]) -> HalvedForm | None:
 
 
 def pays(form: HalvedForm) -> bool:
-    """True if columns outnumber what the sums of data take, and a panel of the weights stays near the core."""
+    """True if there are columns enough to pay for the sums of data, and a panel of the weights stays near the core."""
     rows, terms = prod(map(extent, form.rows)), extent(form.k)
     small = form.columns >= COSTS.min_halved_columns and rows >= COSTS.min_halved_rows
     return small and terms % 4 == 0 and COSTS.min_halved_terms <= terms <= COSTS.max_halved_terms

@@ -27,7 +27,7 @@ from codegen.target import Target
 
 
 def separate_functions(steps: Steps, target: Target) -> None:
-    """Group sums along memory with what is computed of them; values have their strides by now."""
+    """Group sums along memory with the functions of their results; strides are final."""
     constants = steps.constants()
     found: list[Step] = []
     for step in steps.steps:

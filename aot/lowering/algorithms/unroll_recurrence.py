@@ -2,7 +2,7 @@
 
     group over t in 100 { g = h[t] R;  c[t + 1] = ..;  h[t + 1] = .. }   ->   for t: call g; call c; call h
 
-One kernel serves all steps. Where compile time knows their number, all calls are there, and what moves with t moves
+One kernel serves all steps. If their number is static, all calls are there, and buffers that move with t move
 where a buffer begins; else a loop runs them, and t is one of their sizes.
 """
 
@@ -83,7 +83,7 @@ def _cycle(step: Step, g: Group, members: list[Definition], n: Expr, steps: Step
     """Build a loop of control flow, whose counter the kernels read."""
     renamed = {temp.name: _as_value(temp, step, steps) for temp in g.temps}
     clock = Var(f"{next(iter(renamed), step.layers[0])}.t", n)
-    works = [_at(d, g.axes[0], clock, lambda b: renamed.get(b.name, b)) for d in members]
+    works = [_for_step(d, g.axes[0], clock, lambda b: renamed.get(b.name, b)) for d in members]
     body = replace(steps, steps=[_by_rows(Step((w,), step.layers, step.kind), w, steps, target) for w in works])
     for name in body.touched():
         value = steps.values[name]
@@ -138,7 +138,7 @@ def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Step
         moved = shift.elements.get(b.name, 0) * b.dtype.stored_bytes
         return replace(b, align=gcd(b.align, moved)) if moved else b
 
-    step.works = tuple(_at(d, t, Const(0), placed) for d in members)
+    step.works = tuple(_for_step(d, t, Const(0), placed) for d in members)
     step.repeat = Repeat(n, dict(shift.elements))
 
 
@@ -160,7 +160,7 @@ def _as_value(temp: Buffer, step: Step, steps: Steps) -> Buffer:
     return made
 
 
-def _at(d: Definition, t: Var, now: Expr, placed: Callable[[Buffer], Buffer]) -> Definition:
+def _for_step(d: Definition, t: Var, now: Expr, placed: Callable[[Buffer], Buffer]) -> Definition:
     """Rewrite the definition for one time step, with other buffers."""
     fixed: dict[Expr, Expr] = {t: now}
 

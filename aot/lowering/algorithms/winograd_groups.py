@@ -20,7 +20,7 @@ from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
 from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.schedules.product import product
+from codegen.schedules.products.product import product
 from codegen.target import Target
 from runtime.abi import DType
 

@@ -82,7 +82,7 @@ def into(kind: Kind) -> Transform:
     m, taps, stride = kind.sums, kind.taps, kind.stride
     if kind.finite and m in FEW:
         return FEW[m][0]
-    made = _apart([_into(m, r) for r in _phases(taps, stride)], stride)
+    made = _strided([_into(m, r) for r in _phases(taps, stride)], stride)
     return Transform(tuple(row[1:-1] for row in made.split), made.combine) if kind.finite else made
 
 
@@ -123,7 +123,7 @@ def _phases(taps: int, stride: int) -> list[int]:
     return [-(-(taps - first) // stride) for first in range(stride)]
 
 
-def _apart(parts: list[Transform], stride: int) -> Transform:
+def _strided(parts: list[Transform], stride: int) -> Transform:
     """Return the transform of every `stride`-th element, from each of the first ones on."""
     count = sum(len(t.split) for t in parts)
     rows: list[tuple[float, ...]] = []

@@ -70,7 +70,7 @@ class Caches:
         return LINE * (1 + len(self.op.ids))
 
     def before(self, index: int) -> int:
-        """Elements of a token of the variables before one of them."""
+        """Count the elements of a token of the variables before one of them."""
         return sum(n * w for n, w in list(zip(self.op.runs, self.op.widths, strict=True))[:index])
 
     def kept(self, node: Node) -> Kept:

@@ -12,14 +12,14 @@ LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an infer
 def drop_unread(steps: Steps) -> None:
     """Drop steps and values without consumers: shape arithmetic, and operands that only inference of types read."""
     for _ in range(2):  # twice, since steps dropped first need no symbols any more
-        _drop(steps, LASTING, _wanted(steps))
+        _drop(steps, LASTING, _needed_symbols(steps))
     used = {x.buffer.name for s in steps.steps for x in s.reads()} | {b.name for s in steps.steps for b in s.writes()}
     used |= {v.half.pair for n, v in steps.values.items() if n in used and v.half is not None} | set(steps.inputs)
     for name in [n for n in steps.values if n not in used]:
         del steps.values[name]
 
 
-def _wanted(steps: Steps) -> frozenset[Var]:
+def _needed_symbols(steps: Steps) -> frozenset[Var]:
     """Return the late symbols that steps and outputs need, except those that a loop sets itself."""
     if not steps.sizes.late:
         return frozenset()

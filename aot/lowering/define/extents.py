@@ -38,7 +38,7 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
             if (wide := _stretched_to(index, sizes)) is not None:
                 found.setdefault((wide, dim), _one_or_equal(layer, sizes.written_out(wide), sizes.written_out(dim)))
                 continue
-            least = _least(index, dim, sizes, symbols)
+            least = _least_extent(index, dim, sizes, symbols)
             if least is None:
                 continue
             one, other = sizes.written_out(least), sizes.written_out(dim)
@@ -68,7 +68,7 @@ def _one_or_equal(layer: str, wide: Expr, dim: Expr) -> Rule:
     return Rule((wide - dim) * (dim - 1), 0, text)
 
 
-def _least(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
+def _least_extent(index: Expr, dim: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> Size | None:
     """Return the least size that `dim` must have.
 
     None if it is known to have it, or if it does not follow from sizes.
@@ -126,8 +126,10 @@ def _indices(e: Expr, guards: frozenset[Expr]) -> Iterator[tuple[Expr, Size]]:
             if init is not None:
                 yield from _indices(init, guards)
         case Load(buffer, index):
+            guarded = variables(*guards)
+            never = 0 in buffer.shape and not guarded.isdisjoint(variables(*index))  # no index is inside of it
             for i, n in zip(index, buffer.shape, strict=True):
-                if buffer.space is not Space.TABLE and not variables(i) & variables(*guards):
+                if buffer.space is not Space.TABLE and not never and guarded.isdisjoint(variables(i)):
                     yield i, n
                 yield from _indices(i, guards)
         case _:

@@ -159,7 +159,7 @@ class _Loop:
     def _result(self, index: int) -> OutPort:
         return self.body.results[index].source(0)
 
-    # ---- what goes in
+    # ---- inputs of a region
 
     def _carry(self, m: InputMap, result: OutPort) -> Value:
         """Name the two buffers of a carried value.
@@ -207,7 +207,7 @@ class _Loop:
             axes, at = indices(out.shape)
             _step(self.inner, Definition(out, axes, cast(self.counter, out.dtype), at), self.node, "Loop")
 
-    # ---- what comes out
+    # ---- outputs of a region
 
     def _output(self, m: OutputMap) -> tuple[OutputMap, Value] | None:
         """Makes it; parts that are put in their places later are returned."""

@@ -30,7 +30,7 @@ def _layer(node: Node) -> str:
     return node.origin.layers[0] if node.origin.layers else node.name
 
 
-def _named(node: Node) -> str:
+def _name_in_model(node: Node) -> str:
     """Return the names of the operation and the layer in the user's model."""
     return f"{node.op.user_type} {_layer(node)!r}"
 
@@ -72,7 +72,7 @@ def _outputs(node: Node) -> list[Rule]:
             if isinstance(n, int) or n in known:
                 continue
             if bounds(normal(n, {}))[0] < 0:
-                text = f"{_named(node)}: dimension {k} must not be negative, got {dim_text(n)}"
+                text = f"{_name_in_model(node)}: dimension {k} must not be negative, got {dim_text(n)}"
                 found.append(Rule(prim("max", n, 0), n, text))
     return found
 
@@ -118,7 +118,7 @@ def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) ->
                 continue
             what = f"dimension {len(out) - skipped - 1 - back}"
             if can_stretch(n, m):
-                text = f"{_named(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
+                text = f"{_name_in_model(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
                 found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:
                 found += _equal(node, f"{what} of its inputs must be equal", n, m)
@@ -129,7 +129,7 @@ def _equal(node: Node, rule: str, a: Dim, b: Dim) -> list[Rule]:
     if a == b or (isinstance(a, int) and isinstance(b, int)):
         return []
     got = " and ".join(dim_text(n) for n in _compared(a, b))
-    text = f"{_named(node)}: {rule}, got {got}"
+    text = f"{_name_in_model(node)}: {rule}, got {got}"
     return [Rule(a, b, text)]
 
 

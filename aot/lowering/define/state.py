@@ -112,10 +112,10 @@ class State:
             if variable.data is None:
                 found[variable.name] = at
                 size = volume(self.sizes.shape(port.shape)) * variable.dtype.stored_bytes
-                at = self._named(at + (size + (2 * LINE - 1)) // LINE * LINE)
+                at = self._name_address(at + (size + (2 * LINE - 1)) // LINE * LINE)
         return found, at
 
-    def _named(self, at: Size) -> Size:
+    def _name_address(self, at: Size) -> Size:
         """Name an address as a size, so that kernels that write the variables of equal layers are equal."""
         found = self.sizes.of(at)
         return found if isinstance(found, int) else self.sizes.add(found, "at")

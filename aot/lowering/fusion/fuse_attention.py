@@ -2,8 +2,9 @@
 
     s[b, i, j] = add[k](q[b, i, k] * k[b, j, k])     p = rows of s     y[b, i, d] = add[j](p[b, i, j] * v[b, j, d])
 
-become one group over b and i, whose temporaries s and p hold a block of rows that stays in the cache. If all of s fits
-into the cache anyway, they stay separate steps.
+become one group over b and i, whose temporaries s and p hold a block of rows that stays in the cache; p overwrites s
+where it can. If all of s fits into the cache anyway, they stay separate steps. The scale of each row, which
+`defer_division` leaves, is a temporary, too.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def fuse_attention(steps: Steps, target: Target) -> None:
         for s in found:
             links.remove(s)
         links.add(fused)
-        for s in (first, step):
-            del steps.values[s.writes()[0].name]
+        for b in (*first.writes(), *step.writes()):
+            del steps.values[b.name]
     now = (places.get(id(s), s) for s in steps.steps)
     steps.steps = [s for s in now if s is not None]
     sort(steps)
@@ -78,14 +79,17 @@ class _Links:
 def _neighbours(step: Step, steps: Steps, links: _Links, target: Target) -> tuple[Step, Step, Step] | None:
     """Return the only producer of the large value that a group of rows reads, the group, and the only consumer."""
     rows = step.works[0] if len(step.works) == 1 else None
-    if not isinstance(rows, Group) or len(rows.axes) != 1 or len(step.writes()) != 1:
+    if not isinstance(rows, Group) or len(rows.axes) != 1:
         return None
-    after = step.writes()[0]
-    readers = links.readers.get(after.name, [])
-    for before in {x.buffer.name: x.buffer for x in step.reads()}.values():
+    after = step.writes()
+    every = [[s for s in links.readers.get(b.name, []) if s is not step] for b in after]
+    readers = every[0]
+    if any(others != readers for others in every):
+        return None
+    for before in {x.buffer.name: x.buffer for x in step.reads() if x.buffer not in after}.values():
         makers = links.makers.get(before.name, [])
         alone = len(makers) == len(readers) == 1 and links.readers[before.name] == [step]
-        arena = all(steps.values[b.name].region is Region.ARENA for b in (before, after))
+        arena = all(steps.values[b.name].region is Region.ARENA for b in (before, *after))
         late = any(map(steps.sizes.is_late, before.shape))
         if alone and arena and not late and _bytes(before) > max(target.l2, _around(makers[0], readers[0])):
             return makers[0], step, readers[0]
@@ -118,35 +122,53 @@ def _joined(first: Step, step: Step, last: Step, constants: frozenset[str]) -> G
         return None
     if any(d.where or d.reduction is None or streams(d, constants) for d in (head, tail)):
         return None
-    before, after = head.out, step.writes()[0]
-    read = [x for x in loads(tail.value, *tail.index) if x.buffer.name == after.name]
-    dims, theirs = _rows_of(before, rows), _rows_of(after, rows)
-    if dims is None or theirs is None or len(read) != 1:
+    before, every = head.out, step.writes()
+    dims = {b.name: _rows_of(b, rows) for b in (before, *every)}
+    read = {b.name: [x for x in loads(tail.value, *tail.index) if x.buffer.name == b.name] for b in every}
+    if any(len(found) != 1 for found in read.values()):
         return None
-    axes, others = _variables(head.target, dims, head), _variables(read[0].index, theirs, tail)
-    if axes is None or others is None or [a.extent for a in axes] != [a.extent for a in others]:
+    axes = _variables(head.target, dims[before.name], head)
+    theirs = {_variables(x.index, dims[name], tail) for name, (x,) in read.items()}
+    others = theirs.pop()
+    if theirs or axes is None or others is None or [a.extent for a in axes] != [a.extent for a in others]:
         return None
     flat = ravel(axes, [a.extent or 1 for a in axes])
-    if not (_walks(rows, before, dims, flat, axes) and _walks(rows, after, theirs, flat, axes)):
-        return None
     places: Places = {}
-    for b, mine in ((before, dims), (after, theirs)):
+    for b in (before, *every):
+        mine = dims[b.name] or ()
+        if not _walks(rows, b, mine, flat, axes):
+            return None
         columns = tuple(k for k, n in enumerate(b.shape) if k not in mine and n != 1)
         places[b.name] = _temporary(b, axes, columns, Space.ARENA), columns
     zeros: tuple[Definition, ...] = ()
-    if (filled := _filled(tail, read[0], *places[after.name])) is not None:
-        longer, zero, tail = filled
-        places[after.name], zeros = (longer, places[after.name][1]), (zero,)
-    temps = tuple(b for b, _ in places.values())
+    for (x,) in read.values():
+        if (filled := _filled(tail, x, *places[x.buffer.name])) is not None:
+            longer, zero, tail = filled
+            places[x.buffer.name], zeros = (longer, places[x.buffer.name][1]), (zero,)
+    scores, shares = (places[b.name][0] for b in (before, every[0]))
+    inner = _unflattened(rows, flat, axes, places)
+    if _follows(inner, scores, shares):
+        places = {name: (scores if b == shares else b, columns) for name, (b, columns) in places.items()}
+        inner = _unflattened(rows, flat, axes, places)
+    temps = tuple(dict.fromkeys(b for b, _ in places.values()))
     begin = _moved(head, {}, axes, places)
     end = _moved(_called_apart(tail, others, axes), dict(zip(others, axes, strict=True)), axes, places)
-    return Group("chain", axes, temps, (begin, _unflattened(rows, flat, axes, places), *zeros, end))
+    return Group("chain", axes, temps, (begin, inner, *zeros, end))
+
+
+def _follows(rows: Group, old: Buffer, new: Buffer) -> bool:
+    """True if the group may write `new` over `old`: element by element, and no later member reads `old`."""
+    every = list(members(rows))
+    at = next(n for n, d in enumerate(every) if d.out == new)
+    if replace(old, name=new.name) != new or any(x.buffer == old for d in every[at + 1 :] for x in loads(d.value)):
+        return False
+    return all(x.index == every[at].target for x in loads(every[at].value) if x.buffer == old)
 
 
 def _filled(
     d: Definition, x: Load, temp: Buffer, columns: tuple[int, ...]
 ) -> tuple[Buffer, Definition, Definition] | None:
-    """Return the temporary with zeros behind its columns, what writes these, and `d`, which asks no longer.
+    """Return the temporary with zeros behind its columns, the definitions that write them, and `d` without tests.
 
     None unless `d` sums over more columns than `x` has: `within(k, 197, x[i, k], 0)`.
     """
@@ -182,11 +204,13 @@ def _sites(b: Buffer, rows: Group) -> list[tuple[Expr, ...]]:
     return found + [x.index for d in members(rows) for x in loads(d.value, *d.index) if x.buffer.name == b.name]
 
 
-def _variables(index: tuple[Expr, ...], dims: tuple[int, ...], d: Definition) -> tuple[Var, ...] | None:
+def _variables(index: tuple[Expr, ...], dims: tuple[int, ...] | None, d: Definition) -> tuple[Var, ...] | None:
     """Return the axes that index these dimensions.
 
     None unless each dimension is indexed by one axis of the definition.
     """
+    if dims is None:
+        return None
     found = tuple(i for k in dims if isinstance(i := index[k], Var) and i in d.axes)
     return found if len({*found}) == len(dims) else None
 

@@ -1,4 +1,4 @@
-"""Windows over channels together with what makes their input and what reads their result, a strip of rows at a time.
+"""Windows over channels with the producer of their input and the consumer of their result, a strip of rows at a time.
 
     a[h, w, c] = add[k](x[h, w, k] * e[k, c])                           MobileNet's expansion,
     b[h, w, c] = add[i, j](a[h + i - 1, w + j - 1, c] * d[i, j, c])     depthwise windows,
@@ -26,7 +26,7 @@ from codegen.target import Target
 
 
 def fuse_row_strips(steps: Steps, target: Target) -> None:
-    """Put such steps into one; values have their strides by now, and halos around them."""
+    """Fuse expansion, windows and projection into one step each. Strides are final, and halos are there."""
     if target.near_l3:
         return
     found = _Strips(steps, target)
@@ -138,8 +138,8 @@ def _group(a: Definition | None, b: Definition, x: Load, c: Definition | None) -
         places[b.out.name], axes = found
         tail.append((c, axes))
     edges = (*_columns(read, n + 1, x.buffer), *(_row(read.temp, n, w.axis, x.buffer) for w in beyond))
-    head = Group("rows", (inside.axis,), (), (_moved(a, makes, (*shared[:-1], inside.axis), places),))
-    members = (*edges, head, *(_moved(d, axes, shared, places) for d, axes in tail))
+    head = Group("rows", (inside.axis,), (), (_over_shared_axes(a, makes, (*shared[:-1], inside.axis), places),))
+    members = (*edges, head, *(_over_shared_axes(d, axes, shared, places) for d, axes in tail))
     return Group("strips", shared, tuple(p.temp for p in places.values()), members, (down, inside, *beyond))
 
 
@@ -246,7 +246,7 @@ def _fill(b: Buffer) -> Const:
     return Const(b.halo or 0.0 if b.dtype.is_float else int(b.halo or 0), b.dtype.compute)
 
 
-def _moved(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], places: Places) -> Definition:
+def _over_shared_axes(d: Definition, old: tuple[Var, ...], new: tuple[Var, ...], places: Places) -> Definition:
     """Rewrite the definition to the shared axes, with intermediate values in the temporaries."""
     axes: dict[Expr, Expr] = dict(zip(old, new, strict=True))
 

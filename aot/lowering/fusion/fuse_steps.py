@@ -162,7 +162,7 @@ class _Fuser:
             if _is_unwieldy(merged):
                 self.refused.setdefault(d, {})[name] = made
                 continue
-            if made in self.refused and _holds_whole(d, made):  # what made a part unwieldy makes the whole so
+            if made in self.refused and _holds_whole(d, made):  # an unwieldy part makes the whole unwieldy
                 self.refused.setdefault(merged, {}).update(self.refused[made])
             self._replace(step, (merged,), maker.layers)
             if alone:

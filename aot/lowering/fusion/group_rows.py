@@ -46,10 +46,10 @@ def group_rows(steps: Steps) -> None:
     clusters = _Clusters(steps)
     for step in list(steps.steps):
         clusters.consider(step)
-    settled = _settled(steps)
+    innermost = _innermost_dimensions(steps)
     former = _Former(steps)
     for cluster in clusters.made:
-        if len(cluster.steps) > 1 and not _side_by_side(steps, cluster, settled):
+        if len(cluster.steps) > 1 and not _side_by_side(steps, cluster, innermost):
             former.form(cluster)
     steps.steps = [s for s in former.slots if s is not None]
     sort(steps)
@@ -191,7 +191,7 @@ def _runs_through(at: Affine, axes: Iterable[Var]) -> bool:
     return True
 
 
-def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> bool:
+def _side_by_side(steps: Steps, cluster: _Cluster, innermost: dict[str, int]) -> bool:
     """True if elements at equal positions of neighbouring rows are adjacent, in a layout that is already decided.
 
     Then lanes run over rows, which needs no group. Decided are the layouts of inputs, of values read reshaped, of
@@ -202,7 +202,7 @@ def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> b
         d, rows = step.definition, cluster.rows[id(step)]
         assert d is not None
         for x in loads(d.value) if d.reduction is not None and rows else ():
-            if x.buffer.name in settled and x.index[settled[x.buffer.name]] in rows:
+            if x.buffer.name in innermost and x.index[innermost[x.buffer.name]] in rows:
                 return True
             value = steps.values.get(x.buffer.name)
             reshaped = not all(isinstance(i, Var | Const) for i in x.index)
@@ -213,7 +213,7 @@ def _side_by_side(steps: Steps, cluster: _Cluster, settled: dict[str, int]) -> b
     return False
 
 
-def _settled(steps: Steps) -> dict[str, int]:
+def _innermost_dimensions(steps: Steps) -> dict[str, int]:
     """Return the innermost dimensions of products, and of values computed from them element by element."""
     constants = steps.constants()
     found: dict[str, int] = {}
@@ -324,10 +324,10 @@ def _temp(b: Buffer, dims: tuple[int, ...], r: tuple[Var, ...]) -> Buffer:
 
 def _row_bytes(temps: Iterable[Buffer], rows: int) -> float:
     """Return the most bytes that the temporaries take for a point of the first `rows` axes."""
-    return sum(prod(map(_most, b.shape[rows:])) * b.dtype.stored_bytes for b in temps)
+    return sum(prod(map(_upper_bound, b.shape[rows:])) * b.dtype.stored_bytes for b in temps)
 
 
-def _most(n: Size) -> float:
+def _upper_bound(n: Size) -> float:
     return n if isinstance(n, int) else bounds(normal(n, {}))[1]
 
 

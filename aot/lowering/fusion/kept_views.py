@@ -36,12 +36,18 @@ def steps_unevenly(reader: Definition, view: Definition) -> bool:
 
 
 def divides_axis(reader: Definition, view: Definition) -> bool:
-    """True if the view reads its source by quotients and remainders of an output axis of the reader."""
+    """True if the view reads its source by the quotient and the remainder of an output axis of the reader.
+
+    A quotient alone repeats elements, as keys for the heads that share them: a copy would have all repetitions.
+    """
     assert reader.reduction is not None
-    atoms = (
-        t for x in _through(memory_loads(reader.reduction.body), view) for i in x.index for t in normal(i, {}).terms
-    )
-    return any(isinstance(t, Prim) and t.fn == "floordiv" and variables(t) & {*reader.axes} for t in atoms)
+    for x in _through(memory_loads(reader.reduction.body), view):
+        terms = [t for i in x.index for t in normal(i, {}).terms]
+        quotients = [t for t in terms if isinstance(t, Prim) and t.fn == "floordiv"]
+        divided = variables(*quotients) & {*reader.axes}
+        if divided & variables(*(t for t in terms if t not in quotients)):
+            return True
+    return False
 
 
 def _through(body: list[Load], view: Definition) -> list[Load]:

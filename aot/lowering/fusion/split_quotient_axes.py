@@ -21,7 +21,7 @@ from runtime.abi import DType
 
 
 def split_quotient_axes(steps: Steps) -> None:
-    """Rewrite every reduction that has such axes, and copies that repeat a number of elements that run time tells."""
+    """Rewrite every reduction with quotient axes, and copies that repeat a dynamic number of elements."""
     for step in steps.steps:
         d = step.definition
         if d is not None and not d.where:
@@ -45,7 +45,7 @@ def _split(d: Definition) -> Definition | None:
     kept = [a for a in d.axes if a in made.axes]
     parts = [a for a in made.axes if a not in kept]
     quotients, rests = parts[: len(parts) // 2], parts[len(parts) // 2 :]
-    if not all(isinstance(a.extent, int) for a in rests) or not _plain(made, quotients):
+    if not all(isinstance(a.extent, int) for a in rests) or not _moves_evenly(made, quotients):
         return None
     return _merged(made, [a for a in kept if _is_channel(made, a, rests)], rests)
 
@@ -96,16 +96,16 @@ def _part(a: Var, step: Size) -> Size | None:
     return int(found.value) if isinstance(found, Const) else found
 
 
-def _plain(d: Definition, quotients: list[Var]) -> bool:
+def _moves_evenly(d: Definition, quotients: list[Var]) -> bool:
     """True if each quotient moves evenly in all indices that contain it."""
     assert d.reduction is not None
     indices = [(i, normal(i, {}).terms) for x in loads(d.reduction.body) for i in x.index]
     return all(
-        a not in variables(i) or (a in terms and not _inside(a, terms)) for i, terms in indices for a in quotients
+        a not in variables(i) or (a in terms and not _is_nested(a, terms)) for i, terms in indices for a in quotients
     )
 
 
-def _inside(a: Var, terms: Mapping[Expr, int]) -> bool:
+def _is_nested(a: Var, terms: Mapping[Expr, int]) -> bool:
     return any(a in variables(t) for t in terms if t != a)
 
 
@@ -116,7 +116,7 @@ def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
     return isinstance(a.extent, int) and all((a in x.index) == bool(variables(*x.index) & {*rests}) for x in sites)
 
 
-def _together(d: Definition, rests: list[Var]) -> bool:
+def _move_together(d: Definition, rests: list[Var]) -> bool:
     """True if each operand moves with all of them or with none. Then they are one axis for what is read."""
     assert d.reduction is not None
     found = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
@@ -133,7 +133,7 @@ def _merged(d: Definition, channels: list[Var], rests: list[Var]) -> Definition:
     for a in rests:
         assert isinstance(a.extent, int)
         count //= a.extent
-    if len(channels) > 1 or count >= COSTS.vector_extent or not _together(d, rests):
+    if len(channels) > 1 or count >= COSTS.vector_extent or not _move_together(d, rests):
         return d
     taken = {a.name for a in d.axes if a not in channels}
     j = Var(next(n for n in ("c", "j", "channel") if n not in taken), extent)

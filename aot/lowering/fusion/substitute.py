@@ -1,4 +1,4 @@
-"""Substitution of a definition for the loads of what it writes.
+"""Substitution of a definition's value for loads of its output.
 
 v[i, j] = x[j, i],  y[k] = v[k, 3] + 1     ->     y[k] = x[3, k] + 1
 """
@@ -29,17 +29,17 @@ def substitution(made: Definition) -> Change:
 
 def simplified(e: Expr) -> Expr:
     """Bring the indices of loads into normal form."""
-    found = rewrite(e, _plain)
+    found = rewrite(e, _normalised)
     found.has_plain_indices = True  # expressions grow by merging: each part is visited once
     return found
 
 
-def _plain(x: Expr) -> Expr | None:
+def _normalised(x: Expr) -> Expr | None:
     """Return a load with its indices in normal form; None for expressions with other parts."""
     if hasattr(x, "has_plain_indices"):
         return x
     if isinstance(x, Load):
-        inner = (rewrite(i, _plain) if loads(i) else i for i in x.index)
+        inner = (rewrite(i, _normalised) if loads(i) else i for i in x.index)
         return Load(x.buffer, tuple(normal(i, {}).expr() for i in inner))
     return None
 

@@ -20,7 +20,7 @@ Ends = Callable[[Var], Range]
 class Intervals:
     """Interval arithmetic. `late`: True for symbols not known before an inference; `ends`: their ranges.
 
-    `facts`: expressions, and what they are equal to by rules that are checked; this may be late, too.
+    `facts`: expressions and their equals, by rules that are checked; an equal may be late, too.
     """
 
     def __init__(self, late: Callable[[Var], bool], ends: Ends, facts: Mapping[Expr, Expr]) -> None:
@@ -136,7 +136,7 @@ def _quotient(a: Range, b: Range) -> Range:
     return _both("sub", Const(-1), size), _both("add", size, Const(1))
 
 
-def _rest(a: Range, b: Range) -> Range:
+def _remainder(a: Range, b: Range) -> Range:
     if _low(b[0]) < 1:
         return None, None
     return Const(0), _either("min", _both("sub", b[1], Const(1)), a[1] if _low(a[0]) >= 0 else None)
@@ -158,11 +158,11 @@ def _negative(a: Range) -> Range:
     return _difference((Const(0), Const(0)), a)
 
 
-def _least(a: Range, b: Range) -> Range:
+def _minimum(a: Range, b: Range) -> Range:
     return _both("min", a[0], b[0]), _either("min", a[1], b[1])
 
 
-def _greatest(a: Range, b: Range) -> Range:
+def _maximum(a: Range, b: Range) -> Range:
     return _either("max", a[0], b[0]), _both("max", a[1], b[1])
 
 
@@ -174,9 +174,9 @@ _RULES: dict[str, Callable[..., Range]] = {
     "add": _sum,
     "sub": _difference,
     "neg": _negative,
-    "min": _least,
-    "max": _greatest,
+    "min": _minimum,
+    "max": _maximum,
     "floordiv": _quotient,
-    "mod": _rest,
+    "mod": _remainder,
     "cast": _same,
 }

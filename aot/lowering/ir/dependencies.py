@@ -1,6 +1,6 @@
 """Dependencies between steps, and an order that respects them.
 
-A value may be made in parts by several steps (a Concat made in place); whoever reads one part needs only its maker.
+Several steps may write parts of a value (a Concat in place); a consumer of one part needs the producer of that part.
 A symbol counts as a value: who uses it needs the step that sets it, and the checks of it.
 """
 
@@ -41,8 +41,8 @@ class Makers:
             if step.checks:
                 self.checks.append((self._late_of(step), step))
 
-    def above(self, step: Step) -> list[Step]:
-        """Return the other steps that write what `step` reads."""
+    def producers(self, step: Step) -> list[Step]:
+        """Return the producers of the values that `step` reads, without itself."""
         found: dict[int, Step] = {}
         for load in step.reads():
             made = self.of.get(load.buffer.name, [])
@@ -65,7 +65,7 @@ class Makers:
         return self._late[id(step)]
 
     def _before_symbols(self, step: Step) -> list[Step]:
-        """Return the steps that set the symbols of `step`, and that check them unless `step` sets what they check."""
+        """Return the steps that set the symbols of `step`, and those that check them, unless `step` sets these."""
         used = self._late_of(step)
         mine = frozenset(step.sets())
         setters = [self.setters[v] for v in sorted(used, key=lambda v: v.name) if v in self.setters]
@@ -142,12 +142,12 @@ def overlaps(load: Load, maker: Step, is_symbol: IsSymbol) -> bool:
         if not definitions:
             return True
         for d in definitions:
-            if d.out.name == load.buffer.name and not _apart(load.index, d.target, is_symbol):
+            if d.out.name == load.buffer.name and not _are_disjoint(load.index, d.target, is_symbol):
                 return True
     return False
 
 
-def _apart(one: tuple[Expr, ...], other: tuple[Expr, ...], is_symbol: IsSymbol) -> bool:
+def _are_disjoint(one: tuple[Expr, ...], other: tuple[Expr, ...], is_symbol: IsSymbol) -> bool:
     return any(_before(a, b, is_symbol) or _before(b, a, is_symbol) for a, b in zip(one, other, strict=True))
 
 
@@ -241,11 +241,11 @@ def _multiplied(product: Product) -> Expr:
 
 def sort(steps: Steps) -> None:
     """Makers before readers; otherwise as it was."""
-    steps.steps = ordered(steps.steps, Makers(steps).above)
+    steps.steps = ordered(steps.steps, Makers(steps).producers)
 
 
-def ordered(steps: list[Step], above: Callable[[Step], list[Step]]) -> list[Step]:
-    """Order the steps, each after those `above` it, otherwise as before; InternalError for a cycle."""
+def ordered(steps: list[Step], producers: Callable[[Step], list[Step]]) -> list[Step]:
+    """Order the steps, each after its `producers`, otherwise as before; InternalError for a cycle."""
     begun: set[int] = set()
     done: set[int] = set()
     order: list[Step] = []
@@ -259,12 +259,12 @@ def ordered(steps: list[Step], above: Callable[[Step], list[Step]]) -> list[Step
             elif id(step) not in begun:
                 begun.add(id(step))
                 stack.append((step, True))
-                needed = above(step)
+                needed = producers(step)
                 if circular := next((m for m in needed if id(m) in begun and id(m) not in done), None):
-                    raise InternalError(f"order: {_named(step)} and {_named(circular)} need each other")
+                    raise InternalError(f"order: {_description(step)} and {_description(circular)} need each other")
                 stack += [(m, False) for m in reversed(needed)]
     return order
 
 
-def _named(step: Step) -> str:
+def _description(step: Step) -> str:
     return " + ".join(step.layers)

@@ -23,7 +23,7 @@ def _divided(a: Array, b: Array) -> Array:
     return a // np.maximum(b, 1)
 
 
-def _rest(a: Array, b: Array) -> Array:
+def _remainder(a: Array, b: Array) -> Array:
     return a % np.maximum(b, 1)
 
 
@@ -35,7 +35,7 @@ _CALLS: dict[str, Callable[..., Array]] = {
     "min": np.minimum,
     "max": np.maximum,
     "floordiv": _divided,
-    "mod": _rest,
+    "mod": _remainder,
 }
 
 

@@ -52,14 +52,14 @@ def _lanes_well(d: Definition, a: Var, constants: frozenset[str]) -> bool:
     batch = frozenset(d.axes).intersection(*(v for _, v in sites))
     moving = [(x, v) for x, v in sites if a in v]
     for x, v in moving:
-        if dim_of(x.index, a, _beside(d, x) if len(moving) == len(sites) else d.axes) is None:
+        if dim_of(x.index, a, _axes_beside_lanes(d, x) if len(moving) == len(sites) else d.axes) is None:
             return False
         if x.buffer.name not in constants and len(moving) < len(sites) and (v - batch - {a}) & set(d.axes):
             return False
     return bool(moving)
 
 
-def _beside(d: Definition, x: Load) -> tuple[Var, ...]:
+def _axes_beside_lanes(d: Definition, x: Load) -> tuple[Var, ...]:
     """Return the axes that an index may have beside the lanes: output axes, and window axes of step one."""
     assert d.reduction is not None
     steps = {a: step for i in x.index for a, step in normal(i, {}).terms.items()}

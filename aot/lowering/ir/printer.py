@@ -1,4 +1,4 @@
-"""Text form of steps: the values that lie in memory, then what runs, blocks of control flow indented.
+"""Text form of steps: the values that lie in memory, then the works in order, blocks of control flow indented.
 
     steps m for n in 1..8
       x: f32[n, 784] input 0

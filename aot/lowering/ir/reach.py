@@ -28,7 +28,7 @@ def after(index: Expr, extent: Size, sizes: Sizes, symbols: tuple[Var, ...]) -> 
     if end is None:
         return None
     forms = [extent] if isinstance(extent, int) else sizes.alike(extent)
-    found = [_most(_over_quotients(normal(sizes.written_out(end) - form, {}))) for form in forms]
+    found = [_quotient_bound(_over_quotients(normal(sizes.written_out(end) - form, {}))) for form in forms]
     return min((max(0, n + 1) for n in found if n is not None), default=None)
 
 
@@ -49,14 +49,16 @@ def last(index: Expr, sizes: Sizes, symbols: tuple[Var, ...]) -> Expr | None:
 
 def _without_rests(a: Affine, top: bool) -> Affine:
     """Replace remainders in `a` by a bound: x - m * (x // m) is m - 1 at most, and at least 0."""
-    while (found := next((r for t, c in a.terms.items() if (r := _rest(t, c)) is not None), None)) is not None:
+    while (
+        found := next((r for t, c in a.terms.items() if (r := _match_remainder(t, c)) is not None), None)
+    ) is not None:
         whole, x, m, times = found
         end = normal(m - 1, {}).times(times) if top else Affine({})
         a = a.plus(Affine({whole: a.terms[whole]}), -1).plus(normal(x, {}).times(times), -1).plus(end)
     return a
 
 
-def _rest(term: Expr, c: int) -> tuple[Expr, Expr, Expr, int] | None:
+def _match_remainder(term: Expr, c: int) -> tuple[Expr, Expr, Expr, int] | None:
     """Match c * term = -k * m * (x // m) for positive k; return the term, x, m and k."""
     parts = list(factors(term))
     for part in parts if c < 0 else ():
@@ -120,7 +122,7 @@ def _parts(quotient: Expr) -> tuple[Expr, int]:
     return quotient.args[0], _divisor(quotient)
 
 
-def _most(a: Affine) -> int | None:
+def _quotient_bound(a: Affine) -> int | None:
     """Return an upper bound, by c * (x // m) <= c / g * (x // (m / g)) with g = gcd(c, m), for positive c."""
     while True:
         terms = ((t, c) for t, c in a.terms.items() if c > 0 and _divisor(t) > 1)

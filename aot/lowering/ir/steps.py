@@ -1,4 +1,4 @@
-"""Steps: what runs, in order, over values that lie in memory; between definitions and memory all passes work on them.
+"""Steps: works in order, over values that lie in memory. All lowering passes change steps.
 
     step fc1+relu: relu1[i, j] = max(add[k in 784](x[i, k] * fc1_w[k, j]), 0)    for i in 1, j in 512
 
@@ -75,7 +75,7 @@ class Repeat:
 class Step:
     """Works that run one after another, and the layers they come from. `schedule`: of the last work, if it has one.
 
-    `binds`: symbols that are read from memory; `checks`: what must hold of them before they are used.
+    `binds`: symbols that are read from memory; `checks`: rules that are tested before the symbols are used.
     """
 
     works: tuple[Work, ...]
@@ -145,8 +145,8 @@ class Choice:
 class Cycle:
     """`body` while `counter < limit` and, after the first time, `going` is not 0.
 
-    `start`: what symbols are before the first iteration; `follow`: what they become, all at once, after each. `enters`:
-    what must have been written before the first one; `leaves`: what is there after the last one.
+    `start`: symbols' values before the first iteration; `follow`: their values after each, all set at once. `enters`:
+    buffers that are written before the first one; `leaves`: buffers that are written after the last one.
     """
 
     counter: Var
@@ -177,7 +177,7 @@ class Steps:
     """Steps in an order that runs, and the values by name; blocks inside of control flow share the values.
 
     `in_floats`: layers whose products stay f32 though data in 8 bits were asked for, by the reason.
-    `aot.lowering.ir.verify` says what must hold, `aot.lowering.ir.printer` prints it.
+    `aot.lowering.ir.verify` has the rules, `aot.lowering.ir.printer` prints steps.
     """
 
     name: str

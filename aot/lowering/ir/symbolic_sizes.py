@@ -21,13 +21,13 @@ from runtime.errors import UnsupportedError
 
 _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
-LEFT = 8  # rows, for estimates: what strides leave of an input at least, so long that they make sense
+LEFT = 8  # rows, for estimates: least extent after strides that are not larger than their input
 MANY = 1 << 24  # elements, more than which need not be taken for sure
 MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 at first, and 64^6 is too much
 
 
 class Sizes:
-    """`meaning[s]` is what a named size stands for, over the model's symbols and sizes named before it.
+    """`meaning[s]` is the value of a named size, over the model's symbols and sizes named before it.
 
     `late`: symbols that an inference sets, and their capacities where they have one. `taken`: names of the model's
     symbols; torch.export calls them `s0`, as we call sizes.
@@ -37,7 +37,7 @@ class Sizes:
         self.meaning: dict[Var, Expr] = {}
         self.late: dict[Var, Var | None] = {}
         self.taken: frozenset[str] = frozenset()
-        self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # what sizes are equal to, and the symbols of the rule
+        self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # equals of sizes, and the symbols of their rules
         self._alike: dict[Expr, list[Expr]] = {}
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}

@@ -3,9 +3,9 @@
 values    a work touches values by the buffers that they have: same type, shape, strides and origin
 ranks     an index has as many parts as its buffer has dimensions
 axes      of a definition differ, and its value uses no axis that is not its own, its reduction's or its group's
-types     what is stored has the element type of its buffer
+types     a stored value has the element type of its buffer
 constants and inputs are never written; nothing but values, own temporaries and tables is touched
-order     what is read is written before, in this block or one around it; outputs are written by somebody
+order     values are written before they are read, in this block or one around it; outputs are written
 symbols   a size is made of the model's symbols, named sizes, and symbols that an earlier step binds
 layouts   where they are final, each value of the arena has a size in memory; where they are not, it is dense
 """
@@ -23,7 +23,7 @@ from codegen.nest.points import free
 from runtime.errors import InternalError
 
 READ_ONLY = (Region.INPUT, Region.CONSTANT)
-GIVEN = (Region.INPUT, Region.CONSTANT, Region.STATE)  # what has a value before the first step runs
+GIVEN = (Region.INPUT, Region.CONSTANT, Region.STATE)  # memory with values before the first step runs
 
 
 def verify_steps(steps: Steps) -> None:
@@ -67,7 +67,7 @@ def _value(value: Value, layouts: Layouts) -> None:
 
 
 def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
-    """Check one block. `written`, `known`: values and symbols that exist before it; both grow by what it makes."""
+    """Check one block. `written`, `known`: values and symbols that exist before it; both grow by those of the block."""
     for step in steps.steps:
         where = f"step {' + '.join(step.layers)}"
         for symbol, load in step.binds.items():
@@ -75,7 +75,7 @@ def _block(steps: Steps, written: set[str], known: set[Var]) -> None:
             known.add(symbol)
         for work in step.works:
             _work(work, steps, written, where)
-            _known(_free(work), steps, known, where)
+            _check_symbols(_free(work), steps, known, where)
         if step.control is not None:
             _control(step.control, steps, written, known)
 
@@ -85,24 +85,24 @@ def _control(control: Choice | Cycle, steps: Steps, written: set[str], known: se
         ends = [(set(written), set(known)) for _ in control.blocks()]
         for block, (memory, symbols) in zip(control.blocks(), ends, strict=True):
             _block(block, memory, symbols)
-        for memory, symbols in ends:  # what one branch alone makes is needed only where it has run
+        for memory, symbols in ends:  # values of one branch alone are needed only where it has run
             written |= memory
             known |= symbols
         return
     for b in control.enters:
-        if any(n == 0 for n in b.shape):  # no step writes what has no elements
+        if any(n == 0 for n in b.shape):  # no step writes values without elements
             written.add(_memory(steps.values[b.name]))
         ready = _memory(steps.values[b.name]) in written
         _require(ready, f"loop {control.counter.name}", f"begins before {b.name} is written")
     if isinstance(control.limit, int) and control.limit <= 0:
-        return  # the body never runs, and what only it needs has been dropped
+        return  # the body never runs, and steps for it alone have been dropped
     _block(control.body, written, {*known, *control.start})
-    known.update(control.start)  # they stay what the last iteration made of them
+    known.update(control.start)  # they keep the values of the last iteration
     written |= {_memory(steps.values[b.name]) for b in control.leaves}
 
 
-def _known(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
-    """Return the named sizes whose symbols are all known."""
+def _check_symbols(free: frozenset[Var], steps: Steps, known: set[Var], where: str) -> None:
+    """Raise unless all symbols of a step are known, those of its named sizes too."""
     missing = sorted(v.name for v in free if v not in known or steps.sizes.late_of(v) - known)
     _require(not missing, where, f"uses {', '.join(missing)}, which nothing sets before it")
 
@@ -124,7 +124,7 @@ def _free(work: Work) -> frozenset[Var]:
 
 def _work(work: Work, steps: Steps, written: set[str], where: str) -> None:
     alone = isinstance(work, Definition)
-    made = {b.name for b in writes(work)}  # members of a group, and statements, read what those before them wrote
+    made = {b.name for b in writes(work)}  # members of a group, and statements, read the results of those before them
     for load in reads(work):
         if alone or load.buffer.name not in made:
             _read(load, steps, written, where)

@@ -29,7 +29,7 @@ LIMIT = 64  # points on either side of any dimension; of a longer one as many as
 
 @dataclass(slots=True)
 class Halo:
-    """Points before and after each dimension, and what they hold: a number, or a value computed before."""
+    """Points before and after each dimension, and their content: a number, or a value computed before."""
 
     fill: float | Expr
     sides: list[tuple[int, int]]
@@ -66,7 +66,7 @@ def halos(steps: Steps) -> dict[str, Halo]:
 
 
 def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
-    """True if a step after the first one that writes `name` writes what the fill is computed from."""
+    """True if a step after the first producer of `name` writes an operand of the fill."""
     if not isinstance(fill, Expr):
         return False
     read = {x.buffer.name for x in loads(fill)}

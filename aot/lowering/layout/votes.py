@@ -75,7 +75,7 @@ def _add(votes: Votes, buffer: Buffer, dim: int, weight: float) -> None:
 def _vote(d: Definition, lane: Var | None, steps: Steps, votes: Votes, constants: frozenset[str]) -> None:
     """Vote for the lane axis as innermost; in operands that do not move with it, for the longest summed axis.
 
-    Data of scaled sums of integers are read by words, so the elements of a group should be innermost. What is read
+    Data of scaled sums of integers are read by words, so the elements of a group should be innermost. Data read
     beside the sum, as by an addition behind a convolution, should lie as the result.
     """
     assert d.reduction is not None

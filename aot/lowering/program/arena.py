@@ -93,7 +93,7 @@ def lifetimes(steps: Steps) -> dict[str, tuple[int, int]]:
 class _Lives:
     """Lives over the steps of all blocks, one after another; two halves are one value.
 
-    What several blocks touch, a loop among them, lives as long as the loop runs: each iteration may come back to it.
+    A value that several blocks touch, a loop among them, lives while the loop runs: each iteration may read it again.
     """
 
     def __init__(self, steps: Steps) -> None:
@@ -175,8 +175,8 @@ class _Timeline:
 def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
     """Assign offsets as sizes computed at run time.
 
-    Estimated sizes place the values; what is kept of it is who lies above whom. Each then starts where the highest of
-    those below it ends, whatever the sizes are.
+    Estimated sizes place the values; only their order, which lies above which, is kept. Each then starts where the
+    highest of those below it ends, whatever the sizes are.
     """
     guess = place(lives)
     ordered = sorted(lives, key=lambda x: (guess[x.name], x.first, x.name))

@@ -84,7 +84,7 @@ class Described:
 
 
 class ProgramBuilder:
-    """Makes the program step by step; `text` collects what was chosen, for dumps."""
+    """Builds the program step by step; `text` collects the choices, for dumps."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class ProgramBuilder:
         weights: Weights | None = None,
         kernels: dict[Kernel, str] | None = None,
     ) -> None:
-        """`weights`: of all programs of a library; `kernels`: of all versions of one, by what they are called."""
+        """`weights`: of all programs of a library; `kernels`: of all versions of one, by name."""
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
         self.kernels = kernels if kernels is not None else {}
@@ -104,7 +104,7 @@ class ProgramBuilder:
         self.names: set[str] = set()
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self.calls: list[Call] = []
-        self.text: list[object] = []  # lines, or what has them as its text: few compilations are dumped
+        self.text: list[object] = []  # lines, or objects whose text they are: few compilations are dumped
         self._made: dict[_Key, _Made] = {}
         self.flow = Flow(self.calls, self.text, steps.sizes)
         self.program = Program(self.steps.name, (), (), (), (), 0, 0, (), ())
@@ -181,7 +181,7 @@ class ProgramBuilder:
             case Cycle():
                 self.flow.cycle(step, step.control, lambda block: self._block(block, arena))
             case None if step.works:
-                parts = _together(step.works)
+                parts = _kernel_works(step.works)
                 made = [self._call(step, part, arena, step.schedule if part is parts[-1] else None) for part in parts]
                 if step.repeat is not None:
                     self._repeat(made, step.repeat)
@@ -343,7 +343,7 @@ class ProgramBuilder:
                 return Place(value.region, value.index)
 
 
-def _together(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
+def _kernel_works(works: tuple[Work, ...]) -> list[tuple[Work, ...]]:
     """Return works that run as one kernel: definitions of halos with those of their values; statements alone."""
     made: list[tuple[Work, ...]] = []
     for work in works:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from aot.lowering.ir.steps import Steps
-from codegen.ir.access import traffic
+from codegen.ir.access import all_axes, traffic, volume
 from codegen.ir.access import work as operations
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Buffer, Kernel, Size, Space
+from codegen.ir.definition import Definition, Group, RowRange
+from codegen.ir.loops import Buffer, Kernel, Size, Space, Var
 from codegen.ir.program import Region
 from codegen.ir.schedule import Pack, Schedule
 from codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
@@ -25,7 +26,7 @@ def separated(
 ) -> tuple[tuple[Work, ...], tuple[Schedule, ...], dict[str, Pack]]:
     """Give a constant one parameter for each packing in which definitions read it.
 
-    Returns the works, their schedules and the packing by parameter; `names` learns what new parameters stand for.
+    Returns the works, their schedules and the packing by parameter; `names` gets the constants of new parameters.
     """
     taken: dict[tuple[str, Pack | None], str] = {}
 
@@ -117,6 +118,25 @@ def cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
     flops: Size = 0
     moved: Size = 0
     for work in works:
+        for count in _operations(work):
+            flops = flops + count
         for d in members(work):
-            flops, moved = flops + operations(d), moved + traffic(d)
+            moved = moved + traffic(d)
     return flops, moved
+
+
+def _operations(work: Work, around: tuple[Var, ...] = (), ranges: tuple[RowRange, ...] = ()) -> Iterator[Size]:
+    """Yield the operations of each definition. A member of a group runs anew in each iteration of the axes around it.
+
+    Axes along which it computes other elements count once: its own, and those that choose its rows (`ranges`).
+    """
+    match work:
+        case Definition():
+            own = {*all_axes(work)}
+            own |= {r.of for r in ranges if r.axis in own}
+            yield volume([operations(work), *(a.extent or 1 for a in around if a not in own)])
+        case Group():
+            for member in work.members:
+                yield from _operations(member, (*around, *work.axes), (*ranges, *work.row_ranges))
+        case _:
+            return

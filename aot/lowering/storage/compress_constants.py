@@ -125,7 +125,7 @@ def _level(codes: DType, byte: Expr, element: Expr | None) -> Expr:
 
 def compress_constants(steps: Steps, always: bool = False) -> None:
     """Compress f32 constants with few loads of each element (`COSTS.memory_bound_loads`); with `always`, with any."""
-    uses, fixed, along = uses_of(steps, _least), moving(steps), _summed(steps)
+    uses, fixed, along = uses_of(steps, _lower_bound), moving(steps), _summed(steps)
     made: dict[str, _Compressed] = {}
     for name, value in list(steps.values.items()):
         often = uses.get(name, 0)
@@ -146,7 +146,7 @@ def compress_constants(steps: Steps, always: bool = False) -> None:
                 step.works = tuple(rewrite_work(w, change) for w in step.works)
 
 
-def _least(size: Size) -> int:
+def _lower_bound(size: Size) -> int:
     """Return a lower bound of a dynamic size: for few rows, reading the weights dominates."""
     return known(size if isinstance(size, int) else rewrite(size, {v: Const(max(v.low, 1)) for v in variables(size)}))
 

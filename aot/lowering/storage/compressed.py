@@ -68,14 +68,14 @@ def scaled(constant: Deferred, shape: tuple[int, ...], whole: bool = True) -> Sc
                 return None if found is None else found.with_ones(shape)
             return scaled(first, shape, whole)
         case Transpose() if isinstance(first, Deferred):
-            return _turned(constant, first, shape, whole)
+            return _transposed(constant, first, shape, whole)
         case Multiply(auto_broadcast=AutoBroadcast.NUMPY) if isinstance(first, Deferred) and shape == constant.shape:
             return _scaled(first, constant.inputs[1], len(shape), whole) if first.shape == shape else None
         case _:
             return None
 
 
-def _turned(constant: Deferred, source: Deferred, shape: tuple[int, ...], whole: bool) -> Scaled | None:
+def _transposed(constant: Deferred, source: Deferred, shape: tuple[int, ...], whole: bool) -> Scaled | None:
     """Split a transposed constant, whose dimensions are seen in `shape` as one or more each."""
     parts = _divided(constant.shape, shape)
     if parts is None:

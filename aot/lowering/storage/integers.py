@@ -5,6 +5,7 @@ w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -15,6 +16,8 @@ from numpy.typing import DTypeLike, NDArray
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import GREATEST, Scaled, first_rows, scaled
+from codegen.ir.index import normal
+from codegen.ir.loops import Const, Expr, Prim, Var
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding
 SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision
@@ -32,7 +35,7 @@ Whole = tuple[NDArray[np.int16], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """The numbers of a file less their zero points, over what divides all that share a factor.
+    """The numbers of a file less their zero points, divided by the common divisor of all that share a factor.
 
     `divisors`, `low` and `high` (the least and the greatest quotient) have the dimensions of `parts.numbers`, but 1
     where a factor is shared, as `factors` have.
@@ -52,21 +55,23 @@ class Reduced:
     def plus(self, offsets: NDArray[np.int16] | NDArray[np.float32], dtype: DTypeLike) -> Array:
         """Return the quotients plus offsets, which repeat as zero points do, as integers of `dtype`."""
         numbers = self.parts.numbers
-        found = np.empty(numbers.shape, dtype)
+        found, plain, moved = np.empty(numbers.shape, dtype), self.is_plain, bool(offsets.any())
         each = max(PIECE // max(prod(numbers.shape[1:]), 1), 1)
         for piece in (slice(n, n + each) for n in range(0, len(numbers), each)):
             zeros, divisors, more = (a if len(a) == 1 else a[piece] for a in (self.parts.zeros, self.divisors, offsets))
             some = np.subtract(numbers[piece], zeros, dtype=np.int16, casting="unsafe")
-            found[piece] = some // divisors + more.astype(np.int16)
+            some = some if plain else some // divisors
+            found[piece] = some + more.astype(np.int16) if moved else some
         return found
 
 
 def whole_numbers(
-    constant: Array | Deferred, sums: tuple[int, ...], most: int, shape: tuple[int, ...] | None = None
+    constant: Array | Deferred, sums: tuple[int, ...], most: int, shape: tuple[int, ...] | None = None, near: int = 0
 ) -> Whole | None:
     """Split a constant into integers of magnitude `most` at most and factors shared along `sums`; None without any.
 
-    `shape`: in which its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
+    `near`: a magnitude that is tried before, since values alone may be multiples of several factors. `shape`: in which
+    its elements are seen, by default its own. Factors have that shape, but 1 along `sums`.
     """
     shape = constant.shape if shape is None else shape
     parts = shared(constant, sums, shape)
@@ -74,9 +79,12 @@ def whole_numbers(
         found = reduced(parts, sums, most)
         return None if found is None else (found.plus(np.zeros_like(found.low), np.int16), found.factors)
     sample = first_rows(constant, shape, SAMPLE) if isinstance(constant, Deferred) and 0 not in sums else None
-    if sample is not None and _recognised(sample, sums, most) is None:
-        return None
-    return _recognised(value_of(constant).reshape(shape), sums, most)
+    for bound in (near, most) if near else (most,):
+        if sample is None or _recognised(sample, sums, bound) is not None:
+            found = _recognised(value_of(constant).reshape(shape), sums, bound)
+            if found is not None:
+                return found
+    return None
 
 
 def shared(constant: Array | Deferred, sums: tuple[int, ...], shape: tuple[int, ...]) -> Scaled | None:
@@ -206,3 +214,40 @@ def _are_whole(rows: NDArray[np.float32], steps: Factors) -> NDArray[np.bool_]:
     np.abs(near, out=near)
     near *= CLOSE
     return np.all(ratio <= near, axis=1)
+
+
+def sums_over(
+    numbers: Array, index: tuple[Expr, ...], outer: tuple[Var, ...], summed: tuple[Var, ...]
+) -> NDArray[np.int32] | None:
+    """Return the sums of `numbers[index]` over the axes `summed`, for all points of `outer`.
+
+    None if the points of all axes are not as many as numbers, or an index lies outside.
+    """
+    axes = (*outer, *summed)
+    extents = [a.extent for a in axes if isinstance(a.extent, int) and not a.low]
+    if len(extents) < len(axes) or prod(extents) != numbers.size:
+        return None
+    grid = dict(zip(axes, np.indices(extents, sparse=True), strict=True))
+    places = [_evaluated(normal(i, {}).expr(), grid) for i in index]
+    for place, n in zip(places, numbers.shape, strict=True):
+        if place is None or np.min(place) < 0 or np.max(place) >= n:
+            return None
+    found = np.broadcast_to(numbers[tuple(p for p in places if p is not None)], extents)
+    return found.sum(tuple(range(len(outer), len(axes))), np.int32)
+
+
+def _evaluated(e: Expr, values: Mapping[Var, NDArray[np.int64]]) -> NDArray[np.int64] | None:
+    """Return an index for all values of its variables; None if it is no sum of products and quotients of these."""
+    match e:
+        case Var() if e in values:
+            return values[e]
+        case Const(value):
+            return np.asarray(int(value))
+        case Prim("add" | "sub" | "mul" | "floordiv" as fn, (a, b)):
+            one, other = _evaluated(a, values), _evaluated(b, values)
+            return None if one is None or other is None else _OPERATIONS[fn](one, other)
+        case _:
+            return None
+
+
+_OPERATIONS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "floordiv": np.floor_divide}

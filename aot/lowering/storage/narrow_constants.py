@@ -2,7 +2,7 @@
 
     w[k, j]: f32, which a file had in f16 and converted   ->   w[k, j]: f16, converted by the load
 
-Every value stays what it is, so results are the same bits.
+Every value is kept exactly, so results are the same bits.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _pieces(data: Array) -> Iterator[NDArray[np.float32]]:
 
 
 def _is_f16(x: NDArray[np.float32]) -> bool:
-    """Return True where f16 holds a value: ten bits of the mantissa, no NaN; below 2^-14, multiples of 2^-24."""
+    """True where f16 holds a value: ten bits of the mantissa, no NaN; below 2^-14, multiples of 2^-24."""
     if (x.view(np.uint32) & 0x1FFF).any():
         return False
     size = np.abs(x)
@@ -84,7 +84,7 @@ def _is_f16(x: NDArray[np.float32]) -> bool:
 
 
 def _is_bf16(x: NDArray[np.float32]) -> bool:
-    """Return True where bf16 holds a value: seven bits of the mantissa, no NaN."""
+    """True where bf16 holds a value: seven bits of the mantissa, no NaN."""
     return not (x.view(np.uint32) & 0xFFFF).any() and not np.isnan(x).any()
 
 
@@ -94,7 +94,7 @@ _HOLDS = {DType.F16: _is_f16, DType.BF16: _is_bf16}
 def uses_of(steps: Steps, size: Callable[[Size], int] = known) -> dict[str, float]:
     """Return the loads of an element of each constant by the work that loads it most; unknown for statements.
 
-    `size` of what run time tells.
+    `size`: of dynamic extents.
     """
     found: dict[str, float] = {}
     for work in (w for block in steps.blocks() for step in block.steps for w in step.works):

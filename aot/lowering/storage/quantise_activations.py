@@ -212,7 +212,7 @@ def _is_a_row(x: Load, r: Reduce) -> bool:
 
 
 def _in_groups(axes: tuple[Var, ...]) -> tuple[tuple[Var, ...], tuple[Var, ...], dict[Expr, Expr]]:
-    """Divide the axis of a sum: return the axis of groups, if there are any, that of elements, and what it becomes."""
+    """Divide the axis of a sum: return the axis of groups, if there are any, that of elements, and the new index."""
     axis = axes[0]
     size = next((n for n in GROUPS if isinstance(axis.extent, int) and axis.extent % n == 0), 0)
     if len(axes) > 1 or not size or not isinstance(axis.extent, int) or axis.extent == size:

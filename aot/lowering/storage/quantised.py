@@ -70,9 +70,9 @@ def quantised(e: Expr, kept: Container[str] = (), rows: frozenset[Var] = NO_AXES
             byte = cast(e, DType.U8)
             return Quantised(byte, NONE, None, DType.F32) if clamp_of(byte) is not None else None
         case Prim("add", (inner, Const(value))):
-            return _moved(quantised(inner, kept), _whole_number(Const(-value, e.dtype)))
+            return _with_offset(quantised(inner, kept), _whole_number(Const(-value, e.dtype)))
         case Prim("sub", (inner, other)):
-            return _moved(quantised(inner, kept), _whole_number(other))
+            return _with_offset(quantised(inner, kept), _whole_number(other))
         case Prim("within", (index, bound, inner, *other)) if all(is_zero(x) for x in other):
             return _padded(quantised(inner, kept), index, bound)
         case Prim("mul", (inner, factor), DType.F32) if variables(factor) <= rows:
@@ -91,7 +91,7 @@ def _reads(e: Expr, kept: Container[str]) -> bool:
     return isinstance(e, Load) and e.buffer.name in kept
 
 
-def _moved(x: Quantised | None, by: Expr | None) -> Quantised | None:
+def _with_offset(x: Quantised | None, by: Expr | None) -> Quantised | None:
     if x is None or by is None or x.scale is not None or x.dtype in (*BYTES, DType.I16):
         return None
     return replace(x, zero=_sum(x.zero, by))

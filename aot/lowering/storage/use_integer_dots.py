@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from aot.ir.types import numpy_dtype
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
-from aot.lowering.storage.integers import whole_numbers
+from aot.lowering.storage.integers import sums_over, whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
 from aot.lowering.storage.widen_bytes import widen_bytes
+from aot.lowering.storage.widen_windows import widen_windows
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies
 from codegen.ir.definition import Definition
@@ -53,6 +54,8 @@ def use_integer_dots(steps: Steps, target: Target, windows: bool = True) -> None
         _Dots(steps, target.dots, target.joins_bytes and windows).run()
     if target.dots == 2:
         widen_bytes(steps)
+    if target.has_tiles:
+        widen_windows(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class _Dots:
         self.steps.steps = found
 
     def _use_dots(self, step: Step, before: list[Step]) -> None:
-        """Sum a step's product in integers; what it needs for that is added to the steps `before` it."""
+        """Sum a step's product in integers; steps that prepare its operands are added to `before`."""
         product = self._product(step.definition)
         if product is None or step.definition is None:
             return
@@ -116,11 +119,31 @@ class _Dots:
         if not _fits(found, weights, step.definition) or not (weights.shift is None or plain):
             return
         assert step.definition.reduction is not None
-        if found.zero == NONE or (
-            not _is_apart(found, step.definition.reduction) and _sums_all(product.w, step.definition)
-        ):
-            total = self._total(found, step, before) if weights.shift is not None else None
-            step.works = (_summed(step.definition, found, product.w, weights, total),)
+        zeros: Expr | None = None
+        if found.zero != NONE:
+            apart = _is_apart(found, step.definition.reduction)
+            sums = None if apart else self._sums(product.w, weights, step.definition)
+            if sums is None:
+                return
+            zeros = found.zero * sums
+        total = self._total(found, step, before) if weights.shift is not None else None
+        step.works = (_summed(step.definition, found, product.w, weights, zeros, total),)
+
+    def _sums(self, w: Load, weights: _Weights, d: Definition) -> Load | None:
+        """Return the sum of the weights of each output; None if it is not one for several outputs.
+
+        A sum may run over some of a dimension, as taps of a transposed convolution that one output in two reads.
+        """
+        r = d.reduction
+        assert r is not None
+        if all(isinstance(i, Var) or variables(i) <= set(d.axes) for i in w.index):
+            return Load(weights.sums, tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index))
+        outer = tuple(a for a in d.axes if a in variables(*w.index))
+        if weights.shift is not None:
+            return None
+        index = tuple(i for _, i in _divided(w, r))
+        found = sums_over(np.asarray(self.steps.values[weights.whole.name].array), index, outer, r.axes)
+        return None if found is None else Load(self.steps.constant(f"{w.buffer.name}.sums", found), outer)
 
     def _total(self, x: Quantised, step: Step, before: list[Step]) -> Load:
         """Return the sum of the data of each point of a product; a step that makes it is added to `before`."""
@@ -223,7 +246,7 @@ class _Dots:
         value = self.steps.values[w.name]
         if value.data is None or value.arrange is not None or w.dtype not in (DType.F32, DType.I32):
             return None
-        found = whole_numbers(value.data, sums, 128) or whole_numbers(value.data, sums, 255)
+        found = whole_numbers(value.data, sums, 255, near=128)
         if found is None:
             return None
         whole, factors = found
@@ -232,8 +255,9 @@ class _Dots:
             return None
         scale = None if w.dtype is DType.I32 else self.steps.constant(f"{w.name}.scale", factors)
         total = self.steps.constant(f"{w.name}.sums", whole.sum(sums, np.int32, keepdims=True))
-        small = (whole - middle).astype(numpy_dtype(dtype)).reshape(shape)
-        shift = self.steps.constant(f"{w.name}.shift", middle) if middle.any() else None
+        moved = bool(middle.any())
+        small = (whole - middle.astype(np.int16) if moved else whole).astype(numpy_dtype(dtype)).reshape(shape)
+        shift = self.steps.constant(f"{w.name}.shift", middle) if moved else None
         return _Weights(self.steps.constant(f"{w.name}.whole", small), scale, total, shift)
 
 
@@ -283,14 +307,13 @@ def _fits(x: Quantised, w: _Weights, d: Definition) -> bool:
     return -255 <= x.zero.value <= 2 * 255 and terms <= MAX_DOT_TERMS // 2
 
 
-def _sums_all(w: Load, d: Definition) -> bool:
-    """True if the sum runs over whole dimensions of the weights for every output."""
-    outer = set(d.axes)
-    return all(isinstance(i, Var) or variables(i) <= outer for i in w.index)
+def _summed(
+    d: Definition, x: Quantised, w: Load, weights: _Weights, zeros: Expr | None, data: Load | None
+) -> Definition:
+    """Rewrite `d` with its sum in integers.
 
-
-def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights, data: Load | None) -> Definition:
-    """Rewrite `d` with its sum in integers; `data`: the sum of the bytes, where weights are shifted."""
+    `zeros`: the zero point times the sum of the weights; `data`: the sum of the bytes, where weights are shifted.
+    """
     r = d.reduction
     assert r is not None
     outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)
@@ -299,8 +322,8 @@ def _summed(d: Definition, x: Quantised, w: Load, weights: _Weights, data: Load 
     total: Expr = Reduce("add", r.axes, _scaled(body, x, r))
     if weights.shift is not None and data is not None:
         total = total + cast(Load(weights.shift, outer), total.dtype) * data
-    if x.zero != NONE:
-        total = total - x.zero * Load(weights.sums, outer)
+    if zeros is not None:
+        total = total - zeros
     if weights.scale is not None:
         factor: Expr = Load(weights.scale, outer)
         total = cast(total, DType.F32) * (factor if x.scale is None or _is_apart(x, r) else factor * x.scale)

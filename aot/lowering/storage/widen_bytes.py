@@ -61,7 +61,7 @@ def _is_cast(steps: Steps, name: str) -> bool:
 
 
 def _widened(work: Work, wide: dict[str, Buffer]) -> Work:
-    """Redirect reads and writes; what is written is converted."""
+    """Redirect reads and writes; written values are converted."""
     change = move_loads(wide)
     if not isinstance(work, Definition | Group):
         return rewrite_work(work, change)

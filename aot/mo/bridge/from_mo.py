@@ -40,7 +40,7 @@ from aot.mo.utils.types import PACKED, data_type_str_to_np
 from aot.opset.control.infrastructure import Constant
 from runtime.abi import DType
 
-ENDS = ("Result", "Assign")  # operations that keep what they read
+ENDS = ("Result", "Assign")  # operations that keep their source
 
 
 def imported(made: Graph, graph: IrGraph) -> dict[str, IrNode]:

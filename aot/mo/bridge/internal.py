@@ -1,6 +1,6 @@
 """Operations that no set has and that Model Optimizer's own transformations replaced: as operations of frameworks.
 
-Their conversions run behind the front phase, so a node of such an operation needs no more there.
+Their conversions run behind the front phase, so a node of one of them needs no more there.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _pad(node: Any) -> list[Step]:
 
 
 def _tf_pad(node: Any) -> list[Step]:
-    """The padding is an input with a row for each dimension; its modes are those of two operations of TensorFlow."""
+    """Return TensorFlow's operation of a Pad, by its mode; the padding is an input with a row for each dimension."""
     mode = str(node.soft_get("mode", "constant"))
     if mode != "constant":
         return [_tf_step("MirrorPad", mode=mode.upper())]

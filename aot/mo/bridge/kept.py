@@ -1,4 +1,4 @@
-"""Kept: what a node of Model Optimizer's graph was made from, so that one that is not changed comes back as it was."""
+"""The source of a node of Model Optimizer's graph, so that an unchanged node comes back as it was."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Kept:
     node: Node
     attrs: dict[str, Any]
     is_copy: bool = False  # the counterpart of a copy is a new node with the same operation
-    hidden: Any = None  # what stands around a convolution or a pool that is shown as Model Optimizer had it
+    hidden: Any = None  # operations around a convolution or a pool that is shown in Model Optimizer's form
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
         return Kept(self.node, self.attrs, True, self.hidden)

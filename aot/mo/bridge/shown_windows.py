@@ -57,7 +57,7 @@ class Run:
 
 @dataclass
 class Hidden:
-    """The operations around a shown node, and what the node is without them."""
+    """The operations around a shown node, and the attributes of the node without them."""
 
     inputs: dict[int, Run]
     output: Run | None
@@ -96,7 +96,7 @@ def show_windows(graph: Graph) -> None:
 
 
 def hide_windows(graph: Graph) -> None:
-    """Put back what stands around the shown nodes, in bodies, too."""
+    """Put back the operations around the shown nodes, in bodies, too."""
     for node in graph.get_op_nodes():
         for name in node.soft_get("sub_graphs", []):
             hide_windows(node[name])
@@ -150,7 +150,7 @@ def _show_channels_last(node: Any, kept: Kept) -> None:
 
 
 def _replace(node: Any, kept: Kept, runs: dict[int, list[Node]], behind: Node | None) -> None:
-    """Take the operations around a node out of the graph, and give it the attributes that say what they did."""
+    """Take the operations around a node out of the graph, and give it attributes in their place."""
     graph, own, name = node.graph, kept.attrs, node.name
     sources = {idx: run[0].in_node(0) for idx, run in runs.items()}
     data = sources.get(0, node.in_node(0))
@@ -183,7 +183,7 @@ def _give_id(graph: Graph, old: str, new: str) -> None:
 
 
 def _without_inputs(node: Any, idx: int, run: list[Any]) -> Run:
-    """Let an input read what the operations before it read; return these."""
+    """Connect an input to the source of the operations before it; return these."""
     graph, first, source = node.graph, run[0], run[0].in_node(0)
     edge = dict(first.in_edge(0))
     ids = [id for n in run for id in (n.id, n.out_node(0).id, *_constants(n))]
@@ -193,7 +193,7 @@ def _without_inputs(node: Any, idx: int, run: list[Any]) -> Run:
 
 
 def _without_output(node: Any, behind: Any) -> Run:
-    """Let a node make what the operation behind it makes; return that one."""
+    """Give a node the output of the operation behind it; return that operation."""
     graph, result, given = node.graph, node.out_node(0), behind.out_node(0)
     edge = dict(node.out_edge(0))
     taken = _taken(graph, [result.id, behind.id, *_constants(behind)], result.id, behind.id)
@@ -259,7 +259,7 @@ def _infer(node: Any, last: str) -> None:
 
 
 def _has_other_layout(node: Any, hidden: Hidden) -> bool:
-    """True if an extension has changed what says which dimension is which, or the shape of weights in groups."""
+    """True if an extension has changed the attributes of layout, or the shape of weights in groups."""
     held = {} if hidden.output is not None else hidden.held
     if any(idx in node.in_nodes() and not equal(_shape(node, idx), before["shape"]) for idx, before in held.items()):
         return True

@@ -147,7 +147,7 @@ def _data_attributes(port: OutPort) -> dict[str, Any]:
 
 
 def _attributes(node: IrNode) -> dict[str, Any]:
-    """Return the attributes that say what a node's operation is."""
+    """Return the attributes of a node's operation."""
     op = node.op
     if isinstance(op, Extension):
         return dict(op.attrs)

@@ -65,7 +65,7 @@ class CustomReplacementDescriptor:
         return [(end["node"], end["port"]) for end in self.outputs] if self.has("outputs") else None
 
     def update_custom_replacement_attributes(self, graph: Graph) -> None:
-        """Set the fields `inputs` and `outputs`, where they are absent, to what the graph has."""
+        """Set the fields `inputs` and `outputs`, where they are absent, to those of the graph."""
 
     def get_config_file_representation(self) -> Attrs:
         """Return the entry as the file has it."""
@@ -149,7 +149,7 @@ def _whole(id: str) -> str:
 
 
 def _ends(graph: Graph, names: list[str]) -> tuple[list[list[tuple[str, int]]], set[tuple[str, int]]]:
-    """Return the readers of each tensor from outside, and the outputs that are read outside or by nobody."""
+    """Return the consumers of each tensor from outside, and the outputs with consumers outside or with none."""
     own = set(names)
     inputs: dict[tuple[str, int], list[tuple[str, int]]] = {}
     outputs: set[tuple[str, int]] = set()

@@ -44,7 +44,7 @@ def ints(value: Any) -> Any:
 
 
 def called(name: str, file: str, otherwise: Any = None, kind: Callable[[Any], Any] = as_it_is) -> Attr:
-    """An attribute that the file calls `file`."""
+    """Declare an attribute that the file calls `file`."""
 
     def read(given: File) -> Any:
         value = given.get(file, otherwise)
@@ -63,7 +63,7 @@ def always(**values: Any) -> tuple[Attr, ...]:
 
 
 def one_of(name: str, file: str, names: dict[Any, Any], otherwise: Any) -> Attr:
-    """An attribute whose values have other names in the file."""
+    """Declare an attribute whose values have other names in the file."""
     back = {value: key for key, value in names.items()}
 
     def read(given: File) -> Any:

@@ -1,4 +1,4 @@
-"""Messages of frameworks: what a node was read from, and the operation that a message describes."""
+"""Messages of frameworks: the source of a node in its file, and the operation that a message describes."""
 
 from __future__ import annotations
 

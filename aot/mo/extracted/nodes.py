@@ -1,4 +1,4 @@
-"""Attributes of Model Optimizer's names on foreign nodes: what they are, and what changed ones are in the file."""
+"""Attributes of Model Optimizer's names on foreign nodes: their values, and changed ones in the terms of the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def name_by_attributes(op: Foreign) -> str | None:
 def extracted(op: Foreign, outputs: int) -> dict[str, Any]:
     """Return the attributes of a foreign operation with so many outputs, by Model Optimizer's names.
 
-    What a file with wrong attributes does not tell is left out: the conversion of the operation refuses it.
+    Attributes that a damaged file lacks are left out: the conversion of the operation refuses it.
     """
     file = file_of(op, outputs)
     found = {attr.name: _read(attr, file) for attr in _attrs(op)}

@@ -33,7 +33,7 @@ INPUTS_INSTEAD = 11  # operation set from which Pad and Clip have inputs in plac
 
 
 def _spatial(name: str, file: str, first: int = 1) -> Attr:
-    """An attribute with an element for each dimension, of which the file has the spatial ones; `first`: the others."""
+    """Declare an attribute with an element a dimension, of which the file has the spatial ones; `first`: the others."""
 
     def read(given: File) -> Any:
         value = given.get(file)

@@ -47,7 +47,7 @@ def _classes(value: Any) -> list[Any]:
 
 
 def _type(name: str, file: str, otherwise: Any = None) -> Attr:
-    """An attribute that is an element type."""
+    """Declare an attribute that is an element type."""
 
     def read(given: File) -> Any:
         return _class(given.get(file)) or otherwise
@@ -56,7 +56,7 @@ def _type(name: str, file: str, otherwise: Any = None) -> Attr:
 
 
 def _bits(name: str, *, inverted: bool) -> Attr:
-    """A number in the file as a list of its bits, the lowest first; the masks of beginnings and ends are inverted."""
+    """Declare a number in the file as a list of its bits, the lowest first; masks of begins and ends are inverted."""
 
     def read(given: File) -> Any:
         bits = [int(b) for b in reversed(np.binary_repr(int(given.get(name, 0))))]

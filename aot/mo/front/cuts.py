@@ -61,7 +61,7 @@ def _has_port(graph: Graph, id: str, side: str, port: int | None) -> bool:
 
 
 def get_new_placeholder_name(node_id: str, is_out_port: bool = False, port: int = 0) -> str:
-    """Return the name of the Parameter that takes the place of what a port has read, or made."""
+    """Return the name of the Parameter that takes the place of the source of an input, or of an output."""
     return f"{node_id}/placeholder{'_out' if is_out_port else ''}_port_{port}"
 
 

@@ -63,7 +63,7 @@ def mark_output_reachable_nodes(graph: Any) -> None:
 
 
 def mark_undead_nodes(graph: Any, undead_types: list[str]) -> None:
-    """Set attribute `is_undead`: True for nodes of these types, for what they reach with known values, for inputs."""
+    """Set attribute `is_undead`: True for nodes of these types, for their constant consumers, for inputs."""
     nx.set_node_attributes(graph, False, "is_undead")
     types = {*undead_types, "Result"}
     waiting = deque([n.id for n in graph.get_op_nodes() if n.soft_get("type", n.soft_get("op")) in types])

@@ -13,7 +13,7 @@ Attrs = dict[str, Any]
 
 
 class Edits(Neighbours):
-    """A node with methods that change what is around it."""
+    """A node with methods that change its surroundings."""
 
     def insert_op_on_input_port(
         self: Any, in_port_idx: int, new_op_class: Any, new_op_attrs: Attrs, value: Any = None

@@ -124,7 +124,7 @@ class Graph(Lookup, MultiDiGraph):
         in_port: Any = 0,
         edge_attrs: dict[str, Any] | None = None,
     ) -> None:
-        """Add an edge from an output to an input, with what a split of it by a data node needs."""
+        """Add an edge from an output to an input, with the attributes for a data node that splits it."""
         assert src_node.graph is dst_node.graph, f"{src_node.id}, {dst_node.id}: nodes of one graph"
         ends = {"in": in_port, "out": out_port, "in_attrs": ["in", "permutation"], "out_attrs": ["out", "permutation"]}
         attrs = {**(edge_attrs or {}), **ends, "data_attrs": ["fw_tensor_debug_info"]}

@@ -1,4 +1,4 @@
-"""The largest part of a pattern that fits a graph, and what stops the next node."""
+"""The largest part of a pattern that fits a graph, and the difference at the next node."""
 
 from __future__ import annotations
 

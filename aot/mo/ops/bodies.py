@@ -59,7 +59,7 @@ class TensorIterator(Bodies):
 
     @staticmethod
     def add_back_edge(loop_node: Node, internal_parameter: Node, internal_result: Node) -> None:
-        """Let a Parameter read in an iteration what a Result was in the one before."""
+        """Let a Parameter read the value that a Result had in the iteration before."""
         _check(loop_node, internal_parameter, "Parameter")
         _check(loop_node, internal_result, "Result")
         ends = {"from_layer": internal_result["internal_layer_id"], "to_layer": internal_parameter["internal_layer_id"]}

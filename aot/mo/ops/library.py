@@ -52,7 +52,7 @@ _WRITTEN: dict[tuple[str, str], Any] = {
     ("parameter", "Parameter"): Parameter,
     ("result", "Result"): Result,
 }
-VALUES: dict[tuple[str, str], Any] = {  # what modules hold beside classes
+VALUES: dict[tuple[str, str], Any] = {  # members of modules that are no classes
     ("activation_ops", "activation_ops"): "Sigmoid Tanh ReLU6 Exp Elu LogicalNot Floor Ceiling".split(),
     ("MatMul", "transpose"): _transposed,
     ("argmax", "arg_ops_infer"): arg_ops_infer,
@@ -137,7 +137,7 @@ def classes_of(module: str) -> tuple[str, ...]:
 
 
 def library_class(module: str, name: str) -> Any:
-    """Return a class, or what else a module holds; None if it has nothing of that name."""
+    """Return a class or another member of a module; None if it has none of that name."""
     return _WRITTEN.get((module, name)) or VALUES.get((module, name)) or _made(module, name)
 
 

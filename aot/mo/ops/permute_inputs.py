@@ -48,14 +48,14 @@ def _gather(node: Node, input_port: int, part: str, places: Any, chosen: bool) -
 
 
 def axis(op_node: Node, port_info: str, input_port: int) -> None:
-    """The input holds axes."""
+    """Permute an input that holds axes."""
     found = _permutation(op_node, port_info)
     if len(found.perm):
         _gather(op_node, input_port, "AxisGather", found.inv, True)
 
 
 def order(op_node: Node, port_info: str, input_port: int) -> None:
-    """The input holds an order of axes."""
+    """Permute an input that holds an order of axes."""
     found = _permutation(op_node, port_info)
     if len(found.perm):
         _gather(op_node, input_port, "OrderGather_1", found.perm, False)
@@ -63,14 +63,14 @@ def order(op_node: Node, port_info: str, input_port: int) -> None:
 
 
 def shape(op_node: Node, port_info: str, input_port: int) -> None:
-    """The input holds a number for each axis."""
+    """Permute an input that holds a number for each axis."""
     found = _permutation(op_node, port_info)
     if len(found.perm):
         _gather(op_node, input_port, "ShapeGather", found.perm, False)
 
 
 def strided_slice(op_node: Node, port_info: str, input_port: int) -> None:
-    """The input holds bounds for as many axes as it has elements."""
+    """Permute an input that holds bounds for as many axes as it has elements."""
     if len(_permutation(op_node, port_info).perm):
         count = int(op_node.in_port(input_port).data.get_shape()[0])
         _gather(op_node, input_port, "ShapeGather", PermuteAttrs.get_nhwc_to_nchw_permutation(count).perm, False)
@@ -88,14 +88,14 @@ def _transpose(op_node: Node, input_port: int, perm: Any) -> None:
 
 
 def transpose(op_node: Node, port_info: str, input_port: int) -> None:
-    """The input is a tensor of the new layout."""
+    """Transpose an input to the new layout."""
     found = _permutation(op_node, port_info)
     if len(found.perm):
         _transpose(op_node, input_port, found.perm)
 
 
 def transpose_nchw_to_nhwc(op_node: Node, port_info: str, input_port: int) -> None:
-    """The input is a tensor of the old layout, with its channels last."""
+    """Transpose an input to the old layout, with its channels last."""
     rank = len(get_node_with_permutation(op_node, port_info).shape)
     assert rank >= LEAST_RANK, f"{op_node.id}: a tensor of {LEAST_RANK} dimensions or more, got {rank}"
     _transpose(op_node, input_port, [0, *range(2, rank), 1])
@@ -113,7 +113,7 @@ Rule = Callable[[Node, str, int], None]
 
 
 class PermuteInputs:
-    """Rules for inputs, by the name of what they hold."""
+    """Rules for inputs, by the kind of their content."""
 
     input_permutes: ClassVar[dict[str, Rule]] = {
         "axis": axis,

@@ -1,4 +1,4 @@
-"""Inference of TensorFlow's control flow: which branches are executed, and what passes through."""
+"""Inference of TensorFlow's control flow: the executed branches, and the values that pass through."""
 
 from __future__ import annotations
 

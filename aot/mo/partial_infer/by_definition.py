@@ -43,7 +43,7 @@ def infer_by_definition(node: Any, otherwise: Known = (None, None), common: DTyp
         found = outputs[idx]
         _set_type(node, idx, found)
         if stops:
-            node.out_node(idx)["value"] = None  # of what was read here before
+            node.out_node(idx)["value"] = None  # of the source before
         if found.value is None or stops:
             node.out_port(idx).data.set_shape(_shape(found))
         else:
@@ -105,7 +105,7 @@ def _fitting(
 def _promoted(inputs: list[Operand | None], uniform: tuple[int, ...]) -> list[Operand | None] | None:
     """Return the inputs in one type: that of the unknown values, else NumPy's common one; None if it is theirs.
 
-    Constants of several types are computed with until Model Optimizer gives them the type of what they meet.
+    Constants of several types are computed with until Model Optimizer gives them the type of the other operand.
     """
     given = [o for i in uniform if i < len(inputs) and (o := inputs[i]) is not None]
     values = [o.value for o in given if o.value is not None and o.value.dtype != object]

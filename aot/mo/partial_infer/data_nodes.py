@@ -1,4 +1,4 @@
-"""Data nodes: what the front phase's edges between operations become for the phases behind it."""
+"""Data nodes, which replace the front phase's edges between operations in the later phases."""
 
 from __future__ import annotations
 

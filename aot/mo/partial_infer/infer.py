@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 def partial_infer(graph: Graph, start_node: str | None = None) -> Graph:
     """Call `infer` of all operations, producers first, from `start_node` on if it is given; return the graph.
 
-    What is constant is inferred first, so that shapes of inputs can be inferred from the readers, by `reverse_infer`.
+    Constants are inferred first, so that shapes of inputs can be inferred from their consumers, by `reverse_infer`.
     Error for a cycle, for an operation without `infer`, and for an output without a shape.
     """
     try:

@@ -35,7 +35,7 @@ class Pack:
 
 
 def _is_computed(node: Any) -> bool:
-    """True if both inputs are known: what computes a shape stays as it is."""
+    """True if both inputs are known: computations of shapes stay as they are."""
     return all(node.in_port(i).data.get_value() is not None for i in (0, 1))
 
 

@@ -47,7 +47,7 @@ def name_of(node: Any) -> str:
 
 
 def move(node: Any, idx: int, made: Any, to: int = 0) -> None:
-    """Let an input of one operation read what an input of another one read, which reads nothing then."""
+    """Move the source of one operation's input to an input of another one."""
     node.in_port(idx).get_connection().set_destination(made.in_port(to))
 
 

@@ -1,4 +1,4 @@
-"""Operations of files in normal form: what they have as attributes becomes inputs, and what is special, general."""
+"""Operations of files in normal form: attributes become inputs, special operations general ones."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class ArgOpsSqueeze:
 
 @transformation("front.PowerToEltwises")
 class PowerToEltwises:
-    """AttributedPower: (x * scale + shift)^power, without what changes nothing"""
+    """AttributedPower: (x * scale + shift)^power, without neutral steps"""
 
     op = "AttributedPower"
     force_clean_up = True

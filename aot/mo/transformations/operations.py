@@ -18,7 +18,7 @@ FEW, MANY = 5, 500  # elements of a constant that becomes a Range: more than FEW
 
 @transformation("front.image_scaler")
 class ImageScaler:
-    """ImageScaler: x * scale + bias, without what changes nothing"""
+    """ImageScaler: x * scale + bias, without neutral steps"""
 
     op = "ImageScaler"
 

@@ -130,7 +130,7 @@ def _reads_alone(concat: Any, node: Any) -> bool:
 
 
 def _range(crop: Any) -> tuple[int, int] | None:
-    """Return offset and size of what a Crop keeps, in any of its three forms; None for sizes that are not known."""
+    """Return offset and size of the kept part of a Crop, in any of its three forms; None for unknown sizes."""
     if crop.has_valid("dim"):
         found = crop["offset"], crop["dim"]
     elif crop.has_valid("crop_begin") and crop.has_valid("crop_end"):

@@ -1,4 +1,4 @@
-"""rt_info of nodes: what a model's file carries besides the network."""
+"""rt_info of nodes: the part of a model's file besides the network."""
 
 from __future__ import annotations
 

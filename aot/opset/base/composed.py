@@ -1,4 +1,4 @@
-"""Operations that are functions of a builder: what the function makes is what the operation means.
+"""Operations that are functions of a builder: the nodes that the function makes are the operation's meaning.
 
     @operation
     def scaled_tanh(build, x, *, scale: float = 1.0):

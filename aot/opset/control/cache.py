@@ -87,7 +87,7 @@ class Append(Stateful):
     """Value of a variable, rows chosen by `rows`, with `x` behind it along `axis`, where it lies in the state.
 
     `last`: tokens are neighbours in memory. `starts` [batch]: where the new tokens of each row lie along `axis`,
-    instead of behind all that are kept; what lies behind them is undefined.
+    instead of behind all that are kept; elements behind them are undefined.
     """
 
     axis: int = 0

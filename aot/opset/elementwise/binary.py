@@ -84,7 +84,7 @@ class Binary(Elementwise):
         return TensorType(self.result(a.dtype), self.auto_broadcast.shape(a.shape, b.shape, self.start_axis, self.type))
 
     def result(self, dtype: DType) -> DType:
-        """Element type of the output."""
+        """Return the element type of the output."""
         return dtype
 
     def scalar(self, a: Expr, b: Expr) -> Expr:

@@ -136,7 +136,7 @@ class Convert(Elementwise):
             return None
         if has_symbols(x):
             return (x.value,) if self.destination_type in (DType.I32, DType.I64, DType.U32, DType.U64) else None
-        # the codes of nf4 are bytes, so the array alone does not say what it holds
+        # the codes of nf4 are bytes, so the array alone does not tell its type
         value = np.array(NF4, np.float32)[x.value] if x.dtype is DType.NF4 else x.value
         return (self.reference(value),)
 

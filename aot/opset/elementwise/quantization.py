@@ -41,7 +41,7 @@ class FixedPointProduct(Elementwise):
 
     @staticmethod
     def rounded(x: Array, m: Array, right: Array) -> Array:
-        """The result in i32."""
+        """Return the result in i32."""
         high = (x.astype(np.int64) * m + (1 << 30)) >> 31
         half = (np.int64(1) << right.astype(np.int64)) >> 1
         return ((high + half - ((high < 0) & (right > 0))) >> right).astype(np.int32)

@@ -174,7 +174,7 @@ class Split(_Parts):
 
 @op("opset1")
 class VariadicSplit(_Parts):
-    """Parts along an axis with the lengths of the third input; one may be -1: what is left."""
+    """Parts along an axis with the lengths of the third input; one may be -1: the rest."""
 
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
         size = x.shape[axis]

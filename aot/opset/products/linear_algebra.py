@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,10 @@ from runtime.errors import ShapeError
 
 @op("opset14")
 class Inverse(LoopOp):
-    """The inverse of each matrix of x [.., M, M], or of its transpose; by elimination with partial pivoting."""
+    """The inverse of each matrix of x [.., M, M], or of its transpose; by elimination with partial pivoting.
+
+    All elements of the inverse of a singular matrix are NaN.
+    """
 
     elements = Elements.FLOAT
 
@@ -41,7 +45,16 @@ class Inverse(LoopOp):
 
     def reference(self, x: Array) -> Array:
         wide = x.astype(np.float64)
-        return np.linalg.inv(wide.swapaxes(-1, -2) if self.adjoint else wide).astype(x.dtype)
+        matrices = wide.swapaxes(-1, -2) if self.adjoint else wide
+        return np.reshape([_inverse(m) for m in matrices.reshape(-1, *x.shape[-2:])], x.shape).astype(x.dtype)
+
+
+def _inverse(matrix: Array) -> Array:
+    """Compute the inverse of a matrix of f64, or NaN if it is singular."""
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return np.full_like(matrix, np.nan)
 
 
 @loops
@@ -69,6 +82,8 @@ def _eliminate(left: Scripted, right: Scripted, size: Scripted, o: Scripted, k: 
         if abs(left[o, i, k]) > abs(left[o, best, k]):
             best = i
     pivot = var(left[o, best, k], DType.F64)
+    if pivot == 0.0:
+        pivot = math.nan
     for j in range(size):
         for side in (left, right):
             upper = var(side[o, k, j], DType.F64)

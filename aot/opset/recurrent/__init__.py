@@ -1,1 +1,1 @@
-"""Recurrent cells and sequences, and what decodes them."""
+"""Recurrent cells and sequences, and decoders of CTC."""

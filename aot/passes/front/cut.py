@@ -1,4 +1,4 @@
-"""A part of the network: what lies between tensors that the user names.
+"""A part of the network: the nodes between tensors that the user names.
 
 x -> conv -> relu -> pool -> y     --cut relu:pool     ->     relu (an input) -> pool (an output)
 """
@@ -23,7 +23,7 @@ from runtime.errors import UsageError
 class Cut:
     """Pass for `--cut`. `inputs`, `outputs`: tensors or layers; without inputs, or outputs, the network's stay.
 
-    `convert`: passes that leave the dialects of front ends, for the types of inputs. What the outputs do not need is
+    `convert`: passes that leave the dialects of front ends, for the types of inputs. Nodes that no output needs are
     removed before it is converted, so that it need not be supported. UsageError for names that the model does not have,
     and for inputs that no output needs.
     """
@@ -55,7 +55,7 @@ class Cut:
         return True
 
     def _types(self, graph: Graph) -> list[TensorType]:
-        """The types of the new inputs, inferred from what is above them."""
+        """Return the types of the new inputs, inferred from their producers."""
         _check_names((*self.inputs, *self.outputs), tensors_by_name(graph))
         if not self.inputs:
             return []
@@ -75,7 +75,7 @@ def _check_names(names: Iterable[str], tensors: Mapping[str, OutPort]) -> None:
 
 
 def tensors_by_name(graph: Graph) -> dict[str, OutPort]:
-    """Outputs of nodes by the names of tensors, and by those of layers where no tensor is called so."""
+    """Return outputs of nodes by the names of tensors, and by those of layers where no tensor is called so."""
     nodes = [node for node in graph.order() if not isinstance(node.op, Result)]
     found = {name: port for node in nodes for port in node.out_ports().values() for name in port.names}
     for node in graph.results:
@@ -93,7 +93,7 @@ def _set_outputs(graph: Graph, names: Iterable[str]) -> None:
 
 
 def _input(graph: Graph, port: OutPort, name: str, type: TensorType) -> Node:
-    """The input that takes the place of a tensor."""
+    """Add the input that takes the place of a tensor."""
     if isinstance(port.node.op, Parameter):
         return port.node
     dims = None if type.dims is None else tuple(_dim(d, name, k, graph) for k, d in enumerate(type.dims))
@@ -106,7 +106,7 @@ def _input(graph: Graph, port: OutPort, name: str, type: TensorType) -> Node:
 
 
 def _dim(dim: Dim, name: str, axis: int, graph: Graph) -> Dim:
-    """A size of a new input: a number, a symbol of the network's inputs, or a symbol of its own."""
+    """Return a size of a new input: a number, a symbol of the network's inputs, or a symbol of its own."""
     known = {d for n in graph.parameters if isinstance(n.op, Parameter) for d in n.op.shape or () if isinstance(d, Var)}
     if isinstance(dim, int) or dim in known:
         return dim

@@ -3,7 +3,7 @@
     Greater(Multiply(a, b), c)  ->  Greater(Rounded(Multiply(a, b)), c)
 
 Lowering keeps f32 between fused operations on short floats. That makes arithmetic more exact, but 65504 * 2 must be
-infinite for IsInf, and Equal must compare what f16 holds. This pass rounds the inputs of comparisons, casts to
+infinite for IsInf, and Equal must compare numbers of f16. This pass rounds the inputs of comparisons, casts to
 integers, Floor and the like, and of the elementwise operations between stored values and these.
 """
 

@@ -110,11 +110,11 @@ def _branch(term: OutPort) -> _Branch | None:
         scale = None if operands is None else constant(operands[1])
         if operands is None or scale is None or not has_same_dims(operands[0].shape, term.shape):
             return None
-        return _finite(_Branch(operands[0], term, scale))
+        return _Branch(operands[0], term, scale)
     weights = constant(node.source(1)) if isinstance(node.op, Convolution | GroupConvolution | MatMul) else None
     if weights is None or _is_quantised(node.source(0)):
         return None
-    return _finite(_Branch(node.source(0), term, weights))
+    return _Branch(node.source(0), term, weights)
 
 
 def _is_quantised(x: OutPort) -> bool:
@@ -127,10 +127,6 @@ def _is_quantised(x: OutPort) -> bool:
     )
 
 
-def _finite(branch: _Branch) -> _Branch | None:
-    return branch if np.isfinite(branch.weights).all() else None
-
-
 def _merged(a: _Branch, b: _Branch, build: Builder) -> OutPort | None:
     """Return the sum of two branches as one; None if they do not fit together."""
     for wide, narrow in ((a, b), (b, a)):
@@ -141,7 +137,7 @@ def _merged(a: _Branch, b: _Branch, build: Builder) -> OutPort | None:
         else:
             continue
         if weights is not None:
-            total = wide.weights + weights
+            total = wide.weights + weights  # infinite or NaN where one of both is
             made = build.const(total, wide.x.type.dtype) if np.isfinite(total).all() else None
             return None if made is None else build(wide.out.node.op, wide.x, made)
     return None

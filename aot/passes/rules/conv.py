@@ -254,7 +254,7 @@ def _with_more(padding: Shape, added: Array | None) -> tuple[int, ...] | None:
 def shift_before_into_bias(node: Node, op: Windowed, build: Builder) -> OutPort | None:
     """f(x + c, w) -> f(x, w) + b for an input x of the network, where no padding is read: it has no c
 
-    Elsewhere lowering fuses the shift with what gives x.
+    Elsewhere lowering fuses the shift with the producer of x.
     """
     shifted, weights = source(node.source(0), Add), constant(node.source(1))
     found = with_constant(shifted) if shifted is not None else None

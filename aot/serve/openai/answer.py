@@ -100,7 +100,7 @@ class Answer:
         return self._left[0]
 
     def leaves(self) -> bool:
-        """Tell the end; True if nobody waits for the answer any more."""
+        """Return True if the answer was cancelled; its end is told then."""
         if self._cancelled:
             self._tell(None, last=True)
         return self._cancelled
@@ -141,7 +141,7 @@ class Answer:
 
 
 class Held:
-    """Text of tokens without what may be the beginning of a text that ends the answer."""
+    """Text of tokens; a possible beginning of a text that ends the answer is held back."""
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str]) -> None:
         self._stop, self._parts, self._text = stop, list[str](), ""

@@ -32,7 +32,7 @@ class Member(Protocol):
         ...
 
     def leaves(self) -> bool:
-        """Tell its end; True if nobody waits for the answer any more."""
+        """Return True if the answer was cancelled; its end is told then."""
         ...
 
     def take(self, logits: Array) -> bool:

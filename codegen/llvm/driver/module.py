@@ -53,7 +53,7 @@ class Function(Protocol):
     def text(self) -> str: ...
 
 
-# Marks in the text of a module: they stand for what is known once the text is.
+# Marks in the text of a module: they stand for numbers that are known once the text is complete.
 _TAG, _MANIFEST_BYTES = "\0tag\0", "\0bytes\0"
 
 

@@ -132,7 +132,7 @@ class SizeCode:
         return self.add(f"select i1 {zero}, i64 0, i64 {result}")
 
     def _divided(self, fn: str, a: str, b: str) -> str:
-        """A quotient by a number above 0, or its remainder."""
+        """Divide by a number above 0; return the quotient, or the remainder."""
         if fn == "div":
             return self.add(f"sdiv i64 {a}, {b}")
         rest = self.add(f"srem i64 {a}, {b}")

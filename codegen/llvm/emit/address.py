@@ -69,7 +69,7 @@ class Addresses:
         self.here = {}
 
     def enter(self, var: Var, value: Value, head: Block) -> tuple[int | None, Affine | None]:
-        """Open the scope of a loop; `leave` takes what this returns."""
+        """Open the scope of a loop; pass the result to `leave`."""
         saved = self.depth.get(var), self.env.pop(var, None)
         self.depth[var] = len(self.scopes)
         self.scopes.append(Scope(head, {var: value}))
@@ -263,6 +263,12 @@ class Addresses:
 
     def size(self, size: Size) -> Value:
         return integer(size) if isinstance(size, int) else self.linear(self.normal(size))
+
+
+def moved(a: Access, elements: int) -> Access:
+    """Return the access that lies so many elements behind `a`, equal in all lanes."""
+    offset = a.offset.plus(Affine({}, elements))
+    return Access(a.buffer, offset, 0, offset)
 
 
 def reads_memory(expr: Expr) -> bool:

@@ -36,11 +36,15 @@ class _Tile:
 
 @dataclass(slots=True)
 class _Column:
-    """Vectors to store; the elements of each lane, from all vectors, are contiguous in memory."""
+    """Vectors to store; the elements of each lane, from all vectors, are contiguous in memory.
+
+    `is_normal`: none is a denormal number.
+    """
 
     lane: Var
     first: Access
     values: list[Value]
+    is_normal: bool
 
 
 class TileTransposer:
@@ -67,8 +71,9 @@ class TileTransposer:
 
     def keep(self, target: Access, value: Value) -> None:
         """Keep a vector whose elements are far apart in memory, to store it with its column."""
-        assert self.kept is not None and self.values.at.lane is not None
-        column = self.kept.pop(target.whole.key, None) or _Column(self.values.at.lane, target, [])
+        lane, is_normal = self.values.at.lane, self.values.is_normal
+        assert self.kept is not None and lane is not None
+        column = self.kept.pop(target.whole.key, None) or _Column(lane, target, [], is_normal)
         column.values.append(value)
         self.kept[target.whole.plus(Affine({}, 1)).key] = column
 
@@ -81,9 +86,10 @@ class TileTransposer:
             self.values.at.lane = None
             count, poison = len(column.values), Value(column.values[0].type, "poison")
             rows = [*column.values, *[poison] * ((1 << (count - 1).bit_length()) - count)]
+            self.values.is_normal = column.is_normal
             for part, row in zip(parts, transposed(self.values.f, rows), strict=True):
                 self._write_row(part, row, count)
-        self.values.at.lane = saved
+        self.values.at.lane, self.values.is_normal = saved, False
 
     def _write_row(self, a: Access, row: Value, count: int) -> None:
         start, size = 0, lanes_of(row.type)

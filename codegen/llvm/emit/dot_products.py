@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from codegen.ir.dot_widths import Field, field_of, word
 from codegen.ir.loops import Expr, Load, Prim
-from codegen.llvm.emit.address import Access
+from codegen.llvm.emit.address import Access, moved
 from codegen.llvm.emit.arithmetic.convert import MEMORY
-from codegen.llvm.emit.arithmetic.shuffle import shuffle
+from codegen.llvm.emit.arithmetic.shuffle import shuffle, shuffled, spread
 from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
 from codegen.llvm.emit.values import Values
 from runtime.abi import DType
@@ -68,6 +68,8 @@ class DotEmitter:
         values, one = self.values, self.values.at.access(x.buffer, x.index)
         if one.step == word(x.buffer.dtype):
             return self._weights(x)
+        if one.step is None:
+            return self._spread(x, one)
         if values.width > 1 and (one.step != 0 or values.mixed):
             raise InternalError(f"dot: all lanes have one word of data, got {x.buffer.name} by {one.step}")
         key = ("dot", one.offset.key, n, values.width)
@@ -76,6 +78,40 @@ class DotEmitter:
             data = values.wide(self._word(one, n), values.width)
             values.loaded.setdefault(x.buffer.name, {})[key, values.at.guard] = data
         return data
+
+    def _spread(self, x: Load, a: Access) -> Value:
+        """Return a word for each lane, where several lanes have one: words that other loads share, chosen by lane."""
+        values, at, size = self.values, self.values.at, word(x.buffer.dtype)
+        places = values.places(a.whole)
+        if places is None or values.mixed or any(p % size for p in places):
+            raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {places}")
+        key = ("spread", a.whole.key, at.lane)
+        found = values.known(x.buffer, key)
+        if found is not None:
+            return found
+        span = 1 << (max(places) // size).bit_length()
+        block = values.block(x, a, span * size)
+        first, lane, at.lane = at.in_lane(a, 0), at.lane, None
+        if block is not None and not any(p % size for p in block[1]):
+            found = spread(values.f, self._row(block[0], span), [p // size for p in block[1]])
+        else:
+            chosen = [p // size for p in places]
+            found = shuffled(values.f, chosen, lambda start, n: self._row(moved(first, start * size), n))
+        at.lane = lane
+        values.loaded.setdefault(x.buffer.name, {})[key, at.guard] = found
+        return found
+
+    def _row(self, a: Access, n: int) -> Value:
+        """Load `n` words that lie side by side."""
+        values, key = self.values, ("row", a.offset.key, n)
+        found = values.known(a.buffer, key)
+        if found is None:
+            pointer = values.at.pointer(a)
+            if values.inside is not None:
+                pointer = values.f.select(values.inside, pointer, values.nothing())
+            found = values.f.load(vector("i32", n), pointer, values.at.align(a))
+            values.loaded.setdefault(a.buffer.name, {})[key, values.at.guard] = found
+        return found
 
     def _weights(self, w: Load, rows: Sequence[Expr] = ()) -> Value:
         """Return a word for each lane."""

@@ -8,6 +8,7 @@ Statements: `codegen.llvm.emit.statements`; expressions: `values`; addresses: `a
 from __future__ import annotations
 
 from codegen.ir.loops import Kernel, Var
+from codegen.ir.normal_values import normal_buffers
 from codegen.llvm.emit.function_text import Function, Value, local
 from codegen.llvm.emit.memo import unified
 from codegen.llvm.emit.registers import stored
@@ -18,12 +19,14 @@ from codegen.target import Target
 from runtime.abi import DType
 
 
-def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target | None = None) -> Function:
+def emit(
+    kernel: Kernel, written: frozenset[str] | None = None, target: Target | None = None, flushes: bool = False
+) -> Function:
     """Emit the function of a kernel. A caller passes the kernel's buffers, its sizes, the range of units to run, and
     `Function.scratch_bytes` bytes (over its sizes) of memory of its thread, 64-byte aligned.
 
     `written` names the buffers that it stores to, by default those of its stores. Without a target, no instruction is
-    used that some targets lack.
+    used that some targets lack. `flushes`: all callers flush denormal numbers to zero.
     """
     if written is None:
         written = frozenset(stored(kernel.body))
@@ -39,7 +42,10 @@ def emit(kernel: Kernel, written: frozenset[str] | None = None, target: Target |
     function.branch(body)
     native = target.converts if target is not None else frozenset[DType]()
     masks, permutes = (target.masks, target.permutes) if target is not None else (False, 0)
-    values = Values(function, sizes, pointers, native, masks, permutes)
+    rounds = flushes and target is not None and target.rounds_normal
+    normal = normal_buffers(kernel.body) if rounds else None
+    packs = target is not None and target.packs_bytes
+    values = Values(function, sizes, pointers, native, masks, permutes, normal, packs)
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
     StatementEmitter(values, stacks).block(unified(kernel.body))

@@ -151,7 +151,7 @@ def fits(a: Affine) -> bool:
 
 
 def _span(buffer: Buffer) -> float:
-    """Elements from the first to the last, and before the first one."""
+    """Return the elements from the first to the last lane, and before the first one."""
     parts = (*buffer.shape, *buffer.strides, buffer.origin)
     if not all(isinstance(n, int) for n in parts):
         return float("inf")

@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from codegen.ir.dot_widths import word
 from codegen.ir.expressions import variables
 from codegen.ir.index import Affine, exactly, normal
 from codegen.ir.loops import Buffer, Expr, Load, Space, Var
-from codegen.llvm.emit.address import Access, Addresses, fixed, reads_memory
+from codegen.llvm.emit.address import Access, Addresses, fixed, moved, reads_memory
 from codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
 from codegen.llvm.emit.arithmetic.lookup import is_short_table, looked_up, without_mask
 from codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
@@ -35,7 +36,9 @@ class Memory(Lanes):
     """Reads and writes memory and registers at the current place of a function.
 
     `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
-    which an instruction chooses by lane.
+    which an instruction chooses by lane. `normal`: buffers without denormal numbers (`codegen.ir.normal_values`), None
+    where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being stored.
+    `packs`: vectors of 16 i32 are packed to bytes.
     """
 
     def __init__(
@@ -46,6 +49,8 @@ class Memory(Lanes):
         native: frozenset[DType],
         masks: bool,
         permutes: int = 0,
+        normal: frozenset[str] | None = None,
+        packs: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
@@ -53,6 +58,7 @@ class Memory(Lanes):
         self.native = native
         self.masks = masks
         self.permutes = permutes
+        self.normal, self.is_normal, self.packs = normal, False, packs
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
@@ -120,20 +126,25 @@ class Memory(Lanes):
 
     def word_part(self, odd: bool, x: Load) -> Value:
         """Return one of the two bf16 numbers of the word that begins at `x`, in every lane."""
+        both = self.word(x)
+        high = self.f.binary("and", both, integer(-1 << 16, both.type)) if odd else None
+        return self.f.cast("bitcast", high or self.f.binary("shl", both, integer(16, both.type)), "float")
+
+    def word(self, x: Load) -> Value:
+        """Return the word that begins at `x`, in every lane; those of lanes that move lie side by side."""
         a = self.at.access(x.buffer, x.index)
-        lanes = {0: 1, 2: self.width}.get(-1 if a.step is None else a.step)
+        lanes = {0: 1, word(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
         if lanes is None or self.mixed:
-            raise InternalError(f"word: bf16 numbers lie side by side, got {x.buffer.name} by {a.step}")
+            raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.step}")
         key = ("word", a.offset.key, lanes, self.width)
-        word = self.known(x.buffer, key)
-        if word is None:
+        found = self.known(x.buffer, key)
+        if found is None:
             pointer = self.at.pointer(a)
             if self.inside is not None:
                 pointer = self.f.select(self.inside, pointer, self.nothing())
-            word = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), self.width)
-            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = word
-        high = self.f.binary("and", word, integer(-1 << 16, word.type)) if odd else None
-        return self.f.cast("bitcast", high or self.f.binary("shl", word, integer(16, word.type)), "float")
+            found = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), self.width)
+            self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = found
+        return found
 
     def nothing(self) -> Value:
         """Return the address of 64 zeros of any type, which may always be read."""
@@ -187,6 +198,22 @@ class Memory(Lanes):
 
     def shared(self, load: Load, a: Access) -> Value | None:
         """Take the lanes from one vector, which other loads share; None if they are not known to be in one."""
+        size = self.width
+        found = self.block(load, a, size)
+        if found is None:
+            return None
+        start, places = found
+        lane, self.at.lane = self.at.lane, None
+        block = self.read(start, size)
+        self.at.lane = lane
+        return spread(self.f, block, places)
+
+    def block(self, load: Load, a: Access, size: int) -> tuple[Access, list[int]] | None:
+        """Return a block of `size` elements that holds those of all lanes, and their places in it.
+
+        It begins at a multiple of its size in a dimension, so that loads near each other have the same block. None if
+        the elements are not known to be in one.
+        """
         lane, index = self.at.lane, [self.at.normal(i) for i in load.index]
         moving = [k for k, i in enumerate(index) if lane in variables(*i.terms)]
         if len(moving) != 1 or load.buffer.strides[moving[0]] != 1 or self.mixed or a.buffer.space is not Space.ARG:
@@ -195,16 +222,10 @@ class Memory(Lanes):
         places = self.places(index[k])
         if places is None or lane is None or not isinstance(room, int):
             return None
-        found = aligned(places, normal(index[k].expr(), {lane: exactly(0)}), room)
-        if found is None:
+        before = aligned(places, normal(index[k].expr(), {lane: exactly(0)}), room, size)
+        if before is None:
             return None
-        before, size = found
-        start = self.at.in_lane(a, 0)
-        offset = start.offset.plus(Affine({}, -before))
-        self.at.lane = None
-        block = self.read(replace(start, offset=offset, whole=offset), size)
-        self.at.lane = lane
-        return spread(self.f, block, [p + before for p in places])
+        return moved(self.at.in_lane(a, 0), -before), [p + before for p in places]
 
     def gather(self, a: Access) -> Value:
         """Load a number for each lane, from any address."""
@@ -234,9 +255,8 @@ class Memory(Lanes):
             first = self.at.in_lane(a, 0)
 
             def row(start: int, lanes: int) -> Value:
-                offset = first.offset.plus(Affine({}, start))
                 self.at.lane = None
-                found = self.raw(replace(first, offset=offset, whole=offset), lanes, inside)
+                found = self.raw(moved(first, start), lanes, inside)
                 self.at.lane = lane
                 return found
 
@@ -305,7 +325,8 @@ class Memory(Lanes):
                 del self.loaded[name]
             return
         pointer, align = self.at.pointer(a), self.at.align(a)
-        self.f.store(to_memory(self.f, a.buffer.dtype, value, self.native), pointer, align)
+        native = self.native | {DType.BF16} if self.is_normal else self.native
+        self.f.store(to_memory(self.f, a.buffer.dtype, value, native), pointer, align)
         self.loaded.pop(name, None)
         self.at.forget()
 

@@ -29,9 +29,11 @@ from codegen.ir.loops import (
     Var,
     While,
 )
+from codegen.ir.normal_values import is_normal
 from codegen.ir.traverse import has_parallel
 from codegen.llvm.emit.address import Access, reads_memory
 from codegen.llvm.emit.blocks import TileTransposer, vectors
+from codegen.llvm.emit.byte_stores import ByteStores
 from codegen.llvm.emit.carried_cells import CarriedCells, Snapshot
 from codegen.llvm.emit.dot_products import DotEmitter
 from codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
@@ -40,6 +42,7 @@ from codegen.llvm.emit.registers import Cells, fits_registers
 from codegen.llvm.emit.stacks import Stacks
 from codegen.llvm.emit.tile_registers import TileRegisters
 from codegen.llvm.emit.values import ZERO, Values
+from runtime.abi import DType
 from runtime.errors import InternalError
 
 
@@ -48,7 +51,7 @@ class StatementEmitter:
 
     def __init__(self, values: Values, stacks: Stacks) -> None:
         self.f, self.at, self.values, self.stacks = values.f, values.at, values, stacks
-        self.tiles, self.dots = TileTransposer(values), DotEmitter(values)
+        self.tiles, self.dots, self.bytes = TileTransposer(values), DotEmitter(values), ByteStores(values)
         self.tile_registers, self.cells = TileRegisters(values), CarriedCells(values.f, values.registers)
         self.units = integer(0)  # of the parallel loops so far
 
@@ -162,11 +165,13 @@ class StatementEmitter:
         var = loop.var
         if self.at.lane is not None or not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: a vector loop has a static extent and is in no other, got {var.extent}")
-        saved = self.at.env.get(var)
+        saved, kept = self.at.env.get(var), self.bytes.begin(loop)
         for start, lanes in vectors(loop):
             self.at.lane, self.at.env[var] = lane_of(start, lanes)
             self.block(loop.body)
         self.at.lane = None
+        if kept:
+            self.bytes.write()
         self.restore(var, saved)
 
     def share(self, loop: For) -> None:
@@ -309,7 +314,21 @@ class StatementEmitter:
         target = self.at.access(stmt.buffer, stmt.index)
         if stmt.accumulate:
             return self.accumulate(stmt, stmt.accumulate, target)
+        if self.bytes.keep(target):
+            return None
         value = self.values.expr(stmt.value)
+        self.values.is_normal = self.rounds_normal(stmt)
+        self.stored(target, value)
+        self.values.is_normal = False
+        return None
+
+    def rounds_normal(self, stmt: Store) -> bool:
+        """True if the target's instruction may round the stored value to bf16."""
+        normal = self.values.normal
+        return stmt.buffer.dtype is DType.BF16 and normal is not None and is_normal(stmt.value, normal)
+
+    def stored(self, target: Access, value: Value) -> None:
+        """Write a value, each lane to its element of `target`."""
         if self.at.lane is None or target.step == 1:
             return self.values.write(target, self.values.wide(value, self.values.width), self.values.width)
         if target.step == 0:

@@ -1,4 +1,4 @@
-"""Statements on tile registers as Intel's AMX instructions, named by number: schedules know which tile holds what."""
+"""Statements on tile registers as Intel's AMX instructions. Registers have numbers: schedules know their content."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class Values(Memory):
                 return cast(self.f, DType.I32, dtype.compute, level)
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
-            case (("even" | "odd"), (Load() as x,)):
-                return self.word_part(fn == "odd", x)
+            case (("even" | "odd" | "word"), (Load() as x,)):
+                return self.word(x) if fn == "word" else self.word_part(fn == "odd", x)
             case "bits", (a,):
                 return bits(self.f, a.dtype, dtype, self.expr(a))
             case _ if dtype is DType.BOOL and (known := decide(expr, self.at.env)) is not None:

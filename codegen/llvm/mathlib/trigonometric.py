@@ -78,7 +78,7 @@ def atan(x: Expr) -> Expr:
 
 
 def atan2(y: Expr, x: Expr) -> Expr:
-    """The angle of (x, y), signs of zeros and infinities included."""
+    """Return the angle of (x, y), signs of zeros and infinities included."""
     a, b = absolute(y), absolute(x)
     both = prim("and", prim("eq", a, inf), prim("eq", b, inf))
     ratio = select(both, number(1.0, x), select(prim("eq", a, 0.0), number(0.0, x), prim("div", a, b)))

@@ -1,4 +1,4 @@
-"""Templates of LLVM IR written by hand: the thread pool, the entry points, what waits and cancels, what generates text.
+"""Templates of LLVM IR written by hand: the thread pool, the entry points, waiting, cancelling, generation of text.
 
 They are LLVM IR, not C: a build of this project needs no C compiler. Fields of structures and bits of words have names.
 """

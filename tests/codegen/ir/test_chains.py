@@ -11,7 +11,7 @@ import pytest
 
 from codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
 from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Reduce, Size, Var, cast, dense, prim
+from codegen.ir.loops import Alloc, Buffer, Expr, For, Prefetch, Reduce, Size, Stmt, Var, cast, dense, prim
 from codegen.ir.primitives import CHAINS
 from codegen.ir.printer import kernel_text
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
@@ -21,7 +21,7 @@ from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
-from tests.codegen.running import Array, aligned, compiled
+from tests.codegen.running import Array, aligned, compiled, number
 
 BF16 = ml_dtypes.bfloat16
 W = frozenset({"w"})
@@ -332,3 +332,36 @@ def test_words_are_halves_of_one_load() -> None:
     work, params = product(4, 32, 16)
     text = kernel_text(apply("k", work, choose(work, replace(Target.parse("x86-64-v4"), same_sums=True), W), params))
     assert "even[i.t, j.t] += even(x[i, k]) * even(w[j // 16, k // 2, j % 16, k % 2])" in text
+
+
+def fetched(stmts: tuple[Stmt, ...], env: dict[Var, int]) -> Iterator[tuple[int, int]]:
+    """Yield the panel and the line in it of each prefetch that a nest runs."""
+    for s in stmts:
+        match s:
+            case Prefetch(_, index):
+                yield number(index[0], env), number(index[-1], env) * 2 // 64
+            case For(var, body) if isinstance(var.extent, int):
+                for n in range(var.extent):
+                    yield from fetched(body, {**env, var: n})
+            case Alloc(_, body):
+                yield from fetched(body, env)
+            case _:
+                pass
+
+
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(49, 512, 96), (40, 64, 512), (70, 320, 128)])
+def test_panels_are_fetched_while_tiles_use_those_before_them(rows: int, terms: int, columns: int) -> None:
+    """All lines of both panels behind those in use, some of them twice: rows of the last tile overlap."""
+    work, params = product(rows, terms, columns)
+    plan = choose(work, TILES, W)
+    assert plan.order[0] == "j" and plan.prefetch == "w" and plan.prefetch_level == 2
+    found = list(fetched(apply("k", work, plan, params).body, {}))
+    lines = 32 * terms * 2 // 64
+    for panel in range(2, columns // 16, 2):
+        assert set(range(lines)) <= {line for first, line in found if first == panel}
+    assert len(found) <= 1.6 * lines * (columns // 32)
+
+
+def test_panels_that_one_tile_of_rows_uses_are_not_fetched() -> None:
+    assert choose(product(32, 512, 96)[0], TILES, W).prefetch is None
+    assert choose(product(49, 512, 96)[0], replace(TILES, cpu="znver5"), W).prefetch is None

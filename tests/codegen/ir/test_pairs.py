@@ -121,3 +121,15 @@ def test_words_are_not_cut() -> None:
     wrong = replace(plan, tile=tuple(replace(t, size=3) if t.axis == "k" else t for t in plan.tile))
     with pytest.raises(ScheduleError, match="dots are sums of"):
         apply("k", work, wrong, params)
+
+
+@pytest.mark.parametrize(("target", "dots"), [(PAIRS, "k"), (replace(PAIRS, fast_math=False), None)])
+def test_columns_in_words_are_read_as_they_lie(target: Target, dots: str | None) -> None:
+    """w[k // 2, j, k % 2]: words side by side along the lanes; columns with room between them are no words."""
+    i, j, k = Var("i", 12), Var("j", 32), Var("k", 64)
+    x, y = dense("x", 12, 64, dtype=DType.BF16), dense("y", 12, 32)
+    near, far = dense("w", 32, 32, 2, dtype=DType.BF16), dense("w", 32, 32, 2, 2, dtype=DType.BF16)
+    plan = choose(Definition(y, (i, j), Reduce("add", (k,), x[i, k] * near[k // 2, j, k % 2])), target, frozenset())
+    assert plan.dots == dots
+    apart = Definition(y, (i, j), Reduce("add", (k,), x[i, k] * far[k // 2, j, 0, k % 2]))
+    assert choose(apart, target, frozenset()).dots is None

@@ -1,95 +1,25 @@
-"""Sums of products of bytes: how weights lie, how nests look, what kernels compute, and what no schedule may say."""
+"""Sums of products of bytes and of i16: how weights lie, how nests look, what kernels compute."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from textwrap import dedent
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import word
 from codegen.ir.expressions import loads as loads_of
-from codegen.ir.loops import Buffer, Expr, Load, Reduce, Size, Var, cast, dense
+from codegen.ir.loops import Load, Reduce, Var, cast, dense
 from codegen.ir.printer import kernel_text, schedule_text
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.optimize import assembly
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.nest import apply
 from codegen.nest.pack import pack, pack_array, pack_buffer
 from codegen.schedules.choose import choose
-from codegen.target import Target
 from runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells, filled
-from tests.codegen.llvm.test_assembly import loops
+from tests.codegen.llvm.dot_products import BYTES, PLAN, V3, Kind, all_kinds, check, numbers, product
 from tests.codegen.running import aligned, compiled, runs_dots
-
-NATIVE = parse_target("native")
-MACHINE = NATIVE.machine
-V4 = Target.parse("x86-64-v4")
-SERVER = replace(V4, cpu="icelake-server", features=(*V4.features, "avx512vnni"))
-V3 = Target.parse("x86-64-v3")
-CLIENT = replace(V3, cpu="alderlake", features=(*V3.features, "avxvnni"))
-PLAN = Schedule(
-    order=("i", "j", "k"),
-    tile=(Tile("i", 2), Tile("j", 16, Tail.CUT), Tile("k", 4, Tail.CUT)),
-    lanes=("j", 8),
-    pack=(Pack("w", (1, 0), 1, 16, 1),),
-    dots="k",
-)
-
-
-class Kind(NamedTuple):
-    """Types of data and weights, and where such products are computed."""
-
-    x: DType
-    w: DType
-    target: Target
-
-
-BYTES = Kind(DType.U8, DType.I8, NATIVE)
-PAIRS = [Kind(DType.I16, DType.I16, t) for t in (Target.parse("x86-64-v2"), V3, NATIVE) if t.machine == MACHINE]
-NUMPY: dict[DType, type[np.integer]] = {DType.U8: np.uint8, DType.I8: np.int8, DType.I16: np.int16}
-all_kinds = pytest.mark.parametrize(
-    "kind",
-    [pytest.param(BYTES, marks=runs_dots), *PAIRS],
-    ids=["bytes", *(f"i16-{8 * k.target.lanes_bytes}" for k in PAIRS)],
-)
-
-
-def product(
-    rows: Size, terms: Size, columns: int, *, start: bool = False, kind: Kind = BYTES
-) -> tuple[Definition, tuple[Buffer, ...]]:
-    """y[i, j] = add[k](x[i, k] * w[k, j]), from the numbers of `b` on."""
-    i, j, k = Var("i", rows), Var("j", columns), Var("k", terms)
-    x, w = dense("x", rows, terms, dtype=kind.x), dense("w", terms, columns, dtype=kind.w)
-    b, y = dense("b", columns, dtype=DType.I32), dense("y", rows, columns, dtype=DType.I32)
-    total = Reduce("add", (k,), cast(x[i, k], DType.I32) * cast(w[k, j], DType.I32), b[j] if start else None)
-    return Definition(y, (i, j), total), (x, w, b, y)
-
-
-def numbers(*shape: int, dtype: type[np.integer]) -> np.ndarray:
-    """All of a type, both ends often."""
-    r, info = np.random.default_rng(shape), np.iinfo(dtype)
-    found = r.integers(info.min, info.max + 1, shape)
-    return np.where(r.random(shape) < 0.2, r.choice([info.min, info.max], shape), found).astype(dtype)
-
-
-def check(rows: int, terms: int, columns: int, plan: Schedule, *, start: bool = False, kind: Kind = BYTES) -> None:
-    """The compiled kernel is exact, up to sums that overflow."""
-    work, params = product(rows, terms, columns, start=start, kind=kind)
-    x, w = numbers(rows, terms, dtype=NUMPY[kind.x]), numbers(terms, columns, dtype=NUMPY[kind.w])
-    if plan.lanes is not None:
-        plan = replace(plan, lanes=(plan.lanes[0], min(plan.lanes[1], kind.target.lanes(DType.I32))))
-    b, y = np.arange(columns, dtype=np.int32) * 1000 - 7, aligned(np.full((rows, columns), -1, np.int32))
-    packed = pack_array(w, plan.pack[0]) if plan.pack else w
-    compiled(apply("k", work, plan, params), kind.target)(aligned(x), aligned(packed), aligned(b), y)
-    np.testing.assert_array_equal(y, x.astype(np.int32) @ w + (b if start else 0))
-
 
 # ---- packing
 
@@ -293,155 +223,3 @@ def test_chosen_schedules(rows: int, terms: int, columns: int, kind: Kind) -> No
     plan = choose(work, target, frozenset({"w"}))
     assert plan.dots == "k"
     check(rows, terms, columns, plan, kind=kind)
-
-
-# ---- targets
-
-
-@pytest.mark.parametrize(("name", "dots"), [("x86-64-v2", 2), ("x86-64-v3", 2), ("x86-64-v4", 2), ("aarch64", 0)])
-def test_levels_promise_pairs(name: str, dots: int) -> None:
-    target = parse_target(name)
-    assert target.dots == dots
-    kind = Kind(DType.I16, DType.I16, target)
-    plan = choose(product(50, 64, 64, kind=kind)[0], target, frozenset({"w"}))
-    assert plan.dots == ("k" if dots else None)
-
-
-@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
-def test_bytes_are_no_pairs(name: str) -> None:
-    """A sum of bytes, as a network may have it, has no instruction where there are pairs only."""
-    assert choose(product(50, 64, 64)[0], parse_target(name), frozenset({"w"})).dots is None
-
-
-def test_features_that_bring_dots_of_bytes() -> None:
-    assert SERVER.dots == CLIENT.dots == 4
-    assert replace(V3, features=(*V3.features, "avx512vnni")).dots == 2, "of 512 bits only"
-
-
-INSTRUCTIONS = [
-    (Kind(DType.U8, DType.I8, SERVER), "vpdpbusd", 14, 16, 4),
-    (Kind(DType.U8, DType.I8, CLIENT), "vpdpbusd", 6, 8, 4),
-    (Kind(DType.I16, DType.I16, V4), "vpmaddwd", 14, 16, 1),
-    (Kind(DType.I16, DType.I16, V3), "vpmaddwd", 6, 8, 1),
-]
-
-
-@pytest.mark.parametrize(
-    ("kind", "instruction", "rows", "lanes", "words"), INSTRUCTIONS, ids=["avx512", "avx", "avx512-i16", "avx-i16"]
-)
-def test_a_tile_stays_in_registers(kind: Kind, instruction: str, rows: int, lanes: int, words: int) -> None:
-    target, terms = kind.target, words * word(kind.w)
-    tiles = (Tile("i", rows), Tile("j", 2 * lanes, Tail.CUT), Tile("k", terms, Tail.CUT))
-    plan = replace(PLAN, tile=tiles, lanes=("j", lanes), pack=(Pack("w", (1, 0), 1, 2 * lanes, 1),))
-    work, (x, w, _, y) = product(rows * 8, 256, 128, kind=kind)
-    function = emit(apply("product", work, plan, (x, w, y)), target=target)
-    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
-    found = [(sum(instruction in line for line in loop), loop) for loop in loops(assembly(text, target, None))]
-    count, loop = max(found, key=lambda x: x[0])
-    assert count == rows * 2 * words
-    assert [line for line in loop if re.search(r"\(%rsp", line)] == []
-
-
-def test_halved_products_stay_in_registers() -> None:
-    """Four rows of two vectors: of weights of both halves, sums of data and weights are multiplied."""
-    i, j, k = Var("i", 32), Var("j", 128), Var("k", 128)
-    x, w, y = (
-        dense("x", 32, 256, dtype=DType.I16),
-        dense("w", 256, 128, dtype=DType.I16),
-        dense("y", 32, 128, dtype=DType.I32),
-    )
-    one, other = x[i, k] + w[k + 128, j], x[i, k + 128] + w[k, j]
-    work = Definition(y, (i, j), Reduce("add", (k,), cast(one, DType.I32) * cast(other, DType.I32)))
-    plan = choose(work, V3, frozenset({"w"}))
-    assert schedule_text(plan).startswith(
-        "order[j i k] tile[i:4 j:16/cut k:2/cut] lanes[j:8] pack[w.1:16(1,0) words of 1] dots=k"
-    )
-    kernel = apply("product", work, plan, (x, w, y))
-    assert "dot(x[i, k] + w[j // 16, (k + 128) // 2, j % 16, (k + 128) % 2], x[i, k + 128] + w[j //" in kernel_text(
-        kernel
-    )
-    function = emit(kernel, target=V3)
-    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
-    found = [
-        [sum(op in line for line in loop) for op in ("pmaddwd", "paddw", "paddd", "(%rsp")]
-        for loop in loops(assembly(text, V3, None))
-    ]
-    assert max(found) == [8, 16, 8, 0]
-
-
-# ---- what does not fit
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"pack": (Pack("w", (1, 0), 1, 16, 2),)}, "y: pack of 'w' has 1 dimensions in its blocks, got 2"),
-        ({"pack": (Pack("w", (1, 0), 1, 16, -1),)}, "y: pack of 'w' has 1 dimensions in its blocks, got -1"),
-        ({"pack": (Pack("w", (0, 1), 1, 16, 1),)}, "y: pack of 'w' has 0 dimensions in its blocks, got 1"),
-        ({"pack": (Pack("w", (1, 0), 1, 16),)}, "y: dots are sums of u8"),  # not in fours
-        ({"pack": ()}, "y: dots are sums of u8"),
-        ({"lanes": None}, "y: dots are sums of u8"),
-        ({"dots": "j"}, "y: dots are sums of u8"),
-        ({"dots": "q"}, "y: dots are sums of u8"),
-    ],
-)
-def test_illegal_schedules(change: dict[str, Any], message: str) -> None:
-    work, params = product(4, 11, 16)
-    with pytest.raises(ScheduleError, match=re.escape(message)):
-        apply("k", work, replace(PLAN, **change), params)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"tile": (*PLAN.tile[:2], Tile("k", 6, Tail.CUT))},  # 6 + 5
-        {"tile": (*PLAN.tile[:2], Tile("k", 8, Tail.BALANCE))},
-        {"blocks": (("k", 6),)},
-        {"tile": PLAN.tile[:2]},  # one by one
-        {"lanes": ("k", 8)},
-        {"lanes": ("i", 2)},
-        {"tile": (Tile("i", 2), Tile("j", 12, Tail.CUT), PLAN.tile[2])},  # the second begins within a panel
-        {"tile": (Tile("i", 2), Tile("j", 16, Tail.BALANCE), PLAN.tile[2])},
-    ],
-    ids=[
-        "tile of six",
-        "balanced tile",
-        "block of six",
-        "no tile",
-        "lanes on the sum",
-        "lanes on rows",
-        "vectors across panels",
-        "balanced panels",
-    ],
-)
-def test_fours_and_panels_are_not_cut(change: dict[str, Any]) -> None:
-    work, params = product(4, 11, 40)
-    with pytest.raises(ScheduleError, match="dots"):
-        apply("k", work, replace(PLAN, **change), params)
-
-
-def test_vectors_longer_than_the_instruction() -> None:
-    """Refused: there is no such function to call."""
-    plan = replace(
-        PLAN,
-        lanes=("j", 32),
-        tile=(PLAN.tile[0], Tile("j", 32, Tail.CUT), PLAN.tile[2]),
-        pack=(Pack("w", (1, 0), 1, 32, 1),),
-    )
-    work, params = product(4, 11, 64)
-    with pytest.raises(ScheduleError, match="y: dots are sums of u8"):
-        apply("k", work, plan, params)
-
-
-@pytest.mark.parametrize("case", ["types", "order", "steps", "maximum", "size"])
-def test_illegal_sums(case: str) -> None:
-    i, j, k = Var("i", 4), Var("j", 16), Var("k", Var("n") if case == "size" else 12)
-    x, w = dense("x", 4, 24, dtype=DType.I8 if case == "types" else DType.U8), dense("w", 12, 16, dtype=DType.I8)
-    body: Expr = cast(x[i, k * 2 if case == "steps" else k], DType.I32) * cast(w[k, j], DType.I32)
-    total = Reduce("max" if case == "maximum" else "add", (k,), body)
-    if case == "order":  # the data's rows are what is summed
-        x = dense("x", 12, 4, dtype=DType.U8)
-        total = Reduce("add", (k,), cast(x[k, i], DType.I32) * cast(w[k, j], DType.I32))
-    work = Definition(dense("y", 4, 16, dtype=DType.I32), (i, j), total)
-    with pytest.raises(ScheduleError, match="y: dots are sums of u8"):
-        apply("k", work, PLAN, (x, w, work.out))

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from textwrap import dedent
 
 import numpy as np
 import pytest
 
-from codegen.costs import COSTS
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import (
-    Alloc,
-    Expr,
-    For,
-    Let,
-    LoopKind,
-    Prefetch,
     Reduce,
     Size,
     Space,
-    Stmt,
     Var,
     dense,
     prim,
 )
 from codegen.ir.printer import definition_text, kernel_text, schedule_text
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.llvm.emit.kernel import emit
 from codegen.nest.nest import apply, units
 from codegen.nest.pack import pack_array
 from runtime.abi import DType
-from tests.codegen.running import aligned, compiled, evaluated, number
+from tests.codegen.running import aligned, compiled, evaluated
 
 
 def matmul(m: Size, k: int, n: int) -> Definition:
@@ -78,45 +69,6 @@ def test_matmul_prints() -> None:
         """)
 
 
-@pytest.mark.parametrize(("m", "k"), [(21, 64), (3, 5), (130, 7)])
-def test_a_panel_is_fetched_while_the_one_before_is_used(m: int, k: int) -> None:
-    plan = replace(PLAN, order=("j", "i"), parallel="j", prefetch="b")
-    kernel = apply("matmul", matmul(m, k, 48), plan, params(m, k, 48))  # type: ignore[arg-type]
-    panel, width = k * 16, 16
-    fetched: dict[int, set[int]] = {0: set(), 1: set(), 2: set()}
-    for panels, block, at in addresses(kernel.body, {}):
-        assert block == panels + 1
-        fetched[panels].add(at // width)
-    for lines in fetched.values():
-        assert set(range(panel // width)) <= lines, "every line is fetched"
-        assert len(lines) <= panel // width + m, "and little more"
-
-
-def test_what_follows_in_a_panel_is_fetched_by_calls_of_enough_units() -> None:
-    plan = replace(PLAN, tile=(Tile("i", 4), Tile("j", 32, Tail.CUT)), order=("j", "i"), parallel="j", prefetch="b")
-    plan = replace(plan, pack=(Pack("b", (1, 0), 1, 32),), prefetch_within=3)
-    kernel = apply("matmul", matmul(2, 7, 128), plan, params(2, 7, 128))  # type: ignore[arg-type]
-    assert [x.strip() for x in kernel_text(kernel).splitlines() if "prefetch" in x] == [
-        f"prefetch b[j.o * 32 // 32, k, {line}] + {COSTS.stream_distance_bytes // 4} in calls of 3 or more"
-        for line in (0, 16)
-    ]
-    rng = np.random.default_rng(3)
-    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((2, 7), (7, 128)))
-    for begin, end in ((0, 4), (1, 2)):
-        c = aligned(np.zeros((2, 128), np.float32))
-        compiled(kernel)(aligned(a), aligned(pack_array(b, plan.pack[0])), c, begin=begin, end=end)
-        np.testing.assert_array_equal(c[:, begin * 32 : end * 32], np.maximum(a @ b, 0)[:, begin * 32 : end * 32])
-
-
-@pytest.mark.parametrize("m", [1, 3, 5, 21, 130])
-def test_it_is_fetched_as_a_whole_whatever_run_time_says_about_the_rows(m: int) -> None:
-    rows, k = Var("m"), 64
-    plan = replace(PLAN, order=("j", "i"), parallel="j", prefetch="b")
-    kernel = apply("matmul", matmul(rows, k, 48), plan, params(rows, k, 48), (rows,))  # type: ignore[arg-type]
-    lines = {(panels, at // 16) for panels, _, at in addresses(kernel.body, {rows: m})}
-    assert {(panels, line) for panels in range(3) for line in range(k)} <= lines
-
-
 def test_sums_wait_in_the_output_between_blocks() -> None:
     plan = replace(PLAN, blocks=(("j", 32), ("k", 8)), order=("j", "i"), parallel="j", prefetch="b")
     kernel = apply("matmul", matmul(4, 16, 64), plan, params(4, 16, 64))  # type: ignore[arg-type]
@@ -155,31 +107,6 @@ def test_sums_wait_in_the_output_between_blocks() -> None:
         """)
 
 
-def test_the_panel_after_a_block_is_its_first_at_the_next_piece_of_the_sum() -> None:
-    plan = replace(PLAN, blocks=(("j", 32), ("k", 8)), order=("j", "i"), parallel="j", prefetch="b")
-    text = kernel_text(apply("matmul", matmul(4, 16, 64), plan, params(4, 16, 64)))  # type: ignore[arg-type]
-    fetched = re.search(r"prefetch b\[(.*)\]", text)
-    panel = "(j.o * 32 + j.m * 16) // 16 + 1"
-    last = f"{panel} == (j.o * 32 + 32) // 16"
-    assert fetched is not None
-    assert fetched[1].startswith(f"select({last}, j.o * 32 // 16, {panel}), select({last}, k.o * 8 + 8, k.o * 8), ")
-
-
-def test_an_operand_that_is_not_packed_is_fetched_tiles_ahead_within_its_rows() -> None:
-    n = Var("n")
-    i, j, k = Var("i", 3), Var("j", n), Var("k", 64)
-    a, b, c = dense("a", 3, 64), dense("b", 64, n), dense("c", 3, n)
-    work = Definition(c, (i, j), Reduce("add", (k,), a[i, k] * b[k, j]))
-    tiles = (Tile("i", 3), Tile("j", 32, Tail.CUT))
-    plan = Schedule(tile=tiles, lanes=("j", 16), prefetch="b", prefetch_level=2)
-    text = kernel_text(apply("k", work, plan, (a, b, c), (n,)))
-    at = "min(j.o * 32 + 64, n - 32)"
-    assert [x.strip() for x in text.splitlines() if "prefetch" in x] == [
-        f"prefetch b[k, {at}] into L2",
-        f"prefetch b[k, {at} + 16] into L2",
-    ]
-
-
 def test_blocks_around_a_parallel_loop_are_parallel() -> None:
     plan = replace(PLAN, blocks=(("i", 8),), order=("j", "i"), parallel="j", prefetch="b")
     kernel = apply("matmul", matmul(16, 16, 64), plan, params(16, 16, 64))  # type: ignore[arg-type]
@@ -203,94 +130,11 @@ def test_units_of_nested_parallel_loops(part: tuple[int, int]) -> None:
     np.testing.assert_array_equal(c, expected)
 
 
-def test_what_the_end_of_a_tile_touches_is_fetched_while_it_is_summed() -> None:
-    i, j, kk = Var("i", 8), Var("j", 32), Var("k", 64)
-    a, b, c, d = dense("a", 8, 64), dense("b", 64, 32), dense("c", 8, 32), dense("d", 8, 32)
-    work = Definition(c, (i, j), Reduce("add", (kk,), a[i, kk] * b[kk, j]) + d[i, j])
-    tiles = (Tile("i", 4), Tile("j", 32, Tail.CUT), Tile("k", 16, Tail.CUT))
-    text = kernel_text(apply("k", work, Schedule(tile=tiles, lanes=("j", 16), prefetch_epilogue=True), (a, b, c, d)))
-    line = "min(k.o * 16 // 16 * 2{}, 7)"
-    assert [x.strip() for x in text.splitlines() if "prefetch" in x] == [
-        f"prefetch {buffer}[i.o * 4 + {at} // 2, {at} % 2 * 16]"
-        for buffer in "dc"
-        for at in (line.format(""), line.format(" + 1"))
-    ]
-
-
-def addresses(stmts: tuple[Stmt, ...], env: dict[Var, int]) -> Iterator[tuple[int, int, int]]:
-    """(panel in use, panel fetched, element in it) of every prefetch."""
-    for s in stmts:
-        match s:
-            case Prefetch(_, (block, _, at)):
-                panel = next(n for v, n in env.items() if v.name.startswith("j."))
-                yield panel, number(block, env), number(at, env)
-            case For(var, body, LoopKind.SERIAL | LoopKind.PARALLEL):
-                assert var.extent is not None
-                for n in range(var.extent if isinstance(var.extent, int) else number(var.extent, env)):
-                    yield from addresses(body, {**env, var: n})
-            case Alloc(_, body):
-                yield from addresses(body, env)
-            case Let(var, value, body):
-                yield from addresses(body, {**env, var: number(value, env)})
-            case _:
-                pass
-
-
 def test_definition_and_schedule_print() -> None:
     assert (
         definition_text(matmul(8, 7, 16)) == "c[i, j] = max(add[k in 7](a[i, k] * b[k, j]), 0)    for i in 8, j in 16"
     )
     assert schedule_text(PLAN) == "order[i j] tile[i:4 j:16/cut] lanes[j:8] pack[b.1:16(1,0)] parallel=i"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"order": ("i", "x")}, "c: order names no axis: 'x' (axes: i, j, k)"),
-        ({"tile": (Tile("x", 2),)}, "c: tile names no axis: 'x' (axes: i, j, k)"),
-        ({"unroll": ("q",)}, "c: unroll names no axis: 'q' (axes: i, j, k)"),
-        ({"lanes": ("q", 8)}, "c: lanes names no axis: 'q' (axes: i, j, k)"),
-        ({"apart": "i"}, "c: apart names an axis of a sum of floats, without tile and blocks, got 'i'"),
-        ({"apart": "k", "tile": (Tile("k", 2),)}, "c: apart names an axis of a sum of floats"),
-        ({"apart": "k", "blocks": (("k", 4),)}, "c: apart names an axis of a sum of floats"),
-        ({"lanes": ("j", 6)}, "c: lanes are a power of two, got 6"),
-        ({"parallel": "k"}, "c: parallel names no axis: 'k' (axes: i, j)"),
-        ({"fuse": (("p", ("i", "x")),)}, "c: fuse names no axis: 'x' (axes: i, j, k)"),
-        ({"fuse": (("p", ("i", "k")),)}, "c: fuse mixes output and reduction axes, got i, k"),
-        ({"pack": (Pack("w", (0,), 1, 8),)}, "c: pack names no operand: 'w' (operands: a, b)"),
-        ({"pack": (Pack("b", (0, 2), 1, 8),)}, "c: pack of 'b' orders 2 dimensions with 1, got (0, 2)"),
-        ({"prefetch": "a"}, "c: prefetch names an operand that is packed or lies in lanes, got 'a'"),
-        ({"prefetch_within": 2}, "c: prefetch_within counts units, and prefetch names what, got 2"),
-        ({"blocks": (("x", 4),)}, "c: blocks names no axis: 'x' (axes: i, j, k)"),
-        ({"blocks": (("j", 0),)}, "c: block sizes are positive, got 0"),
-        ({"blocks": (("k", 2),), "lanes": ("k", 8)}, "c: blocks of a sum need lanes along the output, got 'k'"),
-        ({"pitch": (("e", 16),)}, "c: pitch belong to a group, got 1"),
-        ({"members": (Schedule(),)}, "c: members belong to a group, got 1"),
-        ({"tile": (Tile("i", 3, Tail.SHORT),)}, "c: tiles with a short one belong to a group, got 'i'"),
-        ({"order": ("j", "i"), "parallel": "i"}, "k: the parallel loop must be outermost, got 'i' inside another loop"),
-    ],
-)
-def test_illegal_schedules(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ScheduleError, match=re.escape(message)):
-        apply("k", matmul(8, 7, 16), Schedule(**change), params(8, 7, 16))  # type: ignore[arg-type]
-
-
-def test_illegal_groups() -> None:
-    i, j = Var("i", 4), Var("j", 5)
-    x, t, y = dense("x", 4, 5), dense("t", i, 5, space=Space.STACK), dense("y", 4, 5)
-    group = Group("rows", (i,), (t,), (Definition(t, (i, j), x[i, j]), Definition(y, (i, j), t[i, j])))
-    two = (Schedule(), Schedule())
-    for plan, message in (
-        (Schedule(members=(Schedule(),)), "rows: members: 2 definitions, 1 schedules"),
-        (Schedule(members=two, pitch=(("q", 1),)), "rows: pitch names no temp: 'q' (temps: t)"),
-        (Schedule(members=two, lanes=("i", 4)), "rows: lanes belong to a member, got 'i' of the group"),
-        (
-            Schedule(members=(Schedule(parallel="j"), Schedule())),
-            "t: parallel is for the outermost loops, got 'j' in a member",
-        ),
-    ):
-        with pytest.raises(ScheduleError, match=re.escape(message)):
-            apply("k", group, plan, (x, y))
 
 
 def test_group_axes_fuse() -> None:
@@ -394,11 +238,3 @@ def test_pack_array_permutes_and_pads() -> None:
     assert packed.shape == (3, 2, 2, 4)
     assert packed[2, 1, 1].tolist() == [w[4, 1, 2], 0, 0, 0]
     assert packed[1, 0, 0].tolist() == w[:4, 0, 1].tolist()
-
-
-def test_two_reductions_are_refused() -> None:
-    i, k = Var("i", 4), Var("k", 3)
-    x, y = dense("x", 4, 3), dense("y", 4)
-    value: Expr = Reduce("add", (k,), x[i, k]) + Reduce("max", (k,), x[i, k])
-    with pytest.raises(ScheduleError, match="y: at most one reduction, got 2"):
-        apply("k", Definition(y, (i,), value), Schedule(), (x, y))

@@ -1,229 +1,41 @@
-"""What random ONNX graphs are made of: nodes by their own shape rules, and control flow."""
+"""Steps of random ONNX graphs: sums, products, filling, control flow; the tables that all are drawn from."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from aot.ir.types import Array
 from tests.fuzz.graphs.growing import Refused
-from tests.fuzz.graphs.onnx_growing import OnnxGrowing, Step, grow
-from tests.properties.gathering import span
-
-F32, I64 = np.float32, np.int64
-UNARY = (
-    "Relu",
-    "Sigmoid",
-    "Tanh",
-    "Exp",
-    "Abs",
-    "Neg",
-    "Floor",
-    "Ceil",
-    "Sqrt",
-    "Sin",
-    "Erf",
-    "Softplus",
-    "HardSigmoid",
-    "HardSwish",
-    "Sign",
-    "Softsign",
-    "Cos",
-    "Elu",
-    "LeakyRelu",
-    "Round",
-    "Mish",
-    "Celu",
-    "Selu",
-    "ThresholdedRelu",
+from tests.fuzz.graphs.onnx_elementwise import (
+    F32,
+    I64,
+    binary,
+    cast,
+    compare,
+    is_float,
+    logic,
+    of,
+    ranked,
+    remainder,
+    unary,
+    where,
 )
-BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow")
-COMPARED = ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual")
+from tests.fuzz.graphs.onnx_growing import OnnxGrowing, Step, grow
+from tests.fuzz.graphs.onnx_movement import (
+    concat,
+    gather,
+    pad,
+    repeat,
+    reshape,
+    slices,
+    split,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
+
 REDUCED = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare")
-CASTS = (np.float32, np.float32, np.float16, np.float64, np.int32, np.int64, np.uint8, np.int8, np.bool_)
-
-
-def is_float(v: Array) -> bool:
-    return v.dtype.kind == "f"
-
-
-def of(*types: Any) -> Callable[[Array], bool]:
-    return lambda v: v.dtype in [np.dtype(t) for t in types]
-
-
-def ranked(least: int, most: int = 6) -> Callable[[Array], bool]:
-    return lambda v: least <= v.ndim <= most and v.size > 0
-
-
-def unary(g: OnnxGrowing) -> str:
-    return g.one(g.d.pick(UNARY), g.tame(g.pick(of(F32, F32, np.float16))))
-
-
-def _beside(g: OnnxGrowing, name: str) -> str:
-    x, d = g.values[name], g.d
-    if d.flag():
-        return g.pick(lambda v: v.dtype == x.dtype and _broadcasts(v.shape, x.shape))
-    shape = tuple(1 if d.flag() else n for n in x.shape)[d.integer(0, x.ndim) :]
-    rng = d.generator()
-    return g.constant((rng.uniform(-3, 3, shape) if is_float(x) else rng.integers(0, 4, shape)).astype(x.dtype))
-
-
-def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    try:
-        np.broadcast_shapes(a, b)
-    except ValueError:
-        return False
-    return True
-
-
-def binary(g: OnnxGrowing) -> str:
-    x = g.tame(g.pick(of(F32, F32, np.float16, np.float64, np.int32, I64)))
-    y = g.tame(_beside(g, x))
-    kind = g.d.pick(BINARY)
-    if kind in ("Div", "Pow") and not is_float(g.values[x]):
-        kind, y = "Div", g.constant(np.array(g.d.integer(1, 3), g.values[x].dtype))
-    return g.tame(g.one(kind, *((x, y) if g.d.integer(0, 2) or kind in ("Div", "Pow") else (y, x))))
-
-
-def remainder(g: OnnxGrowing) -> str:
-    x = g.pick(of(np.int32, I64))
-    return g.one("Mod", x, g.constant(np.array(g.d.pick([-3, -2, 2, 3]), g.values[x].dtype)), fmod=g.d.integer(0, 1))
-
-
-def compare(g: OnnxGrowing) -> str:
-    x = g.pick(of(F32, np.int32, I64))
-    return g.one(g.d.pick(COMPARED), x, _beside(g, x))
-
-
-def where(g: OnnxGrowing) -> str:
-    c = g.pick(of(np.bool_))
-    x = g.pick(lambda v: of(F32, I64, np.int32, np.uint8)(v) and _broadcasts(v.shape, g.values[c].shape))
-    return g.one("Where", c, x, _beside(g, x))
-
-
-def logic(g: OnnxGrowing) -> str:
-    x = g.pick(of(np.bool_))
-    return g.one("Not", x) if g.d.flag() else g.one(g.d.pick(["And", "Or", "Xor"]), x, _beside(g, x))
-
-
-def cast(g: OnnxGrowing) -> str:
-    """Only values that the type holds: others are not defined."""
-    to = np.dtype(g.d.pick(CASTS))
-    name = g.tame(g.pick(lambda v: v.size > 0))
-    value = g.values[name]
-    if to.kind in "iu" and (not np.isfinite(value.astype(np.float64)).all() or (value.astype(np.float64) < 0).any()):
-        raise Refused("not defined")
-    return g.one("Cast", name, to=helper.np_dtype_to_tensor_dtype(to))
-
-
-def reshape(g: OnnxGrowing) -> str:
-    d, name = g.d, g.pick(ranked(1))
-    x = g.values[name]
-    at = d.integer(0, x.ndim - 1)
-    to = d.integer(at, x.ndim - 1)
-    if d.flag():
-        shape = g.one("Shape", name)
-        parts = [g.one("Slice", shape, g.ints(a), g.ints(b), g.ints(0)) for a, b in ((0, at), (to + 1, x.ndim))]
-        return g.one("Reshape", name, g.one("Concat", parts[0], g.ints(-1), parts[1], axis=0))
-    if d.flag():
-        return g.one("Flatten", name, axis=d.integer(-x.ndim, x.ndim))
-    whole = int(np.prod(x.shape[at : to + 1]))
-    factor = d.pick([k for k in range(1, whole + 1) if not whole % k])
-    target = [*x.shape[:at], *d.pick([[whole], [factor, whole // factor]]), *x.shape[to + 1 :]]
-    target = [0 if k < at and d.flag() else n for k, n in enumerate(target)]
-    if d.flag():
-        target[at] = -1
-    return g.one("Reshape", name, g.ints(*target))
-
-
-def transpose(g: OnnxGrowing) -> str:
-    name = g.pick(ranked(2))
-    n = g.values[name].ndim
-    return g.one("Transpose", name, **({"perm": list(g.d.subset(n, n))} if g.d.integer(0, 3) else {}))
-
-
-def unsqueeze(g: OnnxGrowing) -> str:
-    name = g.pick(ranked(0, 4))
-    n = g.values[name].ndim
-    return g.one("Unsqueeze", name, g.ints(g.d.integer(-n - 1, n)))
-
-
-def squeeze(g: OnnxGrowing) -> str:
-    name = g.pick(lambda v: 1 in v.shape)
-    shape = g.values[name].shape
-    axis = g.d.pick([k for k, n in enumerate(shape) if n == 1])
-    return g.one("Squeeze", name, g.ints(axis - g.d.pick([0, len(shape)])))
-
-
-def concat(g: OnnxGrowing) -> str:
-    name = g.pick(ranked(1))
-    x = g.values[name]
-    axis = g.d.axis(x.ndim)
-    k = axis % x.ndim
-
-    def fits(v: Array) -> bool:
-        cut = (*x.shape[:k], *x.shape[k + 1 :])
-        return v.dtype == x.dtype and v.ndim == x.ndim and (*v.shape[:k], *v.shape[k + 1 :]) == cut
-
-    return g.one("Concat", name, *(g.pick(fits) for _ in range(g.d.integer(0, 2))), axis=axis)
-
-
-def split(g: OnnxGrowing) -> list[str]:
-    name = g.pick(ranked(1))
-    x = g.values[name]
-    axis = g.d.axis(x.ndim)
-    n = x.shape[axis]
-    if g.d.flag():
-        parts = g.d.integer(1, n)
-        if (parts - 1) * -(-n // parts) >= n:
-            raise Refused("an empty part")
-        return g.node("Split", name, outputs=parts, axis=axis, num_outputs=parts)
-    cut = g.d.integer(0, n)
-    return g.node("Split", name, g.ints(cut, n - cut), outputs=2, axis=axis)
-
-
-def slices(g: OnnxGrowing) -> str:
-    name = g.pick(ranked(1))
-    x, d = g.values[name], g.d
-    axes = d.subset(x.ndim, 1)
-    starts, stops, steps = zip(*(span(d, x.shape[a]) for a in axes), strict=True)
-    if d.flag():
-        return g.one("Slice", name, *(g.ints(*v) for v in (starts, stops, axes, steps)))
-    return g.one("Slice", name, g.ints(*starts), g.ints(*stops), g.ints(*d.signed(axes, x.ndim)))
-
-
-def gather(g: OnnxGrowing) -> str:
-    name = g.pick(ranked(1))
-    x, d = g.values[name], g.d
-    axis = d.axis(x.ndim)
-    n = x.shape[axis]
-    places = d.generator().integers(-n, n, d.shape((0, 2), (1, 4)))
-    if d.integer(0, 2):
-        return g.one("Gather", name, g.constant(places), axis=axis)
-    shape = [d.integer(1, m) for m in x.shape]
-    shape[axis] = d.integer(1, 4)
-    return g.one("GatherElements", name, g.constant(d.generator().integers(-n, n, shape)), axis=axis)
-
-
-def repeat(g: OnnxGrowing) -> str:
-    name = g.pick(ranked(1, 4))
-    x, d = g.values[name], g.d
-    if d.flag():
-        return g.one("Tile", name, g.ints(*d.ints(x.ndim, 1, 2)))
-    wanted = [d.integer(1, 3) if n == 1 else d.pick([1, n]) for n in x.shape]
-    return g.one("Expand", name, g.ints(*d.ints(d.integer(0, 1), 1, 2), *wanted))
-
-
-def pad(g: OnnxGrowing) -> str:
-    name = g.pick(lambda v: is_float(v) and ranked(1, 4)(v))
-    x, d = g.values[name], g.d
-    mode = d.pick(["constant", "constant", "edge", "reflect"])
-    most = [min(n - 1, 2) if mode == "reflect" else 2 for n in x.shape]
-    return g.one("Pad", name, g.ints(*(d.integer(0, m) for m in [*most, *most])), mode=mode)
 
 
 def reduce(g: OnnxGrowing) -> str:

@@ -1,8 +1,6 @@
-"""What random graphs are made of: drawn operations, what joins operations in real networks, control flow, state."""
+"""Steps of random graphs: sums, products, control flow and state; the tables that all are drawn from."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -12,235 +10,40 @@ from aot.opset.control.control_flow import If, Loop, TensorIterator
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.control.state import Assign, ReadValue_3
-from aot.opset.elementwise.unary import Rounding
-from aot.opset.movement.movement import Split, VariadicSplit
-from aot.opset.movement.padding import Pad, PadMode
-from aot.opset.movement.shape import Reshape
-from aot.opset.movement.slicing import StridedSlice
 from aot.opset.reduction.sorting import TopK
-from runtime.abi import DType
+from tests.fuzz.graphs.elementwise import (
+    BOOL,
+    F16,
+    F32,
+    I32,
+    I64,
+    binary,
+    choose,
+    compare,
+    convert,
+    is_float,
+    logic,
+    ranked,
+    rounded,
+    unary,
+)
 from tests.fuzz.graphs.growing import Growing, Refused, Step, Value, grow
+from tests.fuzz.graphs.movement import (
+    concat,
+    expand,
+    gather,
+    pad,
+    repeat,
+    reshape,
+    slices,
+    split,
+    squeeze,
+    strided,
+    transpose,
+)
 from tests.fuzz.seeds import MAKERS
-from tests.properties.gathering import span
 
-F32, F16, F64, BF16, I32, I64, I8, U8, BOOL = (
-    DType.F32,
-    DType.F16,
-    DType.F64,
-    DType.BF16,
-    DType.I32,
-    DType.I64,
-    DType.I8,
-    DType.U8,
-    DType.BOOL,
-)
-CONVERTED = (F32, F32, F16, BF16, F64, I32, I64, I8, U8, BOOL)
-UNARY = (
-    "Relu",
-    "Sigmoid",
-    "Tanh",
-    "Exp",
-    "Abs",
-    "Negative",
-    "Floor",
-    "Ceiling",
-    "Sqrt",
-    "Sin",
-    "Erf",
-    "Gelu",
-    "Swish",
-    "SoftPlus",
-    "HSwish",
-    "HSigmoid",
-    "Mish",
-    "Sign",
-    "SoftSign",
-    "Cos",
-    "Log",
-)
-BINARY = (
-    "Add",
-    "Subtract",
-    "Multiply",
-    "Divide",
-    "Maximum",
-    "Minimum",
-    "Mod",
-    "FloorMod",
-    "SquaredDifference",
-    "Power",
-)
-COMPARED = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 REDUCED = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2")
-
-
-def is_float(v: Value) -> bool:
-    return v.dtype.is_float
-
-
-def ranked(least: int, most: int = 6) -> Callable[[Value], bool]:
-    return lambda v: least <= len(v.shape) <= most and v.array.size > 0
-
-
-def unary(g: Growing) -> Value:
-    return g.named(g.d.pick(UNARY), g.tame(g.pick(is_float)))
-
-
-def rounded(g: Growing) -> Value:
-    return g.named("Round", g.pick(is_float), mode=g.d.pick(list(Rounding)))
-
-
-def _beside(g: Growing, x: Value) -> Value:
-    """Something of the same type that broadcasts with `x`: another value, a constant, or part of the shape."""
-    d = g.d
-    if d.flag():
-        return g.pick(lambda v: v.dtype is x.dtype and _broadcasts(v.shape, x.shape))
-    shape = tuple(1 if d.flag() else n for n in x.shape)[d.integer(0, len(x.shape)) :]
-    return g.constant(d.array(x.dtype, shape))
-
-
-def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    try:
-        np.broadcast_shapes(a, b)
-    except ValueError:
-        return False
-    return True
-
-
-def binary(g: Growing) -> Value:
-    x = g.tame(g.pick(lambda v: v.dtype is not BOOL))
-    y = g.tame(_beside(g, x))
-    inputs = (x, y) if g.d.integer(0, 2) else (y, x)
-    return g.tame(g.named(g.d.pick(BINARY), *inputs))
-
-
-def compare(g: Growing) -> Value:
-    x = g.pick(lambda v: v.dtype is not BOOL)
-    return g.named(g.d.pick(COMPARED), x, _beside(g, x))
-
-
-def choose(g: Growing) -> Value:
-    c = g.pick(lambda v: v.dtype is BOOL)
-    x = g.pick(lambda v: _broadcasts(v.shape, c.shape))
-    return g.named("Select", c, x, _beside(g, x))
-
-
-def logic(g: Growing) -> Value:
-    x = g.pick(lambda v: v.dtype is BOOL)
-    if not g.d.integer(0, 2):
-        return g.named("LogicalNot", x)
-    return g.named(g.d.pick(["LogicalAnd", "LogicalOr", "LogicalXor"]), x, _beside(g, x))
-
-
-def convert(g: Growing) -> Value:
-    return g.named("Convert", g.tame(g.pick()), destination_type=g.d.pick(CONVERTED))
-
-
-def reshape(g: Growing) -> Value:
-    """Dimensions are merged and split; the pattern is a constant, or computed from sizes."""
-    d, x = g.d, g.pick(ranked(1))
-    n = len(x.shape)
-    at = d.integer(0, n - 1)
-    to = d.integer(at, n - 1)
-    if d.flag():
-        sizes = g.named("ShapeOf", x, output_type=I64)
-        parts = [_part(g, sizes, 0, at), g.ints(-1), _part(g, sizes, to + 1, n)]
-        return g.named("Reshape", x, g.named("Concat", *parts, axis=0))
-    whole = int(np.prod(x.shape[at : to + 1]))
-    factor = d.pick([k for k in range(1, whole + 1) if not whole % k])
-    target = [*x.shape[:at], *d.pick([[whole], [factor, whole // factor], [whole, 1]]), *x.shape[to + 1 :]]
-    for k in range(at):
-        target[k] = 0 if d.flag() else target[k]
-    if d.flag():
-        target[-1 if at == 0 else at] = -1
-    return g.add(Reshape(special_zero=True), x, g.ints(*target))[0]
-
-
-def _part(g: Growing, x: Value, start: int, stop: int) -> Value:
-    return g.named("Slice", x, g.ints(start), g.ints(stop), g.ints(1), g.ints(0))
-
-
-def transpose(g: Growing) -> Value:
-    x = g.pick(ranked(2))
-    return g.named("Transpose", x, g.ints(*g.d.subset(len(x.shape), len(x.shape))))
-
-
-def expand(g: Growing) -> Value:
-    x = g.pick(ranked(0, 4))
-    return g.named("Unsqueeze", x, g.ints(g.d.integer(-len(x.shape) - 1, len(x.shape))))
-
-
-def squeeze(g: Growing) -> Value:
-    x = g.pick(lambda v: 1 in v.shape)
-    return g.named("Squeeze", x, g.ints(g.d.pick([k for k, n in enumerate(x.shape) if n == 1])))
-
-
-def concat(g: Growing) -> Value:
-    x = g.pick(ranked(1))
-    axis = g.d.axis(len(x.shape))
-    k = axis % len(x.shape)
-
-    def fits(v: Value) -> bool:
-        cut = (*v.shape[:k], *v.shape[k + 1 :])
-        return v.dtype is x.dtype and len(v.shape) == len(x.shape) and cut == (*x.shape[:k], *x.shape[k + 1 :])
-
-    return g.named("Concat", x, *(g.pick(fits) for _ in range(g.d.integer(0, 2))), axis=axis)
-
-
-def split(g: Growing) -> list[Value]:
-    x = g.pick(ranked(1))
-    k = g.d.integer(0, len(x.shape) - 1)
-    n, axis = x.shape[k], g.constant(np.array(k - g.d.pick([0, len(x.shape)])))
-    if g.d.flag():
-        parts = g.d.pick([p for p in range(1, n + 1) if not n % p])
-        return g.add(Split(parts), x, axis)
-    cut = g.d.integer(0, n)
-    lengths = g.d.pick([[cut, n - cut], [cut, -1], [-1, n - cut]])
-    return g.add(VariadicSplit(), x, axis, g.ints(*lengths))
-
-
-def slices(g: Growing) -> Value:
-    x = g.pick(ranked(1))
-    axes = g.d.subset(len(x.shape), 1)
-    starts, stops, steps = zip(*(span(g.d, x.shape[a]) for a in axes), strict=True)
-    return g.named("Slice", x, g.ints(*starts), g.ints(*stops), g.ints(*steps), g.ints(*axes))
-
-
-def strided(g: Growing) -> Value:
-    x = g.pick(ranked(1))
-    entries = [span(g.d, n) for n in x.shape[: g.d.integer(1, len(x.shape))]]
-    masks = [tuple(g.d.integer(0, 1) for _ in entries) for _ in range(2)]
-    zero = (0,) * len(entries)
-    op = StridedSlice(*masks, zero, zero, zero)
-    return g.add(op, x, *(g.ints(*v) for v in zip(*entries, strict=True)))[0]
-
-
-def gather(g: Growing) -> Value:
-    x = g.pick(ranked(1))
-    axis = g.d.integer(0, len(x.shape) - 1)
-    n = x.shape[axis]
-    if g.d.integer(0, 2):
-        places = g.constant(g.d.whole(I64, g.d.shape((0, 2), (1, 4)), -n, n - 1))
-    else:
-        given = g.pick(lambda v: v.dtype.is_integer and v.dtype is not BOOL and v.array.size < 30)
-        places = g.named("Clamp", g.named("Convert", given, destination_type=I64), min=0.0, max=float(n - 1))
-    return g.named("Gather", x, places, g.constant(np.array(axis)))
-
-
-def repeat(g: Growing) -> Value:
-    x = g.pick(ranked(1))
-    if g.d.flag():
-        return g.named("Tile", x, g.ints(*g.d.ints(len(x.shape), 1, 2)))
-    wanted = [g.d.integer(1, 3) if n == 1 else n for n in x.shape]
-    return g.named("Broadcast", x, g.ints(*g.d.ints(g.d.integer(0, 1), 1, 2), *wanted))
-
-
-def pad(g: Growing) -> Value:
-    x = g.pick(ranked(1, 5))
-    mode = g.d.pick(list(PadMode))
-    most = [min(n - 1, 2) if mode is PadMode.REFLECT else min(n, 2) for n in x.shape]
-    ends = [g.ints(*(g.d.integer(0, max(m, 0)) for m in most)) for _ in range(2)]
-    return g.add(Pad(mode), x, *ends)[0]
 
 
 def reduce(g: Growing) -> Value:

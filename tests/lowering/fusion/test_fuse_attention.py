@@ -10,6 +10,7 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, Dim
+from aot.opset.elementwise.broadcasting import BroadcastMode
 from aot.options import CompileOptions
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Reduce, Var, dense
@@ -69,6 +70,23 @@ def test_attention_is_one_kernel(make: Make) -> None:
 def test_pixels_that_attend_to_each_other_are_one_axis(heads: int, size: tuple[int | str, int | str]) -> None:
     made = compiled(lambda b, x: over_pixels(b, x, heads), (1, 8, *size), target=V3)
     assert "group chain" in made.groups
+
+
+def shared_keys(b: Builder, q: OutPort, k: OutPort, v: OutPort) -> OutPort:
+    """Three heads of queries for each head of keys and values, which are repeated as exporters write it."""
+
+    def repeated(x: OutPort) -> OutPort:
+        wide = b.Broadcast(b.Unsqueeze(x, ints(b, 2)), ints(b, 1, 1, 3, 1, 1), mode=BroadcastMode.BIDIRECTIONAL)
+        return b.Reshape(wide, ints(b, 1, 6, -1, 16))
+
+    return b.ScaledDotProductAttention(q, repeated(k), repeated(v))
+
+
+def test_heads_that_share_keys_read_them_where_they_lie() -> None:
+    """Six heads of queries, two of keys: a copy would have the keys and values of every token three times."""
+    made = compiled(shared_keys, (1, 6, "t=5", 16), (1, 2, "s=7", 16), (1, 2, "s=7", 16), target=V3)
+    assert made.groups.count("c * 3 + j") >= 2  # heads of queries are two axes of both products
+    assert "// 3" not in made.groups
 
 
 def test_a_batch_that_run_time_knows() -> None:

@@ -14,12 +14,12 @@ from aot.lowering.ir.steps import Step
 
 
 class Above:
-    """Stands for `Makers`: the steps above each step are given."""
+    """Stands for `Makers`: the producers of each step are given."""
 
     def __init__(self, above: dict[int, list[Step]]) -> None:
         self.above_of = above
 
-    def above(self, step: Step) -> list[Step]:
+    def producers(self, step: Step) -> list[Step]:
         return self.above_of[id(step)]
 
 

@@ -74,3 +74,19 @@ def test_lowering_is_deterministic() -> None:
 
     assert text() == text()
     assert np.all([text() == text() for _ in range(3)])
+
+
+def operations(size: int, step: int = 1, pictures: int = 1) -> int:
+    """Operations of a convolution whose taps lie `step` apart, without the copy of its input."""
+    around = {"pads_begin": (step, step), "pads_end": (step, step), "dilations": (step, step)}
+    graph = graph_of(
+        lambda b, x: b.Convolution(x, weights(b, 64, 64, 3, 3), strides=(1, 1), **around), (pictures, 64, size, size)
+    )
+    program = stages(graph, CompileOptions(level=None, target="x86-64-v3")).program
+    return sum(c.work for c in program.calls if isinstance(c.work, int) and "convolution" in c.kernel)
+
+
+def test_operations_of_all_pictures_and_phases_are_counted() -> None:
+    """A convolution by Winograd runs its products for each picture, and for each phase of taps that lie apart."""
+    one = operations(28)
+    assert operations(28, pictures=4) == operations(56, step=2) == 4 * one > 4 * 28 * 28 * 64 * 64

@@ -29,7 +29,7 @@ from tests.lowering.quantised import data, quantised
 from tests.lowering.quantised import weights as int8
 from tests.passes.check import Make, Size, graph_of, values
 
-NAMES = ("x86-64-v3", "x86-64-v4", "x86-64-v4-amx")
+NAMES = ("x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx")
 ERROR = {"bf16": 0.03, "f16": 0.03 / 8}  # of the largest result: 8 bits and 11, and networks of a few layers
 
 
@@ -116,6 +116,13 @@ def tiny(b: Builder, x: OutPort) -> OutPort:
     return b.Multiply(b.MatMul(y, weights(b, 64, 32, seed=1)), 1e30)
 
 
+def quotients(b: Builder, x: OutPort) -> OutPort:
+    """Denormal quotients, which their kernel keeps, and copies of them, with arithmetic and without."""
+    y = b.Divide(x, b.Multiply(b.Exp(x), 1e37))
+    z = b.Concat(b.Relu(y), b.Add(y, y), axis=0)
+    return b.Divide(z, b.Multiply(b.Exp(b.Multiply(z, 1e37)), 1e-30))
+
+
 def windows(b: Builder, x: OutPort) -> OutPort:
     """Convolutions that f32 makes Winograd's, one of them ragged, before an elementwise layer of a value of its own."""
     y = b.Relu(conv(b, x, 32, 3))
@@ -139,6 +146,7 @@ CASES: dict[str, tuple[Make, tuple[Size, ...]]] = {
     "channels": (channels, (1, 32, 9, 11)),
     "byte_windows": (byte_windows, (1, 32, 9, 11)),
     "tiny": (tiny, (20, 64)),
+    "quotients": (quotients, (40, 40)),
     "recurrent": (recurrent, (1, 40, 32)),
     "windows": (windows, (1, 32, 29, 23)),
     "dynamic": (attention, (1, "n=37", 64)),

@@ -1,7 +1,8 @@
 """If, Loop, Scan, sequences and optionals: resolved while they are converted, as far as compile time knows.
 
 A sequence whose length is known is a tuple of ports. A loop of a known, moderate number of steps is unrolled, so that
-shapes may change from one step to the next. What only run time knows becomes the opset's Loop.
+shapes may change from one step to the next. Loops whose
+number of steps or whose shapes only run time gives become the opset's Loop.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _stacked(node: Call, parts: Sequence[OutPort], axis: int = 0) -> OutPort:
 def _at_run_time(
     node: Call, body: Graph, trips: OutPort | None, going: OutPort | None, states: Sequence[Value]
 ) -> Outputs:
-    """The opset's Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
+    """Add a Loop: input 0 the number of steps (-1: no limit), input 1 the condition, then states and captures."""
     build = node.build
     total = node.scalar(-1) if trips is None else _trips(node, trips)
     start = build.const(True, DType.BOOL) if going is None else node.single(going)
@@ -91,7 +92,7 @@ def _at_run_time(
 
 
 def _trips(node: Call, trips: OutPort) -> OutPort:
-    """The number of iterations as a scalar; ONNX takes a negative one for 0, the opset for no limit."""
+    """Return the number of iterations as a scalar; ONNX takes a negative one for 0, the opset for no limit."""
     return node.build.Maximum(node.single(trips), node.build.const(0, trips.type.dtype))
 
 
@@ -129,7 +130,7 @@ def _directions(node: Call, count: int) -> list[tuple[int, int]]:
 
 
 def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequence[tuple[OutPort, int]]) -> Outputs:
-    """The opset's TensorIterator: inputs are states, what is scanned, captures; parts keep their axis outside."""
+    """Add a TensorIterator: inputs are states, scanned tensors, captures; parts keep their axis outside."""
     build, captured = node.build, dict(node.captures["body"])
     first = [build.Gather(p, node.scalar(0), node.scalar(a)) for p, a in scanned]
     given, outer = iter([*states, *first]), iter([*states, *(p for p, _ in scanned)])
@@ -159,7 +160,7 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
 
 
 def _keep_axis(inner: Builder, parameter: Node, whole: OutPort, axis: int) -> None:
-    """A part of `whole` comes in with its axis, and is read without it."""
+    """Let a part of `whole` come in with its axis, and be read without it."""
     shape = [1 if k == axis else n for k, n in enumerate(whole.shape)]
     port = parameter.out_port(0)
     readers = port.get_destinations()

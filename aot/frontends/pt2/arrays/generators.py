@@ -19,7 +19,7 @@ NEW = ("new_zeros.default", "new_ones.default", "new_empty.default", "new_full.d
 
 
 def value_of(node: Call, fill_value: OutPort | Number | None) -> OutPort | Number:
-    """The number that a tensor is filled with; `empty` tensors hold 0."""
+    """Return the number that a tensor is filled with; `empty` tensors hold 0."""
     name = node.kind.partition(".")[0].removeprefix("new_").removesuffix("_like")
     return CONSTANTS.get(name, 0) if fill_value is None else fill_value
 
@@ -71,7 +71,7 @@ def filled_like(
 
 
 def node_type(node: Call, x: OutPort) -> DType:
-    """The element type of the output, that of `x` for operations that no file has."""
+    """Return the element type of the output, that of `x` for operations that no file has."""
     given = node.attrs.get("given", ())
     return x.type.dtype if not given or given[0] is None else node.dtype()
 

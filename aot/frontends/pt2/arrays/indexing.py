@@ -135,7 +135,7 @@ def _expanded(node: Call, indices: Sequence[OutPort | None]) -> list[OutPort | N
 
 
 def places_of(node: Call, x: OutPort, indices: Sequence[OutPort | None]) -> Places:
-    """The places that indices name; neighbouring axes give way to the indices' axes, others put these in front."""
+    """Return the places that indices name. Neighbouring axes give way to those of indices, others put these first."""
     build = node.build
     found = _expanded(node, indices)
     axes = tuple(k for k, index in enumerate(found) if index is not None)
@@ -161,7 +161,7 @@ def places_of(node: Call, x: OutPort, indices: Sequence[OutPort | None]) -> Plac
 
 
 def _settled(places: Places, rest: int) -> list[int]:
-    """The axes of a result with the indices' axes first, in the order that it has for users."""
+    """Return the axes of a result with the indices' axes first, in the order that it has for users."""
     front, behind = list(range(places.rank)), list(range(places.rank, places.rank + rest))
     return [*behind[: places.at], *front, *behind[places.at :]]
 

@@ -41,7 +41,7 @@ def edge_pad(node: Call, x: OutPort, padding: Sequence[Size]) -> OutPort:
 
 
 def circular(node: Call, x: OutPort, pad: Sequence[Size]) -> OutPort:
-    """Each axis goes on with its other end."""
+    """Pad each axis with elements of its other end."""
     build, rank = node.build, x.type.rank
     for k in range(len(pad) // 2):
         before, behind = pad[2 * k], pad[2 * k + 1]

@@ -143,7 +143,7 @@ def to(
     dtype: DType | str | None = None,
     copy: bool = False,
 ) -> OutPort | Complex:
-    """The element type of the output is what changes."""
+    """Only the element type changes."""
     wanted = node.attrs.get("given", (None,))[0]
     if wanted in COMPLEX.values():
         whole = node.cast(x, DType.F64 if wanted == COMPLEX[11] else DType.F32)

@@ -9,7 +9,7 @@ from runtime.abi import DType
 
 
 def ranked(node: Call, x: OutPort, count: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
-    """The best elements along an axis and their places; equal ones keep their order."""
+    """Return the best elements along an axis and their places; equal ones keep their order."""
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     made = node.build.TopK(
         numbers,

@@ -26,7 +26,7 @@ def while_loop(node: Call, going: OutPort, *states: OutPort) -> Any:
 
 @aten_node("scan")
 def scan(node: Call, *inputs: OutPort) -> Any:
-    """Steps along axis 0 of the last `rows` inputs; what the body gives behind the carried values is stacked."""
+    """Steps along axis 0 of the last `rows` inputs; results of the body behind the carried values are stacked."""
     attrs = {
         "num_scan_inputs": node.integer("rows"),
     }

@@ -50,7 +50,7 @@ def comparison(node: Call, a: Number, b: Number) -> OutPort:
 
 
 def _alike(node: Call, a: Number, b: Number) -> tuple[OutPort, OutPort]:
-    """Both numbers in one type: integers, or floats of 64 bits."""
+    """Return both numbers in one type: integers, or floats of 64 bits."""
     x, y = node.port(a), node.port(b)
     floats = x.type.dtype.is_float or y.type.dtype.is_float
     dtype = DType.F64 if floats else DType.I64

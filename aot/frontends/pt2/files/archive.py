@@ -68,7 +68,7 @@ class Archive:
             raise CorruptError(f"{self.file}: {name}: no JSON: {error}") from error
 
     def _stored(self, info: ZipInfo) -> memoryview:
-        """The bytes of an entry where they lie."""
+        """Return the bytes of an entry where they lie."""
         head = self.data[info.header_offset : info.header_offset + LOCAL_HEADER]
         if bytes(head[:4]) != b"PK\x03\x04" or len(head) < LOCAL_HEADER:
             raise self._damaged(info, "its header is missing")
@@ -108,7 +108,7 @@ def open_archive(path: Path) -> Archive:
 
 
 def _inner_name(info: ZipInfo, archive: Archive) -> str:
-    """The name of an entry behind the root, checked."""
+    """Return the name of an entry behind the root, checked."""
     parts = info.filename.split("/")
     if len(parts) < 2 or parts[0] != archive.root or any(p in ("", ".", "..") for p in parts) or "\\" in info.filename:
         raise CorruptError(f"{archive.file}: entries lie in the folder {archive.root!r}, got {info.filename!r}")

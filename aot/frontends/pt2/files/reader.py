@@ -47,7 +47,7 @@ def read(path: Path) -> Graph:
 
 
 def _model(archive: Archive) -> str:
-    """The name of the one model in an archive."""
+    """Return the name of the one model in an archive."""
     version = archive.text("archive_version")
     if version not in ARCHIVE_VERSIONS:
         raise UnsupportedError(f"{archive.file}: version 0 of the archive can be read, got {version[:20]!r}")

@@ -1,4 +1,4 @@
-"""Typed access to the JSON of an archive: each step says what it expects, and where.
+"""Typed access to the JSON of an archive: errors name the expected type and the place.
 
 graph = Table(value, "m.pt2: graph");  graph.text("name");  graph.tables("nodes");  graph.union("arg")
 """

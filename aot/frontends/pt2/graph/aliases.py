@@ -63,7 +63,7 @@ class Tensor:
 
 
 def functional(kind: str) -> str | None:
-    """Return the operation that computes what one in place writes; None for others."""
+    """Return the functional counterpart of an operation in place; None for other operations."""
     packet, dot, overload = kind.partition(".")
     return f"{IN_PLACE.sub('', packet)}{dot}{overload}" if IN_PLACE.search(packet) else None
 

@@ -98,7 +98,7 @@ def _plain(found: Any, kind: type[Any], where: str) -> Any:
 
 
 def _type(code: int, where: str) -> DType | str | None:
-    """An element type; the name of a complex one."""
+    """Return an element type; the name of a complex one."""
     if not code:
         return None
     if code in COMPLEX:

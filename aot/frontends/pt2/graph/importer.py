@@ -32,7 +32,7 @@ Rule = Callable[["Walk", "Item"], Sequence[OutPort]]
 RULES: dict[str, Rule] = {}
 
 
-rule = decorator(RULES)  # registers what the walk does for operations with sub-graphs
+rule = decorator(RULES)  # registers the walk's functions for operations with sub-graphs
 
 
 def kind_of(target: str) -> str:
@@ -157,7 +157,7 @@ class Walk:
                 port.add_tensor_names((name,))
 
     def _owner(self, item: Item) -> Tensor | None:
-        """The tensor that is the first argument of a node."""
+        """Return the tensor that is the first argument of a node."""
         for table in item.table.tables("inputs"):
             tag, value = union(table.value("arg"), table.where)
             return self.values.get(Table(value, table.where).text("name")) if tag == "as_tensor" else None
@@ -180,7 +180,7 @@ class Walk:
                 node.out_port(i).add_tensor_names((name,))
 
     def _sizes(self, item: Item, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-        """Sizes of the outputs along the axis that they are parts of, as far as they are numbers."""
+        """Return sizes of the outputs along the axis that they are parts of, as far as they are numbers."""
         found: list[int] = []
         dim = arguments.get("dim", 0)
         for name in item.outputs:
@@ -226,12 +226,12 @@ class Walk:
         return add
 
     def _moved(self, value: Any, item: Item, ports: list[OutPort]) -> Any:
-        """An argument of another node."""
+        """Return an argument of another node."""
         if isinstance(value, Argument):
             raise UnsupportedError(f"{item.kind}: a write through a view at a place that is known at run time only")
         return value
 
-    # ---- what the file says of values
+    # ---- values of the file
 
     def _meta(self, name: str) -> Table | None:
         values = self.table.table("tensor_values")
@@ -257,7 +257,7 @@ class Walk:
         return self.scope.graph.add(Constant(dtype_of(data)), name=name, origin=origin, data=data).out_port(0)
 
     def refused(self, kind: str, name: str, reason: str) -> OutPort:
-        """A value that cannot be had: the error lists it with what else is not supported."""
+        """Add a node for a value that cannot be computed, which the error lists with all others."""
         op = Foreign("aten", kind, (("unsupported", reason),))
         return self.scope.graph.add(op, name=name, origin=Origin((name,), self.file)).out_port(0)
 

@@ -14,7 +14,7 @@ from runtime.errors import CorruptError
 
 MAX_SPEC = 1 << 22  # characters
 VERSION = 1
-SINGLE = "output"  # the name of a result that is one tensor, and what those of a tuple begin with
+SINGLE = "output"  # the name of a result that is one tensor, and the prefix of those of a tuple
 
 
 def input_paths(spec: str, names: Sequence[str], where: str) -> list[str]:
@@ -33,7 +33,7 @@ def input_paths(spec: str, names: Sequence[str], where: str) -> list[str]:
 
 
 def output_paths(spec: str, where: str) -> list[str]:
-    """Return the paths of the leaves of what `forward` returns."""
+    """Return the paths of the leaves of the result of `forward`."""
     root = _parsed(spec, where)
     if root is None:
         return []
@@ -42,7 +42,7 @@ def output_paths(spec: str, where: str) -> list[str]:
 
 
 def _parsed(spec: str, where: str) -> dict[str, Any] | None:
-    """The tree of a specification; None for one that says nothing."""
+    """Return the tree of a specification; None for an empty one."""
     if not spec:
         return None
     if len(spec) > MAX_SPEC:
@@ -73,7 +73,7 @@ def _children(node: dict[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def _keys(node: dict[str, Any], where: str) -> list[str]:
-    """The names of children: keys of a dictionary or of an object, else their numbers."""
+    """Return the names of children: keys of a dictionary or of an object, else their numbers."""
     count = len(_children(node, where))
     context = node.get("context")
     try:

@@ -30,14 +30,14 @@ GRAPH = "as_graph"
 
 
 def _graph(value: Any, item: Item) -> Table:
-    """The sub-graph that an argument is."""
+    """Return the sub-graph that an argument holds."""
     if not isinstance(value, dict) or GRAPH not in cast("dict[str, Any]", value):
         raise CorruptError(f"{item.kind}: {item.name!r} has a sub-graph, got another argument")
     return Table(cast("dict[str, Any]", value)[GRAPH], item.name).table("graph")
 
 
 def _operands(self: Walk, value: Any, ports: Sequence[OutPort], item: Item) -> list[OutPort]:
-    """The values in an argument that is a list; numbers become constants."""
+    """Return the values in an argument that is a list; numbers become constants."""
     found: list[OutPort] = []
     for one in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,)):
         if isinstance(one, Argument):
@@ -78,7 +78,7 @@ def run(self: Walk, graph: Table, given: Sequence[OutPort], scope: Scope, prefix
 
 
 def _region(self: Walk, graph: Table, count: int, name: str) -> tuple[Scope, list[OutPort], list[OutPort]]:
-    """A graph with `count` parameters that holds a sub-graph; its parameters and the values of its results."""
+    """Return a graph with `count` parameters that holds a sub-graph; its parameters and the values of its results."""
     inner = Scope(Graph(name=name, file=self.file))
     given = [inner.graph.add(Parameter(DType.F32, None), name=f"operand{i}").out_port(0) for i in range(count)]
     return inner, given, run(self, graph, given, inner, f"{name}/")
@@ -93,7 +93,7 @@ def _close(inner: Scope, values: Sequence[OutPort]) -> Graph:
 def _node(
     self: Walk, item: Item, kind: str, sources: Sequence[OutPort], regions: dict[str, Graph], own: int, **more: Any
 ) -> list[OutPort]:
-    """A foreign node whose inputs behind the first `own` are captured by its regions."""
+    """Add a foreign node whose inputs behind the first `own` are captured by its regions."""
     made = self.add(item, kind, {}, sources, [self.type_of(n) for n in item.outputs], inputs=own, **more)
     made.regions = regions
     return list(made.out_ports().values())
@@ -147,7 +147,7 @@ def map_impl(self: Walk, item: Item) -> Sequence[OutPort]:
 
 
 def _scanned(self: Walk, item: Item, graph: Table, operands: Sequence[Sequence[OutPort]]) -> list[OutPort]:
-    """`operands`: what is carried, what is walked along its first axis, what stays the same."""
+    """Add a scan. `operands`: carried values, tensors whose rows are scanned, values that stay the same."""
     states, rows, fixed = operands
     inner, _, values = _region(self, graph, sum(map(len, operands)), f"{item.name}/body")
     own = len(states) + len(rows)

@@ -81,7 +81,7 @@ class Signature:
             self.walk.values[value] = Tensor(self._parameter(value, path or value))
 
     def _number(self, spec: Table) -> None:
-        """A number that the export has fixed; nothing reads it as a rule."""
+        """Add a constant for a number that the export has fixed, which has no consumers as a rule."""
         tag, value = union(spec.value("value"), spec.where)
         if tag in ("as_int", "as_float", "as_bool"):
             number = bool(value) if tag == "as_bool" else real(value, spec.where)
@@ -90,7 +90,7 @@ class Signature:
             self.walk.values[name] = Tensor(self.walk.constant(data, name))
 
     def _parameter(self, value: str, name: str) -> OutPort:
-        """An input of the network."""
+        """Return an input of the network."""
         walk = self.walk
         dtype, shape = walk.type_of(value), ()
         metas = walk.table.table("tensor_values")
@@ -112,7 +112,7 @@ class Signature:
         return self._paired("view_as_complex.default", made, name) if pairs else made
 
     def _paired(self, kind: str, port: OutPort, name: str) -> OutPort:
-        """A complex value of the pairs that users see, or the pairs of a complex value."""
+        """Return a complex value of the pairs that users see, or the pairs of a complex value."""
         attrs = (("arguments", (("x", Argument(0)),)), ("given", (None,)))
         return self.walk.scope.graph.add(
             Foreign("aten", kind, attrs), port, name=f"{name}/parts", origin=Origin((name,), self.walk.file)
@@ -158,7 +158,7 @@ class Signature:
         made.out_port(0).names = tuple(dict.fromkeys((name, value)))
 
     def _mutated(self, name: str, value: str) -> None:
-        """A buffer whose last contents are a value of the graph."""
+        """Set a buffer whose last contents are a value of the graph."""
         if name not in {n for n, _ in self.states.values()}:
             raise CorruptError(f"{self.walk.file}: a buffer that is written to is an input, got {name!r}")
         self.walk.scope.set(name, self.walk.read(value))
@@ -176,7 +176,7 @@ class Signature:
         scope.keep_variables(list(scope.written), lambda name, _: firsts[name], self.walk.file)
 
     def _paths(self, which: str, count: int) -> Sequence[str]:
-        """Names of inputs or outputs; their numbers if the file does not say."""
+        """Return the names of inputs or outputs; their numbers if the file gives none."""
         for entry in self._calls():
             call = entry.table("signature")
             names = (
@@ -201,7 +201,7 @@ def _is_constant(tag: str, value: Any) -> bool:
 
 
 def _constant(tag: str, value: Any, where: str) -> Any:
-    """A number that is an output, as an array."""
+    """Return a number that is an output, as an array."""
     if tag.startswith("as_sym_") and _is_constant(tag, value):
         tag, value = union(value, where)
     if tag == "as_int":

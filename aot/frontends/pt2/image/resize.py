@@ -38,7 +38,7 @@ AREAS = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)
 def resized(
     node: Call, x: OutPort, sizes: Sequence[Size] | None, scales: Sequence[float | None] | None, how: dict[str, Any]
 ) -> OutPort:
-    """The spatial axes of `x` [N, C, ..] in other sizes. Scales, where all are given, place the elements."""
+    """Resize the spatial axes of `x` [N, C, ..]. Scales, where all are given, place the elements."""
     build, rank = node.build, x.type.rank
     axes = list(range(2, rank))
     known = [s for s in scales or () if s is not None]
@@ -55,7 +55,7 @@ def resized(
 
 
 def _whole(node: Call, x: OutPort, scales: Sequence[float]) -> OutPort:
-    """Sizes by scales; they must come out even, since antialiased weights are by the sizes."""
+    """Return sizes by scales; they must come out even, since antialiased weights are by the sizes."""
     found: list[int] = []
     for k, scale in enumerate(scales):
         size = node.extent(x, 2 + k, "the size of an image that is resized with antialias by a scale") * scale

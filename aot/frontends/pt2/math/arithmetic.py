@@ -12,7 +12,7 @@ OF_BOOLEANS = {"Add": "LogicalOr", "Multiply": "LogicalAnd", "Maximum": "Logical
 
 
 def combined(node: Call, operation: str, a: OutPort, b: OutPort) -> OutPort:
-    """An operation of two tensors of one type; booleans have their own."""
+    """Compute an operation of two tensors of one type; booleans have their own."""
     name = OF_BOOLEANS.get(operation, operation) if a.type.dtype is DType.BOOL else operation
     return getattr(node.build, name)(a, b)
 
@@ -105,7 +105,7 @@ def atan2(node: Call, x: OutPort, other: OutPort) -> OutPort:
 
 
 def hypotenuse(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """The root of a^2 + b^2, whose squares may overflow or vanish; infinite where one of them is, beside NaN, too."""
+    """Return the root of a^2 + b^2, whose squares may overflow or vanish; infinite where one is, beside NaN, too."""
     build = node.build
     a, b = build.Abs(a), build.Abs(b)
     large, small = build.Maximum(a, b), build.Minimum(a, b)

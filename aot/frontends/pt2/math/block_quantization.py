@@ -52,7 +52,7 @@ class Blocks:
 
 
 def blocks_of(node: Call, x: OutPort, block: Sequence[Size]) -> Blocks:
-    """The blocks of a tensor. ModelError for a block that does not divide it."""
+    """Return the blocks of a tensor. ModelError for a block that does not divide it."""
     if len(block) != x.type.rank or not block:
         raise ModelError(f"{node.kind}: a block has a size for each of {x.type.rank} axes, got {len(block)}")
     sizes, inner, axis, is_cut = list[OutPort](), list[int](), 0, False
@@ -73,7 +73,7 @@ def blocks_of(node: Call, x: OutPort, block: Sequence[Size]) -> Blocks:
 
 
 def _ends(node: Call, dtype: DType, low: int | None, high: int | None) -> tuple[int, int]:
-    """The least and the greatest integer, those of the type if none are given."""
+    """Return the least and the greatest integer, those of the type if none are given."""
     node.refuse(not dtype.is_integer, f"integers are supported, got {dtype.value}")
     first = 0 if dtype.value.startswith("u") else -(1 << (dtype.bits - 1))
     return first if low is None else low, first + (1 << dtype.bits) - 1 if high is None else high
@@ -155,7 +155,7 @@ def choose_parameters(
 
 
 def _symmetric_scale(node: Call, mapping: str, ranged: tuple[OutPort, OutPort], ends: tuple[int, int]) -> OutPort:
-    """The scale of a range whose zero point is the middle of the integers."""
+    """Return the scale of a range whose zero point is the middle of the integers."""
     build, (low, high), (first, last) = node.build, ranged, ends
     if mapping == "SYMMETRIC":
         most = build.Maximum(build.Negative(low), high)

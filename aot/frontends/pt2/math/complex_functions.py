@@ -121,7 +121,7 @@ def sqrt(node: Call, z: Complex) -> Complex:
 
 
 def _root(node: Call, z: Complex, below: OutPort) -> Complex:
-    """The root whose real part is not negative: the sum |a| + |z| never cancels.
+    """Return the root whose real part is not negative: the sum |a| + |z| never cancels.
 
     `below`: true where the imaginary part is negative, or a zero that counts as negative.
     """
@@ -213,7 +213,7 @@ def acos(node: Call, z: Complex) -> Complex:
 
 
 def _roots(node: Call, z: Complex) -> tuple[Complex, Complex]:
-    """The roots of 1 - z and 1 + z. The imaginary part of 1 - z counts as negative where that of z is 0."""
+    """Return the roots of 1 - z and 1 + z. The imaginary part of 1 - z counts as negative where that of z is 0."""
     build = node.build
     opposite = Complex(build.Subtract(node.like(1, z.real), z.real), build.Negative(z.imag))
     below = build.Less(z.imag, node.like(0, z.imag))

@@ -82,7 +82,7 @@ Operand = Complex | OutPort | Scalar
 
 
 def parts_of(node: Call, x: Operand | Value) -> Complex:
-    """A value as a complex number."""
+    """Return a value as a complex number."""
     if isinstance(x, Complex):
         return x
     if isinstance(x, complex):
@@ -94,7 +94,7 @@ def parts_of(node: Call, x: Operand | Value) -> Complex:
 
 
 def paired_up(node: Call, *values: Operand) -> list[Complex]:
-    """Values as complex numbers of the type that the widest of their parts has."""
+    """Return values as complex numbers of the type that the widest of their parts has."""
     parts = [parts_of(node, x) for x in values]
     dtype = max((p.real.type.dtype for p, x in zip(parts, values, strict=True) if _counts(x)), key=lambda t: t.bits)
     return [Complex(node.cast(p.real, dtype), node.cast(p.imag, dtype)) for p in parts]
@@ -106,12 +106,12 @@ def _counts(x: Operand) -> bool:
 
 
 def _given(node: Call) -> tuple[DType | None, ...]:
-    """Element types of the outputs, those of the parts for complex ones."""
+    """Return element types of the outputs, those of the parts for complex ones."""
     return tuple(PART_TYPES.get(t, t) for t in node.attrs.get("given", ()))
 
 
 def _part(node: Call, name: str) -> Sequence[Any]:
-    """The outputs of an operation on one part of its complex inputs."""
+    """Return the outputs of an operation on one part of its complex inputs."""
     mixed = node.kind.partition(".")[0] in MIXED or not any(isinstance(x, Complex) for x in node.inputs)
 
     def of(x: Any) -> Any:
@@ -126,7 +126,7 @@ def _part(node: Call, name: str) -> Sequence[Any]:
 
 
 def on_real(node: Call, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Sequence[Any]:
-    """The outputs of the operation of real numbers that a node is, on real inputs in place of its own.
+    """Return the outputs of a node's operation of real numbers, on real inputs in place of its own.
 
     `named`: arguments in place of the node's.
     """
@@ -144,14 +144,14 @@ def on_real(node: Call, inputs: Sequence[Any], named: Mapping[str, Any] | None =
 
 
 def _part_of_number(value: Any, name: str) -> Any:
-    """The real or imaginary part of an argument if it is a number; of others, which stand for tensors, the argument."""
+    """Return the real or imaginary part of an argument if it is a number; others stand for tensors, and stay."""
     if not isinstance(value, int | float | complex):
         return value
     return value.real if name == "real" else value.imag
 
 
 def kinds(names: str | Sequence[str]) -> list[str]:
-    """The kinds of operations; `default` is the overload of names that have none."""
+    """Return the kinds of operations; `default` is the overload of names that have none."""
     listed = names.split() if isinstance(names, str) else names
     return [name if "." in name else f"{name}.default" for name in listed]
 
@@ -245,7 +245,7 @@ def angle_of_real(node: Call, x: OutPort) -> OutPort:
 
 
 def scaled(node: Call, x: Complex, factor: OutPort | Number) -> Complex:
-    """A complex number times a real one."""
+    """Return a complex number times a real one."""
     factor = node.same(factor, x.real)
     return Complex(node.build.Multiply(x.real, factor), node.build.Multiply(x.imag, factor))
 
@@ -255,7 +255,7 @@ def added(node: Call, x: Complex, y: Complex) -> Complex:
 
 
 def times(node: Call, x: Operand, y: Operand) -> Complex:
-    """The product of two numbers, at least one of which is complex."""
+    """Return the product of two numbers, at least one of which is complex."""
     if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
         return scaled(node, x, y)
     if isinstance(y, Complex) and isinstance(x, OutPort | int | float | Symbol):
@@ -264,7 +264,7 @@ def times(node: Call, x: Operand, y: Operand) -> Complex:
 
 
 def quotient(node: Call, x: Operand, y: Operand) -> Complex:
-    """The quotient of two numbers, at least one of which is complex. The larger part of `y` is divided by first."""
+    """Return the quotient of two numbers, one of which is complex. The larger part of `y` is divided by first."""
     build = node.build
     if isinstance(x, Complex) and isinstance(y, OutPort | int | float | Symbol):
         divisor = node.same(y, x.real)

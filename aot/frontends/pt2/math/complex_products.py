@@ -1,4 +1,4 @@
-"""Products of complex tensors: what is linear in two operands is computed for their parts.
+"""Products of complex tensors: operations that are linear in two operands are computed for their parts.
 
 (a + bi) (c + di) = (ac - bd) + (ad + bc)i, for each product that there is: of matrices, convolutions, cross products
 """
@@ -33,7 +33,7 @@ SCALED_SUMS = "addmm addmv addbmm baddbmm"
 
 
 def of_parts(node: Call, a: Complex, b: Complex, multiply: Callable[[OutPort, OutPort], OutPort]) -> Complex:
-    """A product that is linear in both operands."""
+    """Return a product that is linear in both operands."""
     build = node.build
     real = build.Subtract(multiply(a.real, b.real), multiply(a.imag, b.imag))
     return Complex(real, build.Add(multiply(a.real, b.imag), multiply(a.imag, b.real)))

@@ -40,7 +40,7 @@ def _scaled(node: Call, y: OutPort, sizes: OutPort, exponent: float) -> OutPort:
 
 
 def _lengths(node: Call, x: OutPort, axes: Sequence[int], sizes: Sequence[Size] | None) -> OutPort:
-    """The lengths of a transform as a vector; -1 and no sizes stand for those of `x`."""
+    """Return the lengths of a transform as a vector; -1 and no sizes stand for those of `x`."""
     if not sizes:
         return node.dims(x, axes)
     parts = [node.dims(x, [a]) if n == -1 else node.vector([n]) for a, n in zip(axes, sizes, strict=True)]
@@ -71,7 +71,7 @@ def r2c(
 def c2r(
     node: Call, x: OutPort | Complex, axes: Sequence[int], sizes: Sequence[Size] | None, exponent: float
 ) -> OutPort:
-    """The inverse of r2c; without sizes, the last one is even."""
+    """Return the inverse of r2c; without sizes, the last one is even."""
     whole = parts_of(node, x)
     build = node.build
     lengths = _lengths(node, whole.real, axes, sizes)

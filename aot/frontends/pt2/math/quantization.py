@@ -14,7 +14,7 @@ PER_TENSOR = ("default", "tensor", "tensor2")
 
 
 def along(node: Call, p: OutPort | Number, x: OutPort, axis: int | None, dtype: DType) -> OutPort:
-    """A scale or zero point that broadcasts to `x`: a number, or one for each slice of an axis."""
+    """Return a scale or zero point that broadcasts to `x`: a number, or one for each slice of an axis."""
     port = node.port(p, dtype)
     if axis is None:
         return node.single(port)
@@ -103,14 +103,14 @@ def dequantize_per_token(
 
 
 def _ranges(node: Call, x: OutPort, axes: list[int], keep: bool) -> tuple[OutPort, OutPort]:
-    """The least and the largest element, at most and at least 0."""
+    """Return the least and the largest element, at most and at least 0."""
     build, wide, at = node.build, node.cast(x, DType.F32), node.list(axes)
     low = build.Minimum(build.ReduceMin(wide, at, keep_dims=keep), 0.0)
     return low, build.Maximum(build.ReduceMax(wide, at, keep_dims=keep), 0.0)
 
 
 def _parameters(node: Call, low: OutPort, high: OutPort, ends: tuple[int, int], eps: float) -> tuple[OutPort, OutPort]:
-    """The scale and the zero point that spread a range over integers."""
+    """Return the scale and the zero point that spread a range over integers."""
     build = node.build
     first, last = ends
     scale = build.Divide(build.Subtract(high, low), float(last - first))

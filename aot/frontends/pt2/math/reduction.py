@@ -13,7 +13,7 @@ INFINITY = float("inf")
 
 
 def axes_of(node: Call, x: OutPort, dim: int | Sequence[int] | None) -> OutPort:
-    """The axes of a reduction; no axes, `[]`, are all of them."""
+    """Return the axes of a reduction; no axes, `[]`, are all of them."""
     return node.list(node.axes(None if dim == () else dim, x.type.rank))
 
 
@@ -61,7 +61,7 @@ def aminmax(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = Fals
 
 
 def best(node: Call, x: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
-    """The largest or smallest element along an axis, and its place, with the axis; the first one of equals."""
+    """Return the largest or smallest element along an axis, and its place, with the axis; the first one of equals."""
     mode = Mode.MAX if above else Mode.MIN
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     made = node.build.TopK(

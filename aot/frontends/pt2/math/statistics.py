@@ -56,7 +56,7 @@ def quantile(
 
 
 def _between(node: Call, order: OutPort, place: OutPort, how: str) -> OutPort:
-    """Elements of the sorted last axis at places between them."""
+    """Return elements of the sorted last axis at places between them."""
     build = node.build
     low, high = build.Floor(place), build.Ceiling(place)
 

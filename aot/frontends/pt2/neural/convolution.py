@@ -11,7 +11,7 @@ from runtime.errors import ModelError
 
 
 def per_axis(node: Call, values: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:
-    """One number for each spatial axis; one number alone is that of all."""
+    """Return one number for each spatial axis; one number alone is that of all."""
     found = (values,) if isinstance(values, int) else tuple(values)
     if len(found) == 1:
         found *= rank
@@ -21,7 +21,7 @@ def per_axis(node: Call, values: int | Sequence[int], rank: int, name: str) -> t
 
 
 def spatial_rank(node: Call, x: OutPort, w: OutPort) -> int:
-    """The number of spatial axes, by the weights: a batch of one may have no axis."""
+    """Return the number of spatial axes, by the weights: a batch of one may have no axis."""
     rank = w.type.rank - 2
     node.refuse(not 1 <= rank <= 3, f"1 to 3 spatial axes, got weights {w.type}")
     if x.type.rank not in (rank + 1, rank + 2):

@@ -12,7 +12,7 @@ NONE, MEAN, SUM = 0, 1, 2  # by PyTorch's numbers
 
 
 def reduced(node: Call, loss: OutPort, reduction: int) -> OutPort:
-    """All of the loss, its mean or its sum."""
+    """Return the loss, its mean or its sum."""
     node.refuse(reduction not in (NONE, MEAN, SUM), f"reduction is 0 to 2, got {reduction}")
     if reduction == NONE:
         return loss
@@ -155,7 +155,7 @@ def cross_entropy(
 
 
 def paired(node: Call, step: Callable[..., OutPort], x: OutPort, y: OutPort) -> OutPort:
-    """A step of two tensors in one type."""
+    """Apply `step` to two tensors, converted to one type."""
     return step(*node.promoted(x, y, floats=True))
 
 

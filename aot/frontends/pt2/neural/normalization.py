@@ -10,7 +10,7 @@ from runtime.abi import DType
 
 
 def along(node: Call, v: OutPort, x: OutPort) -> OutPort:
-    """A vector of channels in a shape that broadcasts to `x`."""
+    """Reshape a vector of channels so that it broadcasts to `x`."""
     return node.reshape(v, (v.shape[0], *[1] * (x.type.rank - 2)))
 
 
@@ -20,7 +20,7 @@ def scaled(node: Call, y: OutPort, weight: OutPort | None, bias: OutPort | None)
 
 
 def filled(node: Call, v: OutPort | None, x: OutPort, value: float) -> OutPort:
-    """A vector of channels, `value` where there is none."""
+    """Return a vector of channels, full of `value` if there is none."""
     return v if v is not None else node.build.Broadcast(node.like(value, x), node.dims(x, [1]))
 
 

@@ -15,7 +15,7 @@ from runtime.errors import ModelError
 
 
 def rank_of(node: Call) -> int:
-    """The number of spatial axes, which the name of the operation has."""
+    """Return the number of spatial axes, which the name of the operation has."""
     return next(n for n in (1, 2, 3) if f"{n}d" in node.kind)
 
 
@@ -119,7 +119,7 @@ def adaptive_avg_pool(node: Call, x: OutPort, output_size: Size | Sequence[Size]
 
 
 def _even(sizes: Sequence[Dim], counts: Sequence[Size]) -> tuple[int, ...] | None:
-    """The size of windows that are equal and do not overlap; None where there are none."""
+    """Return the size of windows that are equal and do not overlap; None where there are none."""
     found: list[int] = []
     for n, count in zip(sizes, counts, strict=True):
         if not isinstance(n, int) or not isinstance(count, int) or count < 1 or n < count or n % count:

@@ -52,7 +52,7 @@ class Stack:
         return y, *(build.Transpose(s, node.list([1, 0, 2])) for s in stacked)
 
     def _rows(self, state: OutPort, first: int) -> OutPort:
-        """The states of a layer as [batch, directions, hidden]."""
+        """Return the states of a layer as [batch, directions, hidden]."""
         build, node = self.node.build, self.node
         places = node.list(range(first, first + self.directions))
         return build.Transpose(build.Gather(state, places, node.scalar(0)), node.list([1, 0, 2]))
@@ -89,7 +89,7 @@ class Stack:
         return self.node.build.Gather(p, self.node.list(places), self.node.scalar(0))
 
     def bias(self, parts: Sequence[OutPort], hidden: int, x: OutPort) -> OutPort:
-        """The sum of both biases; those of GRU's last gate stay apart."""
+        """Return the sum of both biases; those of GRU's last gate stay apart."""
         node, build = self.node, self.node.build
         gates = len(ORDERS[self.family]) + (self.family == "gru")
         if not self.has_biases:

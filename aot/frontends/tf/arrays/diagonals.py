@@ -61,7 +61,7 @@ def _length(node: Call, d: OutPort, rows: OutPort, columns: OutPort) -> OutPort:
 
 
 def _limits(node: Call, k: OutPort) -> tuple[OutPort, OutPort]:
-    """The lowest and the highest diagonal of `k`, one number or two."""
+    """Return the lowest and the highest diagonal of `k`, one number or two."""
     flat = node.build.Reshape(node.cast(k, DType.I64), node.list([-1]))
     last = node.extent(flat, 0, "the number of diagonals") - 1
     low, high = (node.build.Gather(flat, node.scalar(i), node.scalar(0)) for i in (0, last))
@@ -86,14 +86,14 @@ def _offset(node: Call, band: _Band, d: OutPort) -> OutPort:
 
 
 def _elements(node: Call, x: OutPort, places: OutPort, inside: OutPort, default: OutPort, batch: int) -> OutPort:
-    """Elements of the flattened last axis of `x` at `places`; `default` where these are not inside."""
+    """Return elements of the flattened last axis of `x` at `places`; `default` where these are not inside."""
     build = node.build
     held = build.Select(inside, places, node.scalar(0))
     return build.Select(inside, build.Gather(x, held, node.scalar(batch)), default)
 
 
 def _in_matrix(node: Call, band: _Band, values: OutPort, default: OutPort) -> tuple[OutPort, OutPort]:
-    """The band's values [.., diagonals * longest] as matrices, and [rows, columns] of where the band is."""
+    """Return the band's values [.., diagonals * longest] as matrices, and [rows, columns] of where the band is."""
     build, batch = node.build, values.type.rank - 1
     rows, columns = _steps(node, band.rows, band.columns)
     d = build.Subtract(columns, rows)
@@ -105,7 +105,7 @@ def _in_matrix(node: Call, band: _Band, values: OutPort, default: OutPort) -> tu
 
 
 def _flat(node: Call, x: OutPort, behind: int) -> OutPort:
-    """The last `behind` axes as one."""
+    """Flatten the last `behind` axes into one."""
     kept = range(x.type.rank - behind)
     return node.build.Reshape(x, node.build.Concat(node.dims(x, kept), node.list([-1]), axis=0)) if behind > 1 else x
 

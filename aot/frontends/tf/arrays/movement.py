@@ -56,7 +56,7 @@ def roll(node: Call, x: OutPort, shift: OutPort, axis: OutPort) -> OutPort:
 
 
 def ends_of(node: Call, paddings: OutPort) -> tuple[OutPort, OutPort]:
-    """The columns of [rank, 2]."""
+    """Return the columns of [rank, 2]."""
     one = node.scalar(1)
     wide = node.cast(paddings, DType.I64)
     begins, ends = (node.build.Gather(wide, node.scalar(k), one) for k in range(2))

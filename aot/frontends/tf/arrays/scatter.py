@@ -66,7 +66,7 @@ def sparse_to_dense(node: Call, indices: OutPort, shape: OutPort, values: OutPor
 
 
 def lowest(x: OutPort) -> float | int:
-    """The lowest number of the type of `x`."""
+    """Return the lowest number of the type of `x`."""
     dtype = x.type.dtype
     if dtype.is_float:
         return -65504.0 if dtype is DType.F16 else float(np.finfo(np.float64 if dtype is DType.F64 else np.float32).min)
@@ -74,6 +74,6 @@ def lowest(x: OutPort) -> float | int:
 
 
 def highest(x: OutPort) -> float | int:
-    """The highest number of the type of `x`."""
+    """Return the highest number of the type of `x`."""
     dtype = x.type.dtype
     return -lowest(x) if dtype.is_float else (1 << dtype.bits - int(dtype.is_signed)) - 1

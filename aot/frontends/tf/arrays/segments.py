@@ -24,7 +24,7 @@ def combined(node: Call, rows: OutPort, ids: OutPort, count: OutPort, how: Combi
 
 
 def flat(node: Call, x: OutPort, ids: OutPort) -> tuple[OutPort, OutPort]:
-    """Rows [n, ..] and ids [n] of ids that may have several axes."""
+    """Return rows [n, ..] and ids [n] of ids that may have several axes."""
     build, rank = node.build, ids.type.rank
     inner = node.dims(x, range(rank, x.type.rank))
     rows = x if rank == 1 else build.Reshape(x, build.Concat(node.list([-1]), inner, axis=0))
@@ -41,7 +41,7 @@ def unsorted_segments(node: Call, x: OutPort, ids: OutPort, count: OutPort) -> O
 
 
 def count_of(node: Call, ids: OutPort) -> OutPort:
-    """One more than the last of sorted segments; 0 without any."""
+    """Return one more than the last of sorted segments; 0 without any."""
     build = node.build
     none = build.const([-1], DType.I64)
     return build.Add(build.ReduceMax(build.Concat(none, ids, axis=0), node.list([0])), 1)

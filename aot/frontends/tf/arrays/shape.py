@@ -55,7 +55,7 @@ def ensure_shape(node: Call, x: OutPort) -> OutPort:
 
 
 def plain(x: Number) -> OutPort:
-    """A tensor with the shape of `x`."""
+    """Return a tensor in the shape of `x`."""
     return x.real if isinstance(x, Complex) else x
 
 

@@ -9,7 +9,7 @@ from runtime.abi import DType
 
 
 def dense(node: Call, indices: OutPort, values: OutPort, shape: OutPort) -> OutPort:
-    """The tensor with zeros elsewhere; values of one place are added up."""
+    """Return the tensor with zeros elsewhere; values of one place are added up."""
     blank = node.build.Broadcast(node.like(0, values), shape)
     return node.build.ScatterNDUpdate(blank, indices, values, reduction=Combination.SUM)
 
@@ -67,7 +67,7 @@ def sparse_fill_empty_rows(
 
 
 def _rows_of_splits(node: Call, splits: OutPort, count: OutPort) -> tuple[OutPort, OutPort]:
-    """The row of each of `count` values and its place in the row; row k has values splits[k] .. splits[k + 1] - 1."""
+    """Return the row of each of `count` values, and its place in it; row k has values splits[k]..splits[k + 1] - 1."""
     build = node.build
     splits = node.cast(splits, DType.I64)
     places = build.Range(node.scalar(0), count, node.scalar(1), output_type=DType.I64)

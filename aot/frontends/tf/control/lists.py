@@ -12,7 +12,7 @@ ENDLESS = 2**63 - 1
 
 
 def _dtype(node: Call, name: str = "element_dtype") -> DType:
-    """The type of elements; lists of lists are refused."""
+    """Return the type of elements; lists of lists are refused."""
     return node.dtype(name)
 
 
@@ -27,7 +27,7 @@ def reserve(node: Call, shape: OutPort, count: OutPort) -> Outputs:
 
 
 def _known(node: Call, xs: TensorList) -> TensorList:
-    """The list with its data where the shape of its elements is known."""
+    """Return the list with its data where the shape of its elements is known."""
     known = xs.shape is not None and all(d >= 0 for d in xs.shape)
     return filled(node, xs) if known else xs
 
@@ -74,7 +74,7 @@ def get_item(node: Call, xs: TensorList, index: OutPort, shape: OutPort | None =
 
 
 def _told(node: Call, xs: TensorList, shape: OutPort | None) -> TensorList:
-    """The list with data; a reader's input may say what the shape of its elements is."""
+    """Return the list with data, from the shape of its elements where a consumer's input gives it."""
     told = element_shape(node, shape)
     return filled(node, xs if told is None or xs.data is not None else TensorList(xs.dtype, told, xs.count))
 
@@ -140,7 +140,7 @@ def concat(node: Call, xs: TensorList, shape: OutPort | None = None, leading: Ou
 
 
 def _concatenated(node: Call, data: OutPort) -> Outputs:
-    """Elements behind each other, and their lengths, which are equal."""
+    """Concatenate the elements; also return their lengths, which are equal."""
     if data.type.rank < 2:
         raise UnsupportedError(f"{node.kind}: elements have an axis, got scalars")
     build = node.build
@@ -181,7 +181,7 @@ def scatter_into(node: Call, xs: TensorList, x: OutPort, indices: OutPort) -> Ou
 
 
 def _scattered(node: Call, xs: TensorList, indices: OutPort, x: OutPort) -> TensorList:
-    """The list with rows of `x` at places; a list that is set from its begin to its end is `x` itself."""
+    """Return the list with rows of `x` at places; a list that is set from its begin to its end is `x` itself."""
     assert xs.data is not None
     count, known = xs.data.shape[0], indices.value
     if (

@@ -1,7 +1,7 @@
 """While: the opset's Loop, whose body ends with the condition.
 
 Values that the body hands on unchanged are inputs and not carried. Lists of tensors are carried as the tensor that they
-lie in; what the first iteration finds empty begins with zeros of the shape that the body gives.
+lie in; lists that are empty before the first iteration begin with zeros of the shape that the body gives.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def while_(node: Call, going: OutPort, *states: Value) -> Outputs:
 
 
 def _packed(inside: Value, ports: Iterator[OutPort]) -> Given:
-    """A carried value after the loop, in place of that which the body gives."""
+    """Return a carried value after the loop, in place of that which the body gives."""
     found = whole(inside)
     outside = [next(ports) for _ in ports_of(found)]
     return outside[0] if isinstance(found, OutPort) else found.with_ports(outside)
@@ -57,7 +57,7 @@ def _is_kept(body: Graph, i: int, k: int) -> bool:
 
 
 def _stable(node: Call, body: Graph, values: dict[int, Given], carried: Mapping[int, int]) -> tuple[Graph, list[Value]]:
-    """The body for types that hold in every iteration, and its results. `values` gets the data of empty lists."""
+    """Return the body for types that hold in every iteration, and its results. `values` gets data of empty lists."""
     types = Graph("types")
     given = [values[i] for i in range(len(values))]
     known = [i not in carried for i in range(len(values))]
@@ -92,7 +92,7 @@ def _fitting(node: Call, before: Given, after: Given) -> Given:
 
 
 def _wider(types: Graph, i: int, before: OutPort, after: OutPort) -> OutPort:
-    """A port of a type that fits a carried value before and after an iteration; `before` if its own does."""
+    """Return a port of a type that fits a carried value before and after an iteration; `before` if its own does."""
     if before.type.dtype is not after.type.dtype:
         raise ModelError(f"While: a carried value keeps its type, got {before.type} and then {after.type}")
     wider = widened(i, before.type, after.type)
@@ -100,12 +100,12 @@ def _wider(types: Graph, i: int, before: OutPort, after: OutPort) -> OutPort:
 
 
 def _begun(node: Call, xs: TensorList, data: OutPort, values: Mapping[int, Given]) -> TensorList:
-    """An empty list with zeros of the shape that elements have in the body."""
+    """Return an empty list with zeros of the shape that elements have in the body."""
     return zeros(node, xs, [_outside(node, d, values) for d in data.shape[1:]])
 
 
 def _outside(node: Call, dim: Dim, values: Mapping[int, Given]) -> Dim | OutPort:
-    """A size of the body as a vector outside: a number, or a size of a value that goes in."""
+    """Return a size of the body as a vector outside: a number, or a size of an input."""
     if isinstance(dim, int):
         return dim
     for value in values.values():
@@ -126,7 +126,7 @@ def _loop(
     carried: Mapping[int, int],
     results: Sequence[Value],
 ) -> list[OutPort]:
-    """The Loop; its outputs are the tensors of carried values, in order."""
+    """Add the Loop; its outputs are the tensors of carried values, in order."""
     sources, places = list[OutPort](), dict[int, int]()  # the first parameter of each value
     for i in range(len(values)):
         places[i] = len(sources)

@@ -39,21 +39,21 @@ class TensorList(Packed):
 
 
 def element_shape(node: Call, shape: OutPort | None) -> tuple[int, ...] | None:
-    """Sizes in an input that gives the shape of elements; -1 alone is an unknown rank."""
+    """Return the sizes in an input that gives the shape of elements; None for an unknown rank, -1 alone."""
     if shape is None or shape.value is None or shape.value.dtype == object or not shape.type.rank:
         return None
     return node.ints(shape, "element_shape")
 
 
 def length(node: Call, xs: TensorList) -> OutPort:
-    """The number of elements, a scalar."""
+    """Return the number of elements, a scalar."""
     if xs.data is not None:
         return node.size(xs.data, 0)
     return xs.count if xs.count is not None else node.scalar(0)
 
 
 def filled(node: Call, xs: TensorList) -> TensorList:
-    """A list whose data exist, which are 0: by the shape of its elements, which must be known."""
+    """Return a list whose data exist, which are 0: by the shape of its elements, which must be known."""
     if xs.data is not None:
         return xs
     if xs.shape is None or any(d < 0 for d in xs.shape):
@@ -63,7 +63,7 @@ def filled(node: Call, xs: TensorList) -> TensorList:
 
 
 def zeros(node: Call, xs: TensorList, element: Sequence[Dim | OutPort]) -> TensorList:
-    """A list of zeros. `element`: each size of an element, a number or an i64 vector with it."""
+    """Return a list of zeros. `element`: each size of an element, a number or an i64 vector with it."""
     build, count = node.build, build_vector(node, length(node, xs))
     sizes = [d if isinstance(d, OutPort) else node.list([int(str(d))]) for d in element]
     shape = build.Concat(count, *sizes, axis=0) if sizes else count
@@ -72,10 +72,10 @@ def zeros(node: Call, xs: TensorList, element: Sequence[Dim | OutPort]) -> Tenso
 
 
 def build_vector(node: Call, scalar: OutPort) -> OutPort:
-    """A scalar as an i64 vector."""
+    """Return a scalar as an i64 vector."""
     return node.build.Reshape(node.cast(scalar, DType.I64), node.list([1]))
 
 
 def element_type(xs: TensorList) -> TensorType | None:
-    """The type of elements; None if it is not known."""
+    """Return the type of elements; None if it is not known."""
     return None if xs.data is None else TensorType(xs.dtype, xs.data.shape[1:])

@@ -61,7 +61,7 @@ class Checkpoint:
         return key in self._entries
 
     def read(self, key: str) -> Array:
-        """The tensor of a key. CorruptError if it lies outside of its file, or its checksum differs."""
+        """Return the tensor of a key. CorruptError if it lies outside of its file, or its checksum differs."""
         entry, what = self._entry(key), f"tensor {key!r}"
         shape = shape_of(entry.shape, what)
         if shape is None or any(d < 0 for d in shape):
@@ -74,7 +74,7 @@ class Checkpoint:
         return from_bytes(data, element_type(entry.dtype), shape, f"{self.index.name}: {what}")
 
     def text(self, key: str) -> bytes:
-        """The one string that a tensor of strings holds; b"" if it holds none or several."""
+        """Return the one string that a tensor of strings holds; b"" if it holds none or several."""
         data = bytes(self._bytes(self._entry(key), f"tensor {key!r}"))
         length, at = _varint(data, 0, self.index.name)
         return data[at + 4 :] if len(data) == at + 4 + length else b""
@@ -106,7 +106,7 @@ class Checkpoint:
 
 
 def table_entries(data: bytes, file: str) -> Iterator[tuple[bytes, bytes]]:
-    """The keys and values of a sorted table."""
+    """Return the keys and values of a sorted table."""
     if len(data) < _FOOTER or struct.unpack("<Q", data[-8:])[0] != _MAGIC:
         raise CorruptError(f"{file}: the index of a checkpoint ends with a certain number, got another")
     footer = data[-_FOOTER:]
@@ -126,7 +126,7 @@ def table_entries(data: bytes, file: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _block(data: bytes, offset: int, size: int, file: str) -> Iterator[tuple[bytes, bytes]]:
-    """The keys and values of a block. A key begins with bytes of the key before it."""
+    """Return the keys and values of a block. A key begins with bytes of the key before it."""
     end = offset + size
     if end + _TRAILER > len(data) - _FOOTER or size < 4:
         raise CorruptError(f"{file}: a block lies inside of the file, got offset {offset} and size {size}")
@@ -150,7 +150,7 @@ def _block(data: bytes, offset: int, size: int, file: str) -> Iterator[tuple[byt
 
 
 def _varint(data: bytes, at: int, file: str) -> tuple[int, int]:
-    """The number at a place, and the place behind it."""
+    """Return the number at a place, and the place behind it."""
     value = 0
     for shift in range(0, 64, 7):
         if at >= len(data):

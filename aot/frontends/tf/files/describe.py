@@ -79,7 +79,7 @@ def _add(made: Any, part: Any) -> None:
 
 
 def _plain(value: Any) -> tuple[str, Any]:
-    """Return the field of an AttrValue for a number, a text or a type, and what it holds."""
+    """Return the field of an AttrValue for a number, a text or a type, and its content."""
     if isinstance(value, TypeName):
         return "type", code_of(value)
     if isinstance(value, str):

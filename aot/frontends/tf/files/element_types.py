@@ -41,7 +41,7 @@ REFERENCE = 100  # is added to a type by operations of TensorFlow 1 that give va
 
 
 def type_name(code: int) -> str:
-    """The name of a type in attributes: ours, or TensorFlow's where we have none."""
+    """Return the name of a type in attributes: ours, or TensorFlow's where we have none."""
     code -= REFERENCE if code > REFERENCE else 0
     return DTYPES[code].value if code in DTYPES else OTHERS.get(code, f"type {code}")
 
@@ -54,7 +54,7 @@ def code_of(name: str) -> int:
 
 
 def element_type(code: int) -> DType:
-    """The element type that TensorFlow numbers `code`; UnsupportedError if we have none."""
+    """Return the element type that TensorFlow numbers `code`; UnsupportedError if we have none."""
     code -= REFERENCE if code > REFERENCE else 0
     if code not in DTYPES:
         raise UnsupportedError(f"element type {OTHERS.get(code, code)} is not supported")

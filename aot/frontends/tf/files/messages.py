@@ -49,7 +49,7 @@ _OURS = {
 
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
-    """The definition of our messages; field numbers are those of TensorFlow's."""
+    """Return the definition of our messages; field numbers are those of TensorFlow's."""
     made = descriptor_pb2.FileDescriptorProto(name="aot/saved_model.proto", package="aot.tensorflow", syntax="proto3")
     made.dependency.extend((_META, _SHAPE))
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -77,7 +77,7 @@ SavedModel, BundleHeader, BundleEntry = (_MADE[name] for name in _OURS)
 
 
 def parsed(kind: Message, data: bytes, file: str) -> Message:
-    """A message of a class of these from its bytes; CorruptError if they are none."""
+    """Return a message of a class of these from its bytes; CorruptError if they are none."""
     message = kind()
     try:
         message.ParseFromString(data)
@@ -87,7 +87,7 @@ def parsed(kind: Message, data: bytes, file: str) -> Message:
 
 
 def parsed_text(kind: Message, path: Path) -> Message:
-    """A message from its text form; CorruptError if it is none."""
+    """Return a message from its text form; CorruptError if it is none."""
     try:
         return text_format.Parse(path.read_text("utf-8"), kind(), allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:

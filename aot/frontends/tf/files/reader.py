@@ -51,7 +51,7 @@ class Interface:
 
 
 def read(path: Path, signature: str | None = None) -> Graph:
-    """The network of a file or of a SavedModel's folder, in dialect `tf`.
+    """Return the network of a file or of a SavedModel's folder, in dialect `tf`.
 
     CorruptError for a file that is damaged; UsageError for a signature that there is not. What single nodes lack is
     found by the pass that converts them.
@@ -80,7 +80,7 @@ def _from_meta(meta: Any, file: str, prefix: Path, folder: Path, signature: str 
 
 
 def _signature(meta: Any, file: str, name: str | None) -> Any:
-    """The signature that the user names, else the default one or the only one; None if the file has none."""
+    """Return the signature that the user names, else the default one or the only one; None if the file has none."""
     known = sorted(key for key in meta.signature_def if key != INIT_SIGNATURE)
     if name is None and not known:
         return None
@@ -93,7 +93,7 @@ def _signature(meta: Any, file: str, name: str | None) -> Any:
 
 
 def _declared(net: Net, signature: Any, file: str) -> Interface:
-    """The interface of a signature; names are its keys."""
+    """Return the interface of a signature; names are its keys."""
     found = Interface()
     for side, infos in ((found.inputs, signature.inputs), (found.outputs, signature.outputs)):
         for key, info in sorted(infos.items()):

@@ -41,7 +41,7 @@ class Stored:
     folder: Path | None = None
 
     def value_of(self, name: str) -> Array | None:
-        """The value of a variable; None if there is none."""
+        """Return the value of a variable; None if there is none."""
         if self.checkpoint is None:
             return None
         saved = self.saved.get(name)
@@ -61,7 +61,7 @@ class Stored:
 
 
 def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored:
-    """The values of a MetaGraph whose checkpoint has this prefix; variables need none if the graph has none."""
+    """Return the values of a MetaGraph whose checkpoint has this prefix; variables need none if the graph has none."""
     has_checkpoint = prefix.with_name(f"{prefix.name}.index").is_file()
     checkpoint = Checkpoint(prefix) if has_checkpoint else None
     functions = {f.signature.name: f for f in meta.graph_def.library.function}
@@ -75,7 +75,7 @@ def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored
 
 
 def _walk(importer: Importer, net: Net, items: Iterable[Item], texts: Mapping[str, str] | None = None) -> None:
-    """Walk items for what they do to variables and tables; the graph that comes of it is thrown away.
+    """Walk items for their effects on variables and tables; the resulting graph is thrown away.
 
     `texts`: values of tensors by their names.
     """

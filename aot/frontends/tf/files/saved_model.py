@@ -12,7 +12,7 @@ SERVE = "serve"
 
 
 def meta_graph(folder: Path) -> Any:
-    """The graph for inference: that with the tag `serve`, or the only one."""
+    """Return the graph for inference: that with the tag `serve`, or the only one."""
     binary, text = folder / "saved_model.pb", folder / "saved_model.pbtxt"
     if binary.is_file():
         saved = parsed(SavedModel, binary.read_bytes(), binary.name)

@@ -52,7 +52,7 @@ _BYTES = (DType.F8E5M2, DType.F8E4M3, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ)
 
 
 def shape_of(proto: Message, what: str) -> tuple[int, ...] | None:
-    """The sizes of a TensorShapeProto, -1 where one is not known; None if the rank is not known."""
+    """Return the sizes of a TensorShapeProto, -1 where one is not known; None if the rank is not known."""
     if proto.unknown_rank:
         return None
     sizes = tuple(d.size for d in proto.dim)
@@ -62,7 +62,7 @@ def shape_of(proto: Message, what: str) -> tuple[int, ...] | None:
 
 
 def array(proto: Message, what: str) -> Array:
-    """The data of a TensorProto. CorruptError if data and shape do not fit each other.
+    """Return the data of a TensorProto. CorruptError if data and shape do not fit each other.
 
     Fewer elements than the shape has stand for a tensor that ends with repetitions of the last one.
     """
@@ -83,7 +83,7 @@ def array(proto: Message, what: str) -> Array:
 
 
 def complex_parts(proto: Message, what: str) -> tuple[Array, Array]:
-    """The real and the imaginary part of a TensorProto of complex numbers; CorruptError as `array`."""
+    """Return the real and the imaginary part of a TensorProto of complex numbers; CorruptError as `array`."""
     shape, single = shape_of(proto.tensor_shape, what), proto.dtype == COMPLEX[0]
     if shape is None or any(d < 0 for d in shape):
         raise CorruptError(f"{what}: a tensor has a shape, got {shape}")
@@ -101,7 +101,7 @@ def complex_parts(proto: Message, what: str) -> tuple[Array, Array]:
 
 
 def from_bytes(data: bytes | memoryview, dtype: DType, shape: tuple[int, ...], what: str) -> Array:
-    """Elements in memory, as a checkpoint and `tensor_content` have them; CorruptError if there are more or fewer."""
+    """Return the elements in bytes of a checkpoint or of `tensor_content`; CorruptError if there are more or fewer."""
     if dtype is DType.STRING:
         raise CorruptError(f"{what}: strings do not lie in memory as numbers do")
     kind = numpy_dtype(dtype)
@@ -127,7 +127,7 @@ def _values(proto: Message, dtype: DType, what: str) -> Array:
 
 
 def attributes(attrs: Mapping[str, Message], what: str) -> dict[str, Any]:
-    """The attributes of a node; those that begin with `_` are notes for TensorFlow's runtime.
+    """Return the attributes of a node; those that begin with `_` are notes for TensorFlow's runtime.
 
     The one that cannot be read becomes the attribute `unsupported`, with its reason.
     """
@@ -143,7 +143,7 @@ def attributes(attrs: Mapping[str, Message], what: str) -> dict[str, Any]:
 
 
 def attribute(value: Message, what: str) -> Any:
-    """An AttrValue: a number, a text, a tuple, an array; a shape of unknown rank is None, a function its name."""
+    """Return the value of an AttrValue; None for a shape of unknown rank, the name of a function."""
     match value.WhichOneof("value"):
         case "i" | "f" | "b" as name:
             return getattr(value, name)

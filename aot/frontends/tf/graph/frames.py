@@ -1,10 +1,10 @@
 """Loops of TensorFlow 1: Enter, Merge, LoopCond, Switch, NextIteration and Exit become While.
 
-    x -> Enter -> Merge -> Switch -0-> Exit -> y                y = While(x)    cond: what LoopCond reads
-                   ^          \\-1-> body -> NextIteration                      body: what NextIteration reads
+    x -> Enter -> Merge -> Switch -0-> Exit -> y                y = While(x)    cond: the input of LoopCond
+                   ^          \\-1-> body -> NextIteration                      body: the input of NextIteration
                    \\------------------------/
 
-A frame is what one loop executes; frames lie in frames. Inner loops are rewritten first.
+A frame holds the items that one loop executes; frames nest. Inner loops are rewritten first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def functional(net: Net, file: str) -> None:
 
 
 def _needed(net: Net) -> list[Item]:
-    """The items that results and kept items need, back edges of loops included."""
+    """Return the items that results and kept items need, back edges of loops included."""
     found: dict[Item, None] = {}
     stack = [*net.kept, *(item for item, _ in net.results)]
     while stack:
@@ -59,7 +59,7 @@ def _without_frames(net: Net, items: Sequence[Item], file: str) -> None:
 
 
 def _frames(items: Iterable[Item], file: str) -> dict[Item, Frame]:
-    """The frame of each item: that of its inputs, one more after Enter, one less after Exit."""
+    """Return the frame of each item: that of its inputs, one more after Enter, one less after Exit."""
     found: dict[Item, Frame] = {}
     for item in producers_first(items, _forward, lambda i: i.name):
         inside = max((_after(i, found[i], file) for i in _forward(item)), key=len, default=())
@@ -72,7 +72,7 @@ def _frames(items: Iterable[Item], file: str) -> dict[Item, Frame]:
 
 
 def _forward(item: Item) -> Iterable[Item]:
-    """The items before an item, without the back edges of loops."""
+    """Return the items before an item, without the back edges of loops."""
     return (i for i in item.above() if not (item.kind in MERGES and i.kind in NEXTS))
 
 
@@ -85,7 +85,7 @@ def _after(item: Item, frame: Frame, file: str) -> Frame:
 
 
 def _loop(frame: Frame, members: Sequence[Item], file: str) -> tuple[Item, dict[Item, int]]:
-    """The While of a frame, and its outputs by the Exits that they replace."""
+    """Return the While of a frame, and its outputs by the Exits that they replace."""
     merges = [i for i in members if i.kind in MERGES and any(s.kind in NEXTS for s, _ in i.inputs)]
     conditions = [i for i in members if i.kind == "LoopCond"]
     what = f"{file}: loop {frame[-1]!r}"
@@ -142,7 +142,7 @@ def _through(output: Output, inside: Mapping[Output, Output]) -> Output:
 
 
 def _replace(members: Iterable[Item], inside: Mapping[Output, Output], removed: set[Item]) -> None:
-    """Let the items of a frame read arguments; what they waited for in their loop's own nodes is there."""
+    """Connect the items of a frame to arguments, and drop their control edges from the loop's own nodes."""
     for item in members:
         if item not in removed:
             item.inputs = [_through(o, inside) for o in item.inputs]

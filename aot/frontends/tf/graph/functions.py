@@ -41,7 +41,7 @@ def _count(root: str, functions: Mapping[str, Message], sizes: dict[str, int]) -
 
 
 def _calls(nodes: Iterable[Message], functions: Mapping[str, Message]) -> list[tuple[str, int]]:
-    """The functions that nodes call, and how often the walk inlines each."""
+    """Return the functions that nodes call, and how often the walk inlines each."""
     found: list[tuple[str, int]] = []
     for node in nodes:
         if node.op in functions:

@@ -37,7 +37,7 @@ Rule = Callable[["Importer", Item, Scope, list[Value], str], Sequence[Value]]
 RULES: dict[str, Rule] = {}  # by operation: variables, tables, control flow; the last input is the name of the node
 
 
-rule = decorator(RULES)  # registers what the walk does for operations
+rule = decorator(RULES)  # registers the walk's functions for operations
 
 
 def data_of(value: Value) -> Array | None:
@@ -67,7 +67,7 @@ class Importer:
     # ---- the walk
 
     def run(self, net: Net, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
-        """The results of a net in the graph of `scope`."""
+        """Return the results of a net in the graph of `scope`."""
         if len(args) != len(net.arguments):
             raise CorruptError(f"{self.file}: {net.name!r} has {len(net.arguments)} inputs, got {len(args)}")
         env: dict[Output, Value] = {(a, 0): v for a, v in zip(net.arguments, args, strict=True)}
@@ -97,7 +97,7 @@ class Importer:
             env.update({(item, i): value for i, value in enumerate(found)})
 
     def get(self, env: Mapping[Output, Value], output: Output, reader: str) -> Value:
-        """The value of an output that was walked."""
+        """Return the value of an output that was walked."""
         if output not in env:
             item, at = output
             raise CorruptError(f"{self.file}: {reader!r} reads output {at} of {item.name!r}, which does not make it")
@@ -117,7 +117,7 @@ class Importer:
         return self.node(item, scope, inputs, name)
 
     def node(self, item: Item, scope: Scope, inputs: Sequence[Value], name: str) -> list[Value]:
-        """A foreign node for an item."""
+        """Add a foreign node for an item."""
         count = output_count(item)
         if not count:  # it acts on the world around: messages, files
             return []
@@ -137,7 +137,7 @@ class Importer:
         return list(node.out_ports().values())
 
     def tensor(self, value: Value, scope: Scope) -> OutPort | None:
-        """A value as a tensor; a reference to a variable is read."""
+        """Return a value as a tensor; a reference to a variable is read."""
         if isinstance(value, Handle):
             return self.read(value, scope) if value.reference else None
         return None if isinstance(value, Saved) else value
@@ -161,18 +161,18 @@ class Importer:
     # ---- variables
 
     def handle(self, value: Value, item: Item) -> Handle:
-        """The handle that an operation on variables has as its input."""
+        """Return the handle that an operation on variables has as its input."""
         if not isinstance(value, Handle):
             rule = "its first input is a variable or a table of the model"
             raise UnsupportedError(f"{item.kind}: {rule}, got one that the inference computes, in {item.name!r}")
         return value
 
     def read(self, handle: Handle, scope: Scope) -> OutPort:
-        """The value of a variable at this place."""
+        """Return the value of a variable at this place."""
         return scope.read(handle.name, self.first)
 
     def first(self, name: str, scope: Scope) -> OutPort:
-        """The value of a variable before the inference."""
+        """Return the value of a variable before the inference."""
         if name not in scope.firsts:
             scope.firsts[name] = self._first(name, scope)
         return scope.firsts[name]
@@ -190,7 +190,7 @@ class Importer:
         return self.constant(scope, found, name)
 
     def texts(self, value: Value, item: Item) -> list[str]:
-        """The strings of a constant."""
+        """Return the strings of a constant."""
         data = data_of(value)
         if data is None or data.dtype != object:
             raise UnsupportedError(f"{item.kind}: its strings are constants, got others in {item.name!r}")
@@ -199,11 +199,11 @@ class Importer:
     # ---- functions and regions
 
     def call(self, name: str, item: Item, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
-        """The results of a function, as nodes of the graph around the call."""
+        """Return the results of a function, as nodes of the graph around the call."""
         return self.run_function(self.net(name, item), args, scope, prefix)
 
     def run_function(self, net: Net, args: Sequence[Value], scope: Scope, prefix: str) -> list[Value]:
-        """The results of a net. CorruptError if it calls itself, or if calls are nested too deeply."""
+        """Return the results of a net. CorruptError if it calls itself, or if calls are nested too deeply."""
         if net.name in self.calling:
             raise CorruptError(f"{self.file}: a function does not call itself, got {net.name!r}")
         if len(self.calling) >= MAX_DEPTH:
@@ -215,7 +215,7 @@ class Importer:
             self.calling.pop()
 
     def net(self, name: str, item: Item, attribute: str = "f") -> Net:
-        """A function as a net; `item`: the node that calls it, by an attribute or by its own operation."""
+        """Return a function as a net; `item`: the node that calls it, by an attribute or by its own operation."""
         if name not in self.functions:
             raise CorruptError(f"{self.file}: {item.name!r} calls function {name!r}, and there is none of this name")
         given = item.attrs[attribute].func.attr if attribute in item.attrs else item.attrs
@@ -225,7 +225,7 @@ class Importer:
         return scope.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
 
     def given(self, value: Value, scope: Scope, what: str) -> OutPort:
-        """A value that must be a tensor."""
+        """Return a value that must be a tensor."""
         port = self.tensor(value, scope)
         if port is None:
             raise UnsupportedError(f"{what}: a branch or a loop takes and gives tensors, got another value")

@@ -39,7 +39,7 @@ class Item:
         return (*(item for item, _ in self.inputs), *self.controls)
 
     def type(self, name: str) -> int:
-        """The number of the type in an attribute; 0 without it."""
+        """Return the number of the type in an attribute; 0 without it."""
         return self.attrs[name].type if name in self.attrs else 0
 
     def integer(self, name: str, default: int) -> int:
@@ -65,14 +65,14 @@ class Net:
 
 @cache
 def _argument_table() -> dict[str, tuple[tuple[str, str], ...]]:
-    """The outputs of operations that have not exactly one: names; of lists the attribute that says how many, too."""
+    """Return the names of outputs of operations with none or several; of lists, the attribute of the length, too."""
     lines = Path(__file__).with_name("outputs.txt").read_text().splitlines()
     rows = (line.split() for line in lines)
     return {kind: tuple((a.partition("*")[0], a.partition("*")[2]) for a in outputs) for kind, *outputs in rows}
 
 
 def output_count(item: Item) -> int:
-    """The number of an operation's outputs."""
+    """Return the number of an operation's outputs."""
     return sum(_length(item, number) for _, number in _argument_table().get(item.kind, (("", ""),)))
 
 
@@ -89,7 +89,7 @@ def _length(item: Item, number: str) -> int:
 
 
 def graph_net(graph: Message, file: str) -> Net:
-    """The items of a GraphDef, without arguments and results."""
+    """Return the items of a GraphDef, without arguments and results."""
     items = _items(graph.node, {}, file, file)
     find = _flat_references(items, file)
     _connect(graph.node, items, find, file)
@@ -97,7 +97,7 @@ def graph_net(graph: Message, file: str) -> Net:
 
 
 def function_net(function: Message, given: Attributes, file: str) -> Net:
-    """The items of a FunctionDef, called with the attributes `given`."""
+    """Return the items of a FunctionDef, called with the attributes `given`."""
     name = function.signature.name
     if any(a.number_attr or a.type_list_attr for a in function.signature.input_arg):
         raise UnsupportedError(f"{file}: function {name!r}: its arguments are tensors, got a list of some")
@@ -130,7 +130,7 @@ def _items(
 
 
 def _resolved(node: Message, given: Attributes, file: str) -> Attributes:
-    """The attributes of a node, those that a call gives filled in."""
+    """Return the attributes of a node, those that a call gives filled in."""
     if not any(v.placeholder for v in node.attr.values()):
         return node.attr
     found = dict(node.attr)
@@ -160,7 +160,7 @@ def _connect(nodes: Iterable[Message], items: Mapping[str, Item], find: Find, fi
 
 
 def node_named(items: Mapping[str, Item], name: str, reader: str, file: str) -> Item:
-    """The node of a name; CorruptError if there is none. `name` may be that of an output."""
+    """Return the node of a name; CorruptError if there is none. `name` may be that of an output."""
     item = items.get(name.partition(":")[0])
     if item is None:
         raise CorruptError(f"{file}: {reader!r} runs {name!r}, which is no node")
@@ -168,7 +168,7 @@ def node_named(items: Mapping[str, Item], name: str, reader: str, file: str) -> 
 
 
 def reference(items: Mapping[str, Item], text: str, reader: str, file: str) -> Output:
-    """The output that `name` or `name:index` of a GraphDef means; CorruptError if there is none."""
+    """Return the output that `name` or `name:index` of a GraphDef means; CorruptError if there is none."""
     return _flat_references(items, file)(text, reader)
 
 

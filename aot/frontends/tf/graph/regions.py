@@ -95,7 +95,7 @@ def _filled(self: Importer, net: Net, prefix: str) -> Fill:
 
 
 def _inside(self: Importer, scope: Scope, args: Sequence[Value], name: str, what: str) -> tuple[Scope, list[Value]]:
-    """The scope of a region, and what its arguments are there: parameters, or handles."""
+    """Return the scope of a region, and its arguments in it: parameters, or handles."""
     inner = Scope(Graph(name=name, file=self.file), scope)
     return inner, [v if isinstance(v, Handle) else inner.enter(what, self.given(v, scope, what)) for v in args]
 
@@ -103,7 +103,7 @@ def _inside(self: Importer, scope: Scope, args: Sequence[Value], name: str, what
 def _forked(
     self: Importer, condition: OutPort, fills: Sequence[Fill], args: Sequence[Value], scope: Scope, name: str
 ) -> list[Value]:
-    """The results of an If, and in `scope` the values of variables that a branch sets."""
+    """Return the results of an If, and in `scope` the values of variables that a branch sets."""
     inners: list[Scope] = []
     results: list[list[Value]] = []
     for label, fill in zip(BRANCHES, fills, strict=True):
@@ -126,7 +126,7 @@ def _forked(
 
 
 def _same_handle(a: Value, b: Value, name: str) -> Handle | None:
-    """The variable that both branches give; None where they give tensors."""
+    """Return the variable that both branches give; None where they give tensors."""
     if isinstance(a, Handle) and a == b:
         return a
     if isinstance(a, Handle) or isinstance(b, Handle):

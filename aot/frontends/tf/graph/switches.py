@@ -27,7 +27,7 @@ class _Fork:
     merges: list[tuple[Item, int]] = field(default_factory=list[tuple[Item, int]])
 
     def side(self, branch: int) -> list[Output]:
-        """The inputs of the Merges for one branch: 0 for false, 1 for true."""
+        """Return the inputs of the Merges for one branch: 0 for false, 1 for true."""
         return [merge.inputs[at if branch else 1 - at] for merge, at in self.merges]
 
 
@@ -43,7 +43,7 @@ def without_switches(net: Net, items: Sequence[Item], file: str) -> None:
 
 
 def condition_of(switch: Item) -> Output:
-    """The condition of a Switch, before nodes that hand it on."""
+    """Return the condition of a Switch, before nodes that hand it on."""
     found = switch.inputs[1]
     while found[0].kind == "Identity" and found[0].inputs:
         found = found[0].inputs[0]
@@ -59,7 +59,7 @@ class _States:
         self.levels: dict[Item, dict[Output, int]] = {}  # Merges of a condition that are above an item, in a row
 
     def forks(self, items: Iterable[Item]) -> list[_Fork]:
-        """The Ifs, inner ones first; walks the items, producers first."""
+        """Return the Ifs, inner ones first; walks the items, producers first."""
         found: dict[tuple[int, int, Output, frozenset[tuple[Output, int]]], _Fork] = {}
         for item in items:
             levels: dict[Output, int] = {}
@@ -81,7 +81,7 @@ class _States:
         return self.known[item]
 
     def after(self, output: Output) -> State:
-        """The conditions under which an output exists."""
+        """Return the conditions under which an output exists."""
         item, at = output
         if item.kind not in SWITCHES:
             return self.known[item]
@@ -100,7 +100,7 @@ class _States:
         return found
 
     def _merge(self, item: Item) -> tuple[Output, State, int]:
-        """The condition that a Merge joins, its own state, and the number of its input for true."""
+        """Return the condition that a Merge joins, its own state, and the number of its input for true."""
         if len(item.inputs) != 2:
             raise UnsupportedError(f"Merge: two inputs, got {len(item.inputs)} in {item.name!r}")
         one, other = (self.after(o) for o in item.inputs)
@@ -113,7 +113,7 @@ class _States:
 
 
 def _if(fork: _Fork, states: _States, name: str) -> Item:
-    """The If of Merges; the items of its branches read arguments from now on."""
+    """Return the If of Merges; the items of its branches read arguments from now on."""
     condition = fork.condition
     arguments: dict[Output, Item] = {}
     results = [[_entered(o, condition, states, arguments) for o in fork.side(branch)] for branch in (0, 1)]
@@ -131,7 +131,7 @@ def _if(fork: _Fork, states: _States, name: str) -> Item:
 
 
 def _entered(output: Output, condition: Output, states: _States, arguments: dict[Output, Item]) -> Output:
-    """An output as a branch reads it: an argument for what comes from outside of it."""
+    """Return an output as a branch reads it: an argument for an output from outside."""
     item, _ = output
     if states.conditions.get(item) == condition:
         output = item.inputs[0]
@@ -144,7 +144,7 @@ def _entered(output: Output, condition: Output, states: _States, arguments: dict
 
 
 def _enter_branch(results: Iterable[Output], condition: Output, states: _States, arguments: dict[Output, Item]) -> None:
-    """Let all items of a branch read arguments for what comes from outside; they wait for nothing outside."""
+    """Connect all items of a branch to arguments for outputs from outside, and drop control edges from outside."""
     stack = [item for item, _ in results if condition in states.known[item]]
     done: set[Item] = set()
     while stack:

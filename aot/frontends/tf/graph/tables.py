@@ -64,7 +64,7 @@ def fill_from_file(self: Importer, item: Item, scope: Scope, inputs: list[Value]
 
 @rule("LookupTableFind", "LookupTableFindV2")
 def find(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    """A foreign lookup whose inputs are keys, values, what is looked up, and the default."""
+    """A foreign lookup whose inputs are keys, values, the keys to look up, and the default."""
     if len(inputs) < 3:
         raise CorruptError(f"{item.kind}: a table, keys and a default are inputs, got {len(inputs)}")
     given = [self.given(v, scope, item.kind) for v in inputs[1:3]]

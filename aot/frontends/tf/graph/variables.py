@@ -42,7 +42,7 @@ def variable(self: Importer, item: Item, scope: Scope, inputs: list[Value], name
 
 
 def _handle(self: Importer, item: Item, name: str, reference: bool = False) -> Handle:
-    """The handle of a variable, whose shape is kept."""
+    """Return the handle of a variable, whose shape is kept."""
     handle = Handle(item.text("shared_name") or name, reference)
     if "shape" in item.attrs:
         self.shapes[handle.name] = shape_of(item.attrs["shape"].shape, f"{self.file}: variable {handle.name!r}")
@@ -155,7 +155,7 @@ def restore(self: Importer, item: Item, scope: Scope, inputs: list[Value], name:
 
 @rule("MergeV2Checkpoints", "SaveV2", "ShardedFilename")
 def saving(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    """Leave out what writes files; the name of one, should something read it, is unsupported."""
+    """Leave out operations that write files; a file name that has consumers is unsupported."""
     op = Foreign("tf", item.kind, (("unsupported", "an inference writes no files"),))
     node = scope.graph.add(op, name=name, origin=Origin((name,), self.file))
     return [node.out_port(0)] if item.kind == "ShardedFilename" else []

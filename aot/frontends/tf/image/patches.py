@@ -13,7 +13,7 @@ PADDING = {"SAME": PatchPad.SAME_UPPER, "VALID": PatchPad.VALID}
 
 
 def _inner(node: Call, name: str) -> tuple[int, ...]:
-    """The entries of height and width of an attribute of four numbers."""
+    """Return the entries of height and width of an attribute of four numbers."""
     values = node.integers(name)
     node.refuse(
         len(values) != 4 or values[0] != 1 or values[-1] != 1, f"{name} must be [1, y, x, 1], got {list(values)}"

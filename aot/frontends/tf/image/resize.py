@@ -140,7 +140,7 @@ def resize_area(node: Call, x: OutPort, size: OutPort) -> OutPort:
         rest = build.Maximum(build.Subtract(ends, build.Maximum(build.Add(last, 1.0), begins)), 0.0)
         share = build.Add(
             share, build.Select(build.Equal(pixels, last), rest, node.like(0, rest))
-        )  # what lies behind counts as edge
+        )  # elements behind count as edge
         share = build.Divide(share, scale)
         y = weighed(node, y, axis, share)
     return y

@@ -78,7 +78,7 @@ KERNELS: dict[str, Kernel] = {
 
 @tf("ScaleAndTranslate")
 def scale_and_translate(node: Call, x: OutPort, size: OutPort, scale: OutPort, translation: OutPort) -> OutPort:
-    """Output element o lies at (o + 1/2 - translation) / scale; what lies outside of the image is 0."""
+    """Output element o lies at (o + 1/2 - translation) / scale; outside of the image it is 0."""
     y, build, zero = node.cast(image(node, x, 4), DType.F32), node.build, node.scalar(0)
     wanted, kernel = node.cast(size, DType.I64), node.choice("kernel_type", KERNELS, "lanczos3")
     for axis in (1, 2):

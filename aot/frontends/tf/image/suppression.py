@@ -11,7 +11,7 @@ from runtime.abi import DType
 
 
 def _kept(node: Call, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, ...]:
-    """Rows (image, class, box), best first within a class, their scores (image, class, score), their number."""
+    """Return rows (image, class, box), best first within a class, their scores (image, class, score), their number."""
     first = node.build.NonMaxSuppression(
         boxes, scores, *limits, box_encoding=Encoding.CORNER, sort_result_descending=False, outputs=3
     )
@@ -55,7 +55,7 @@ def non_max_suppression(
 
 
 def _filled(node: Call, x: OutPort, size: OutPort) -> OutPort:
-    """A vector with zeros at the end, `size` elements in all."""
+    """Return a vector with zeros at the end, `size` elements in all."""
     build, one = node.build, node.list([1])
     size = build.Reshape(size, one)
     blank = build.Broadcast(node.like(0, x), size)
@@ -102,7 +102,7 @@ def combined_non_max_suppression(
 def _described(
     node: Call, boxes: OutPort, best: OutPort, places: OutPort, own: int, zero: OutPort
 ) -> tuple[OutPort, ...]:
-    """Boxes, scores, classes and number of what was kept; the rest is 0."""
+    """Boxes, scores, classes and number of the kept boxes; the rest is 0."""
     build = node.build
     count = node.size(boxes, 1)
     valid = build.Greater(best, float("-inf"))

@@ -42,7 +42,7 @@ Number = OutPort | Complex
 
 
 def part_type(node: Call, name: str) -> DType | None:
-    """The type of the parts if an attribute names a complex type; None if it does not."""
+    """Return the type of the parts if an attribute names a complex type; None if it does not."""
     return COMPLEX.get(node.text(name, "float32"))
 
 
@@ -74,7 +74,7 @@ def _part(x: Any, name: str) -> Any:
 
 
 def parts_of(node: Call, x: Number) -> Complex:
-    """A number as a complex one."""
+    """Return a number as a complex one."""
     if isinstance(x, Complex):
         return x
     return Complex(x, zeros(node, x))

@@ -23,7 +23,7 @@ def fake_quant_vars(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutP
 
 
 def _fake_quant(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
-    """The limits move so that 0 lies on the grid; limits 0 and 0 give 0."""
+    """Quantise to a grid on which 0 lies, for which the limits move; limits 0 and 0 give 0."""
     build, bits = node.build, node.integer("num_bits", 8)
     if not 2 <= bits <= 16:
         raise ModelError(f"{node.kind}: num_bits is 2 to 16, got {bits}")
@@ -86,7 +86,7 @@ def _widened(node: Call, low: OutPort, high: OutPort) -> tuple[OutPort, OutPort]
 
 
 def _scale(node: Call, low: OutPort, high: OutPort, least: int, most: int) -> OutPort:
-    """The factor from numbers to bytes, which 0 divides: the smaller one of both ends."""
+    """Return the factor from numbers to bytes, which 0 divides: the smaller one of both ends."""
     build = node.build
     up = build.Divide(node.like(float(most), high), high)
     if least == 0:

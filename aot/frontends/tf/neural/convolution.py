@@ -99,7 +99,7 @@ def transposed(node: Call, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
 
 
 def _wanted(sizes: OutPort, axes: range) -> list[Dim] | None:
-    """The spatial sizes, as far as they are numbers or expressions."""
+    """Return the spatial sizes, as far as they are numbers or expressions."""
     value = sizes.value
     return None if value is None else [value.reshape(-1).tolist()[a] for a in axes]
 

@@ -1,4 +1,4 @@
-"""Operations that TensorFlow's optimiser has fused: a product or a convolution with what follows it."""
+"""Operations that TensorFlow's optimiser has fused: a product or a convolution with its epilogue."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def image(node: Call, x: OutPort, rank: int) -> OutPort:
 
 
 def spatial(node: Call, values: Sequence[T], rank: int, one: T) -> tuple[T, ...]:
-    """The entries of spatial axes; those of batch and channels must be `one`."""
+    """Return the entries of spatial axes; those of batch and channels must be `one`."""
     if len(values) != rank:
         raise ModelError(f"{node.kind}: a number for each of {rank} axes, got {len(values)}")
     last = has_last_channels(node, rank)

@@ -31,7 +31,7 @@ def normalised(node: Call, x: OutPort, given: Sequence[OutPort], epsilon: float)
 def _by_batch(
     node: Call, x: OutPort, wide: OutPort, given: tuple[OutPort, ...], epsilon: float
 ) -> tuple[OutPort | None, ...]:
-    """The output variance has Bessel's correction; old statistics count with 1 - exponential_avg_factor."""
+    """Normalise by the batch. The variance has Bessel's correction; old statistics count 1 - exponential_avg_factor."""
     build, rank = node.build, x.type.rank
     channel = rank - 1 if has_last_channels(node, rank) else 1
     axes = node.list([a for a in range(rank) if a != channel])

@@ -84,7 +84,7 @@ def block_lstm(
 
 
 def _sequence(node: Call, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> OutPort:
-    """The hidden states by one LSTMSequence, whose gates are f i c o."""
+    """Return the hidden states by one LSTMSequence, whose gates are f i c o."""
     build, one, zero = node.build, node.scalar(1), node.list([0])
     hidden = node.extent(cell.w, 1, "the size of states") // 4
     parts: dict[str, OutPort] = {}
@@ -106,7 +106,7 @@ def _sequence(node: Call, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, 
 
 
 def _loop(node: Call, cell: _Cell, length: OutPort, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, ...]:
-    """A Loop over time that collects all outputs; behind the end states stay, and outputs are 0."""
+    """Add a Loop over time that collects all outputs; behind the end states stay, and outputs are 0."""
     build = node.build
     outer = [x, h, c, cell.w, cell.b, *(cell.peepholes or ()), node.cast(node.single(length), DType.I64)]
     body = Graph(f"{node.node.name}.body", scope=f"{node.node.name}.")

@@ -1,4 +1,4 @@
-"""Strings that are constants: what is made of them is computed while the file is converted."""
+"""Constant strings: operations on them are computed while the file is converted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHANGES: dict[str, Callable[[str], str]] = {
 
 
 def _texts(node: Call, x: OutPort) -> Array:
-    """The strings of a constant; UnsupportedError if they are none."""
+    """Return the strings of a constant; UnsupportedError if they are none."""
     node.refuse(x.type.dtype is not DType.STRING or x.value is None, "strings must be constants")
     return node.known(x, "strings")
 

@@ -16,7 +16,7 @@ SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
 
 
 def flexible(node: Call) -> dict[str, Any]:
-    """The options of a custom operation that are a map of flexbuffers."""
+    """Return the options of a custom operation that are a map of flexbuffers."""
     raw = node.attrs.get("options", b"")
     try:
         found: Any = import_module("flatbuffers.flexbuffers").Loads(bytes(raw))
@@ -42,32 +42,36 @@ def detection_post_process(node: Call, codes: OutPort, scores: OutPort, anchors:
     if not 0 < most < 1 << 16:
         raise ModelError(f"{node.kind}: max_detections is 1 to 65535, got {most}")
     boxes = _decoded(node, codes, anchors, [float(facts[name]) for name in SCALES])
-    count, offset = (
-        int(facts["num_classes"]),
-        node.extent(scores, 2, "the number of classes") - int(facts["num_classes"]),
-    )
-    node.refuse(
-        offset not in (0, 1) or count < 1, f"scores are of all classes, and of the background, got {scores.type}"
-    )
+    count = int(facts["num_classes"])
+    offset = node.extent(scores, 2, "the number of classes") - count
+    rule = f"scores are of all classes, and of the background, got {scores.type}"
+    node.refuse(offset not in (0, 1) or count < 1, rule)
     plain = build.Slice(scores, node.list([offset]), node.list([offset + count]), node.list([1]), node.list([2]))
     if facts.get("use_regular_nms", False):
-        each = node.scalar(int(facts.get("detections_per_class", 100)))
-        found = node.tf(
-            "CombinedNonMaxSuppression",
-            build.Unsqueeze(boxes, node.list([2])),
-            plain,
-            each,
-            node.scalar(most),
-            *limits,
-            clip_boxes=False,
-        )
-        kept, values, classes, number = found
-        return kept, classes, values, node.cast(number, DType.F32)
+        return _suppressed_by_class(node, boxes, plain, most, int(facts.get("detections_per_class", 100)), limits)
     node.refuse(int(facts.get("max_classes_per_detection", 1)) != 1, "one class for each detection is supported")
-    first = node.list([0])
+    return _suppressed_together(node, boxes, plain, most, limits)
+
+
+def _suppressed_by_class(
+    node: Call, boxes: OutPort, scores: OutPort, most: int, each: int, limits: list[OutPort]
+) -> tuple[OutPort, ...]:
+    """Return the results where boxes suppress others of their class only, at most `each` of a class."""
+    build, count = node.build, node.scalar(each)
+    wide = build.Unsqueeze(boxes, node.list([2]))
+    found = node.tf("CombinedNonMaxSuppression", wide, scores, count, node.scalar(most), *limits, clip_boxes=False)
+    kept, values, classes, number = found
+    return kept, classes, values, node.cast(number, DType.F32)
+
+
+def _suppressed_together(
+    node: Call, boxes: OutPort, scores: OutPort, most: int, limits: list[OutPort]
+) -> tuple[OutPort, ...]:
+    """Return the results where an anchor has the class of its best score, and boxes suppress others of any class."""
+    build, first = node.build, node.list([0])
     lines = build.Squeeze(boxes, first)
     best = build.TopK(
-        build.Squeeze(plain, first), node.scalar(1), axis=1, stable=True, index_element_type=DType.I64, outputs=2
+        build.Squeeze(scores, first), node.scalar(1), axis=1, stable=True, index_element_type=DType.I64, outputs=2
     )
     top, label = (build.Squeeze(p, node.list([1])) for p in best.node.out_ports().values())
     places, number = node.tf("NonMaxSuppressionV4", lines, top, node.scalar(most), *limits, pad_to_max_output_size=True)

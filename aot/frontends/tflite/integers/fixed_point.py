@@ -23,7 +23,7 @@ BITS = 31
 
 
 def multiplier(factor: float) -> tuple[int, int]:
-    """A factor as m 2^(shift - 31): m, shift. One that is too small is 0."""
+    """Return a factor as m 2^(shift - 31): m, shift. One that is too small is 0."""
     if not factor:
         return 0, 0
     mantissa, shift = math.frexp(factor)
@@ -34,7 +34,7 @@ def multiplier(factor: float) -> tuple[int, int]:
 
 
 def _divided(m: int, shift: int, count: int) -> tuple[int, int]:
-    """A factor divided by a count, as MEAN does it: with as many bits as the count has."""
+    """Return a factor divided by a count, as MEAN does it: with as many bits as the count has."""
     if count == 1:
         return m, shift
     bits = min(count.bit_length() - 1, 32, BITS + shift)
@@ -76,7 +76,7 @@ def _of_wide(node: Call, x: OutPort, m: OutPort, right: OutPort) -> OutPort:
 
 
 def limits(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest number of a type."""
+    """Return the least and the greatest number of a type."""
     return (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if dtype.is_signed else (0, (1 << dtype.bits) - 1)
 
 
@@ -109,7 +109,7 @@ def shifted(node: Call, x: OutPort, q: Quantization) -> OutPort:
 
 
 def whole(node: Call) -> Quantization:
-    """The output's scale and zero point, which must be those of the whole tensor."""
+    """Return the output's scale and zero point, which must be those of the whole tensor."""
     q = node.output_quantization()
     node.refuse(q is None or q.is_by_axis or not q.scales[0], "outputs have one scale above 0")
     assert q is not None

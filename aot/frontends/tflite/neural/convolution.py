@@ -49,7 +49,7 @@ def with_bias(node: Call, y: OutPort, bias: OutPort | None) -> OutPort:
 
 
 def convolved(node: Call, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE) -> OutPort:
-    """The sums of CONV_2D with channels as axis 1; channels that are a multiple of the weights' make groups."""
+    """Return the sums of CONV_2D with channels as axis 1; channels that are a multiple of the weights' make groups."""
     rank, build = len(axes) + 2, node.build
     image(node, w, rank)
     plain, weights = first_channels(node, image(node, x, rank)), first_channels(node, node.cast(w, x.type.dtype))
@@ -65,7 +65,7 @@ def convolved(node: Call, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE)
 
 
 def convolved_by_channel(node: Call, x: OutPort, w: OutPort) -> OutPort:
-    """The sums of DEPTHWISE_CONV_2D with channels as axis 1: output c * multiplier + m."""
+    """Return the sums of DEPTHWISE_CONV_2D with channels as axis 1: output c * multiplier + m."""
     build = node.build
     image(node, w)
     channels, outputs = node.extent(image(node, x), 3, "the number of channels"), node.extent(w, 3, "outputs")
@@ -119,7 +119,7 @@ def transpose_conv(node: Call, sizes: OutPort, w: OutPort, x: OutPort, bias: Out
 
 
 def transposed(node: Call, sizes: OutPort, w: OutPort, x: OutPort) -> OutPort:
-    """The sums of TRANSPOSE_CONV; weights [outputs, height, width, inputs]."""
+    """Return the sums of TRANSPOSE_CONV; weights [outputs, height, width, inputs]."""
     turned = node.build.Transpose(image(node, node.cast(w, x.type.dtype)), node.list([1, 2, 0, 3]))
     return node.tf("Conv2DBackpropInput", sizes, turned, x, **_attrs(node, PLANE))
 

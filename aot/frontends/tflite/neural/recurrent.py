@@ -34,7 +34,7 @@ def product(node: Call, x: OutPort, w: OutPort) -> OutPort:
 
 
 def steps(node: Call, x: OutPort, axis: int) -> list[OutPort]:
-    """The slices of a sequence, whose length must be known."""
+    """Return the slices of a sequence, whose length must be known."""
     count = node.extent(x, axis, "the length of the sequence")
     node.refuse(not 0 < count <= MOST_STEPS, f"sequences of 1 to {MOST_STEPS} steps are supported, got {count}")
     return [node.build.Gather(x, node.scalar(k), node.scalar(axis)) for k in range(count)]
@@ -64,7 +64,7 @@ class Cell:
     projection_clip: float
 
     def step(self, node: Call, x: OutPort, h: OutPort, c: OutPort) -> tuple[OutPort, OutPort]:
-        """The output, which is the next h, and the next c."""
+        """Return the output, which is the next h, and the next c."""
         build = node.build
         forget = build.Sigmoid(self._gate(node, 1, x, h, c, 1))
         own = self.w[0]
@@ -106,7 +106,7 @@ NORM_EPSILON = 1e-8  # of LiteRT's layer normalisation
 
 
 def cell_of(node: Call, given: Sequence[OutPort | None]) -> Cell:
-    """The weights in their places behind the data: w, r, peepholes, biases, projection; layer norms if there are."""
+    """Return the weights in their places behind the data: w, r, peepholes, biases, projection, any layer norms."""
     at = [*given, *[None] * (24 - len(given))]
     norms = at[20:24] if len(given) > 20 else [None] * GATES
     return Cell(

@@ -50,7 +50,7 @@ class FrontReplacementSubgraph(FrontReplacementPattern):
 
     @staticmethod
     def replace_input_edges(graph: Graph, input_edges_match: Edges) -> None:
-        """Let inputs of new nodes read what inputs of old ones do."""
+        """Connect inputs of new nodes to the sources of inputs of old ones."""
         for old, new in input_edges_match.items():
             (old_id, old_in), (new_id, new_in) = map(FrontReplacementSubgraph.extract_port, (old, new))
             inputs: list[tuple[str, dict[str, Any]]] = Node(graph, old_id).get_sorted_inputs()

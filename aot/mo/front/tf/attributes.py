@@ -51,7 +51,7 @@ def tf_dtype_extractor(pb_dtype: int, default: Any = None) -> Any:
 
 
 def tf_data_format_spatial(pb: Any) -> list[int]:
-    """Return the positions of the spatial dimensions in a layout such as NHWC."""
+    """Return the positions of the spatial dimensions in a layout, NHWC for instance."""
     return [pb.s.index(c) for c in (b"DHW" if b"DHW" in pb.s else b"HW")]
 
 

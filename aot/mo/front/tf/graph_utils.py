@@ -50,7 +50,7 @@ def _op(module: str, name: str) -> Any:
 
 
 def add_activation_function_after_node(graph: Graph, node: Node, activation_function: str) -> Node:
-    """Add SOFTMAX, SIGMOID or IDENTITY (nothing) behind a node; return what gives the result."""
+    """Add SOFTMAX, SIGMOID or IDENTITY (nothing) behind a node; return the node of the result."""
     if activation_function == "IDENTITY":
         return node
     if activation_function == "SOFTMAX":
@@ -88,7 +88,7 @@ def add_fake_background_loc(graph: Graph, input_node: Node) -> Node:
 
 
 def add_convolution_to_swap_xy_coordinates(graph: Graph, input_node: Node, coordinates_size: int) -> Node:
-    """Swap x and y of boxes of 4 coordinates, or of 5 of which the first stays; return what gives the result."""
+    """Swap x and y of boxes of 4 coordinates, or of 5 of which the first stays; return the node of the result."""
     assert coordinates_size in (4, 5), f"boxes have 4 or 5 coordinates, got {coordinates_size}"
     order = [1, 0, 3, 2] if coordinates_size == 4 else [0, 2, 1, 4, 3]
     shaped = create_op_node_with_second_input(

@@ -40,7 +40,7 @@ def _is_fp16(graph: Graph) -> bool:
 
 @transformation("back.MarkNodesWithShapeValues")
 class MarkNodesWithShapeValues:
-    """`returns_shape_value` on what computes shapes, above ShapeOf: it keeps f32 where the network gets f16"""
+    """`returns_shape_value` on computations of shapes, from ShapeOf on: it keeps f32 where the network gets f16"""
 
     graph_condition = (_is_fp16,)
 

@@ -1,1 +1,1 @@
-"""Layouts: Transposes and what moves channels."""
+"""Layouts: Transposes, and operations that move channels."""

@@ -15,7 +15,7 @@ LIMITS = (1, 2)  # inputs of FakeQuantize: the input range
 
 
 def resolve_shared_inputs(node: Any, port_ids_to_duplicate: Any) -> None:
-    """Give the other readers of what a node's inputs read constants of their own."""
+    """Give the other consumers of a node's constant inputs constants of their own."""
     for idx in port_ids_to_duplicate:
         value, source = value_of(node, idx), node.in_port(idx).get_source()
         others: dict[str, list[Any]] = {}
@@ -31,7 +31,7 @@ def resolve_shared_inputs(node: Any, port_ids_to_duplicate: Any) -> None:
 
 
 def _pass_over(node: Any) -> None:
-    """Let input 0 read what the operation before it reads."""
+    """Connect input 0 to the source of the operation before it."""
     before = node.in_port(0).get_source().node.in_port(0).get_connection()
     node.in_port(0).disconnect()
     before.add_destination(node.in_port(0))

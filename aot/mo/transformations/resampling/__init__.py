@@ -1,1 +1,1 @@
-"""Interpolation: what becomes Interpolate, and sizes of it that the graph computes."""
+"""Interpolation: operations that become Interpolate, and sizes of it that the graph computes."""

@@ -1,1 +1,1 @@
-"""Slices: StridedSlice in normal form, what becomes StridedSlice, and what StridedSlice becomes."""
+"""Slices: StridedSlice in normal form, operations that become it, and operations that replace it."""

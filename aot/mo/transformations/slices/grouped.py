@@ -25,7 +25,7 @@ class _Part(NamedTuple):
 
 @transformation("middle.ConvertGroupedStridedSlice")
 class ConvertGroupedStridedSlice:
-    """Slices of one axis of a tensor, which do not overlap: VariadicSplit; what none of them takes gets a Result"""
+    """Slices of one axis of a tensor, which do not overlap: VariadicSplit; parts that none takes get a Result"""
 
     def find_and_replace_pattern(self, graph: Graph) -> None:
         for data in list(graph.get_data_nodes()):
@@ -74,7 +74,7 @@ class ConvertGroupedStridedSlice:
     def add_squeeze_for_shrink(graph: Graph, ss_node: Any) -> None:
         """Put Squeeze behind a slice for the dimensions that it removes; it keeps them then."""
         node, mask = ss_node, np.array(ss_node["shrink_axis_mask"], bool)
-        # the channels are gone: what is left has no layout
+        # the channels are gone: the rest has no layout
         kept = graph.graph["layout"] == "NCHW" or (graph.graph["layout"] == "NHWC" and bool(mask[-1]))
         attrs = {"nchw_layout": kept, "correct_data_layout": kept}
         shape = node.out_node().shape

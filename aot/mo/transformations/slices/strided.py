@@ -125,7 +125,7 @@ class StridedSliceNormalizer:
 
 
 def _from_front(s: Any, size: Any) -> Any:
-    """Return a slice with its bounds counted from the front; what is not known stays."""
+    """Return a slice with its bounds counted from the front; unknown bounds stay."""
     if not is_a(s, slice) or is_dynamic_slice(s) or s.start == dynamic_dimension_value or size is dynamic_dimension:
         return s
     return slice(*s.indices(int(size)))

@@ -23,12 +23,12 @@ from aot.opset.products.matmul import MatMul
 from runtime.abi import DType
 from runtime.errors import AotError
 
-VIEWS = ("Unsqueeze", "Squeeze", "Broadcast", "Reshape", "Tile")  # between what is kept and the product that reads it
+VIEWS = ("Unsqueeze", "Squeeze", "Broadcast", "Reshape", "Tile")  # between a variable and the product that reads it
 
 
 @dataclass(frozen=True, slots=True)
-class _Grown:
-    """A variable and the nodes around it; `rows`: what its Gather reads."""
+class _GrowingVariable:
+    """A variable and the nodes around it; `rows`: the row numbers of its Gather."""
 
     read: Node
     gather: Node | None
@@ -63,7 +63,7 @@ def append_variables(graph: Graph) -> bool:
     for node in nodes:
         users.setdefault(_id(node), []).append(node)
     try:
-        found = [_grown(pair) for pair in users.values()]
+        found = [_growing_variable(pair) for pair in users.values()]
     except AotError:  # types that only the passes below can infer
         return False
     grown = [g for g in found if g is not None]
@@ -81,7 +81,7 @@ def _id(node: Node) -> str:
     return node.op.variable_id
 
 
-def _grown(users: list[Node]) -> _Grown | None:
+def _growing_variable(users: list[Node]) -> _GrowingVariable | None:
     """Return the variable that these nodes use, if it grows along one dimension and does nothing else."""
     read, assign = (next((n for n in users if isinstance(n.op, kind)), None) for kind in (Read, Assign))
     if len(users) != 2 or read is None or assign is None:
@@ -105,7 +105,7 @@ def _grown(users: list[Node]) -> _Grown | None:
     ):
         return None
     rows = None if gather is None else gather.source(1)
-    return _Grown(read, gather, concat, assign, axis, rows)
+    return _GrowingVariable(read, gather, concat, assign, axis, rows)
 
 
 def _is_empty(read: Node, axis: int) -> bool:
@@ -127,7 +127,7 @@ def _by_rows(gather: Node) -> bool:
     return axis is not None and int(axis.reshape(-1)[0]) == 0 and not batched and gather.source(1).type.rank == 1
 
 
-def _new_sizes(graph: Graph, grown: list[_Grown]) -> OutPort | None:
+def _new_sizes(graph: Graph, grown: list[_GrowingVariable]) -> OutPort | None:
     """Return a new node for the batch and the number of new tokens [2], if they are dimensions of the inputs."""
     rows = grown[0].rows
     batches: list[Dim] = [g.shape[0] for g in grown] if rows is None else [rows.type.shape[0]]
@@ -172,7 +172,7 @@ def _is_read_along(x: OutPort) -> bool:
         port = node.out_port(0)
 
 
-def _append(graph: Graph, grown: list[_Grown], new: OutPort) -> None:
+def _append(graph: Graph, grown: list[_GrowingVariable], new: OutPort) -> None:
     first, rows = grown[0], grown[0].rows
     build = Builder(graph, first.read.origin)
     more = () if rows is None else (rows,)
@@ -209,8 +209,8 @@ def _elements(shape: Shape) -> int:
     return prod(n for n in shape if isinstance(n, int))
 
 
-def _shapes(graph: Graph, g: _Grown, new: OutPort, sizes: OutPort) -> None:
-    """Replace the shapes of what was kept."""
+def _shapes(graph: Graph, g: _GrowingVariable, new: OutPort, sizes: OutPort) -> None:
+    """Replace the shapes of the kept elements."""
     for node in (g.read, g.gather):
         for reader in _readers(node) if node is not None else ():
             if reader.type != "ShapeOf":

@@ -131,7 +131,7 @@ class _Walk:
             elif node.regions:
                 used = [id for id in self.types if any(_id(n) == id for b in node.regions.values() for n in _users(b))]
                 if used:
-                    self._through(build, node, {id: self._at(build, id) for id in used})
+                    self._through(build, node, {id: self._current(build, id) for id in used})
 
     def keep(self) -> None:
         """Assign the final values; a variable of dynamic size is always written, because it moves when others do."""
@@ -140,7 +140,7 @@ class _Walk:
             if op.varying or not isinstance(last.known.node.op, IsSet):
                 self.graph.add(op, last.value, last.known, origin=last.value.node.origin)
 
-    def _at(self, build: Builder, id: str) -> _Now:
+    def _current(self, build: Builder, id: str) -> _Now:
         """Return the variable as it is now; in the network, before any assignment, the value of earlier inferences."""
         if id not in self.now:
             if not self.top:
@@ -151,7 +151,7 @@ class _Walk:
         return self.now[id]
 
     def _read(self, build: Builder, node: Node, id: str) -> None:
-        now = self._at(build, id)
+        now = self._current(build, id)
         value = now.value
         if node.in_ports():
             first = node.source(0)
@@ -163,7 +163,7 @@ class _Walk:
 
     def _assign(self, build: Builder, node: Node, id: str) -> None:
         if self.top:
-            self._at(build, id)
+            self._current(build, id)
         (self.later if self.top else self.now)[id] = _Now(build.const(True, DType.BOOL), node.source(0))
         node.out_port(0).replace_by(node.source(0))
         self.graph.remove(node)
@@ -174,7 +174,7 @@ class _Walk:
         sources = [p for p in node.sources() if p is not None]
         places = {id: len(sources) + 2 * k for k, id in enumerate(given)}
         sources += [p for now in given.values() for p in (now.known, now.value)]
-        inner = {key: self._inside(body, given) for key, body in node.regions.items()}
+        inner = {key: self._walk_body(body, given) for key, body in node.regions.items()}
         changed = [id for id in given if any(walk.now[id] != start[id] for walk, start in inner.values())]
         count = len(node.out_ports())
         maps = {key: self._maps(walk, start, places, changed, count) for key, (walk, start) in inner.items()}
@@ -190,7 +190,7 @@ class _Walk:
         for k, id in enumerate(changed):
             self.now[id] = _Now(made.out_port(count + 2 * k), made.out_port(count + 2 * k + 1))
 
-    def _inside(self, body: Graph, given: Mapping[str, _Now]) -> tuple[_Walk, dict[str, _Now]]:
+    def _walk_body(self, body: Graph, given: Mapping[str, _Now]) -> tuple[_Walk, dict[str, _Now]]:
         """Walk a body with parameters for the variables added; returns the walk and those parameters."""
         start: dict[str, _Now] = {}
         for id in given:

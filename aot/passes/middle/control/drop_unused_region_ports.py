@@ -37,7 +37,9 @@ def _trim_loop(node: Node, op: Iterating) -> bool:
     if not outs or (len(outs) == len(op.output_maps) and not fixed):
         return False  # without any output it is dead code
     going = op.execution_condition if isinstance(op, Loop) else -1
-    places = _kept(body, [*(m.result for m in outs), *(e.result for e in edges), *([going] if going >= 0 else [])])
+    places = _drop_other_results(
+        body, [*(m.result for m in outs), *(e.result for e in edges), *([going] if going >= 0 else [])]
+    )
     made: Iterating = replace(
         op, output_maps=_renumbered(outs, places), back_edges=tuple(replace(e, result=places[e.result]) for e in edges)
     )
@@ -52,7 +54,7 @@ def _trim_if(node: Node, op: If) -> bool:
     if not outs[0] or len(outs[0]) == len(op.then_outputs):
         return False
     then, other = (
-        _renumbered(maps, _kept(node.regions[name], [m.result for m in maps]))
+        _renumbered(maps, _drop_other_results(node.regions[name], [m.result for m in maps]))
         for name, maps in zip(("then", "else"), outs, strict=True)
     )
     _exchange(node, replace(op, then_outputs=then, else_outputs=other), outs[0])
@@ -69,7 +71,7 @@ def _read(node: Node, maps: Iterable[OutputMap]) -> list[OutputMap]:
     return [m for m in in_order(maps) if node.out_port(m.external).destinations]
 
 
-def _kept(body: Graph, results: Iterable[int]) -> dict[int, int]:
+def _drop_other_results(body: Graph, results: Iterable[int]) -> dict[int, int]:
     """Remove all other results of a body; returns the new positions of the remaining ones."""
     wanted = sorted(set(results))
     for node in [r for i, r in enumerate(body.results) if i not in wanted]:

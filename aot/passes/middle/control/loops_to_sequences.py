@@ -89,7 +89,7 @@ def _sum(port: OutPort) -> _Linear | None:
 
 
 def _product(node: Node, op: MatMul) -> _Linear | None:
-    """A product with a constant matrix; values side by side are several products."""
+    """Return a product with a constant matrix; values side by side are several products."""
     x, w = node.source(0), constant(node.source(1))
     if w is None or w.ndim != 2 or op.transpose_a or x.type.rank != 2:
         return None
@@ -142,7 +142,7 @@ def _gate(port: OutPort) -> _Gate | None:
 
 
 def _factors(port: OutPort, known: OutPort | None = None) -> tuple[OutPort, OutPort] | None:
-    """The two factors of a product, `known` first where it is given."""
+    """Return the two factors of a product, `known` first where it is given."""
     if not isinstance(port.node.op, Multiply):
         return None
     a, b = port.node.source(0), port.node.source(1)
@@ -159,7 +159,7 @@ class _Cell:
     gates: tuple[_Gate, ...]
     states: tuple[int, ...]  # parameters
     activations: tuple[str, ...]
-    inner: _Linear | None = None  # GRU: what the reset gate multiplies, if that is a sum
+    inner: _Linear | None = None  # GRU: the operand of the reset gate, if that is a sum
 
 
 class _Step:
@@ -173,7 +173,7 @@ class _Step:
         self.x = self._part() if self.slice is not None else None
 
     def _part(self) -> OutPort | None:
-        """The part of the input without its axis, [B, I]."""
+        """Return the part of the input without its axis, [B, I]."""
         assert self.slice is not None
         readers = [d.node for d in self.body.parameters[self.slice.parameter].out_port(0).destinations]
         if len(readers) != 1 or not isinstance(readers[0].op, Squeeze):
@@ -188,7 +188,7 @@ class _Step:
         return self.body.results[self.edges[parameter]].source(0)
 
     def cell(self) -> _Cell | None:
-        """The layer that the step is one of; None if it is none."""
+        """Return the layer that the step is one of; None if it is none."""
         for h in self.edges:
             if self.port(h).type.rank == 2:
                 found = self._lstm(h) or self._gru(h) or self._rnn(h)
@@ -302,7 +302,7 @@ def _replaced(node: Node, op: Loop) -> bool:
     if cell is None:
         return False
     wanted = [m for m in op.output_maps if _is_wanted(node.out_port(m.external))]
-    asked = [_asked(step, cell, m) for m in wanted]
+    asked = [_read_state(step, cell, m) for m in wanted]
     if any(a is None for a in asked):
         return False
     outputs = _layer(node, step, cell, axis)
@@ -320,8 +320,8 @@ def _is_wanted(port: OutPort) -> bool:
     return bool(port.destinations or port.names)
 
 
-def _asked(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]] | None:
-    """An output of the layer (0: all states h, 1: the last one, 2: the last c), and axes that it gets; else None."""
+def _read_state(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]] | None:
+    """Return an output of the layer (0: all states h, 1: the last one, 2: the last c), and its new axes; else None."""
     port, axes = step.body.results[m.result].source(0), list[int]()
     if isinstance(port.node.op, Unsqueeze):
         found = constant(port.node.source(1))
@@ -339,7 +339,7 @@ def _asked(step: _Step, cell: _Cell, m: OutputMap) -> tuple[int, list[int]] | No
 
 
 def _layer(node: Node, step: _Step, cell: _Cell, axis: int) -> list[OutPort]:
-    """The outputs of the layer: all states h as [B, T, H], the last h and c as [B, H]."""
+    """Return the outputs of the layer: all states h as [B, T, H], the last h and c as [B, H]."""
     build = Builder(node.graph, node.origin)
     assert step.slice is not None
     x = node.source(step.slice.external)
@@ -365,7 +365,7 @@ def _layer(node: Node, step: _Step, cell: _Cell, axis: int) -> list[OutPort]:
 
 
 def _weights(step: _Step, cell: _Cell) -> list[Array]:
-    """W [gates * H, I], R [gates * H, H] and B [gates * H]; one more H of bias for what a reset gate multiplies."""
+    """Return W [gates * H, I], R [gates * H, H] and B [gates * H], or one H more for a reset gate that is a factor."""
     x, h = step.x, step.port(cell.states[0])
     assert x is not None
 

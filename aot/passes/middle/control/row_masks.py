@@ -2,7 +2,7 @@
 
     hidden = columns <= past + i - window        past: of the longest row
 
-What the network compares, without looking at its data, must be the same for a row alone and beside a longer one. It is
+Comparisons that do not depend on data must give the same for a row alone and beside a longer one. It is
 computed for both, for one token and lengths up to `MOST_TOKENS`.
 """
 

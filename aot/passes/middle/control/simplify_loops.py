@@ -80,7 +80,7 @@ class _Loop:
     # ---- the number of iterations
 
     def count(self) -> bool:
-        """Let the number of iterations say when the loop ends, if its condition compares counters with what stays."""
+        """End a loop by its number of iterations, if its condition compares counters with values that stay the same."""
         at, total = self.op.execution_condition, constant(self.node.source(0))
         if at < 0 or not self.counters or total is None or total.reshape(-1)[0] != -1:
             return False
@@ -103,17 +103,17 @@ class _Loop:
         return True
 
     def _limit(self, port: OutPort) -> tuple[_Counter, OutPort] | None:
-        """A counter's next value that must be less than a value around the loop."""
+        """Return a counter's next value that must be less than a value around the loop."""
         compared = _compared(port)
         if compared is None:
             return None
         low, high = compared
         found = [c for p, c in self.counters.items() if self.body.results[self.edges[p]].source(0) is low]
-        outside = self._outside(high)
+        outside = self._around_loop(high)
         return (found[0], outside) if found and outside is not None else None
 
-    def _outside(self, port: OutPort) -> OutPort | None:
-        """A value that stays the same, around the loop; None if iterations may change it."""
+    def _around_loop(self, port: OutPort) -> OutPort | None:
+        """Return a value that stays the same, around the loop; None if iterations may change it."""
         value = constant(port)
         if value is not None:
             return Builder(self.node.graph, self.node.origin).const(value, port.type.dtype)
@@ -157,7 +157,7 @@ class _Loop:
         return bool(made)
 
     def _read_axis(self, reader: Node) -> int | None:
-        """The axis along which a node reads what the counter of iterations says."""
+        """Return the axis along which a node reads an element at the counter of iterations; None for other reads."""
         if isinstance(reader.op, Gather) and not reader.op.batch_dims and self._is_counter(reader.source(1)):
             axis = constant(reader.source(2))
             rank = reader.source(0).type.rank
@@ -200,7 +200,7 @@ class _Loop:
         return changed
 
     def _filled(self, parameter: int, result: int) -> tuple[OutPort, int] | None:
-        """The rows that a carried value gets one by one, and their axis."""
+        """Return the rows that a carried value gets one by one, and their axis."""
         port, after = self.body.parameters[parameter].out_port(0), self.body.results[result].source(0)
         node, first = after.node, self.node.source(self.inputs[parameter].external)
         if isinstance(node.op, ScatterUpdate):
@@ -227,7 +227,7 @@ class _Loop:
 
 
 def _is_read(port: OutPort, writer: Node, rows: OutPort) -> bool:
-    """True if rows, or anything but what `writer` writes, depend on a value."""
+    """True if `rows` or a result of the body depends on a value otherwise than through `writer`."""
     stack, seen = [d.node for d in port.destinations], {writer.id}
     while stack:
         node = stack.pop()
@@ -240,14 +240,14 @@ def _is_read(port: OutPort, writer: Node, rows: OutPort) -> bool:
 
 
 def _conjunction(port: OutPort) -> list[OutPort]:
-    """The conditions all of which must hold."""
+    """Return the conditions all of which must hold."""
     if not isinstance(port.node.op, LogicalAnd):
         return [port]
     return [leaf for i in (0, 1) for leaf in _conjunction(port.node.source(i))]
 
 
 def _compared(port: OutPort) -> tuple[OutPort, OutPort] | None:
-    """The lesser and the greater side of a comparison of two numbers; None for anything else."""
+    """Return the lesser and the greater side of a comparison of two numbers; None for anything else."""
     if port.type.rank or not isinstance(port.node.op, Less | Greater):
         return None
     a, b = port.node.source(0), port.node.source(1)
@@ -262,7 +262,7 @@ def _same(a: OutPort, b: OutPort) -> bool:
 
 
 def _iterations(build: Builder, counter: _Counter, limit: OutPort, least: int) -> OutPort:
-    """The number of iterations until a counter reaches a limit, at least `least`."""
+    """Return the number of iterations until a counter reaches a limit, at least `least`."""
     first, end = (build.Convert(p, destination_type=DType.I64) for p in (counter.start, limit))
     way = end if counter.counts_iterations else build.Subtract(end, first)
     if counter.step > 1:

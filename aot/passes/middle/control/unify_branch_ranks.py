@@ -94,7 +94,7 @@ def _settle(node: Node, size: Dim | None) -> bool:
     """Move all dependent nodes into both branches; `size`: size that the If, formerly a Squeeze, compares with 1."""
     graph, op = node.graph, node.op
     assert isinstance(op, If)
-    behind = _behind(node)
+    behind = _dependents(node)
     if any(n.type == "Assign" for n in behind):
         return False
     then, other = (_Branch(node, op, name, behind) for name in ("then", "else"))
@@ -115,7 +115,7 @@ def _settle(node: Node, size: Dim | None) -> bool:
     raise one_rank_needed(_layer(node), *pair, node.source(0), size)
 
 
-def _behind(node: Node) -> list[Node]:
+def _dependents(node: Node) -> list[Node]:
     """Return all nodes that depend on the node, in order."""
     found, known = list[Node](), {node.id}
     for n in node.graph.order():

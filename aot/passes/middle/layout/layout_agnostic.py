@@ -86,7 +86,7 @@ def _rebuild_slope(node: Node, q: Order, inputs: Inputs, build: Builder) -> Node
 
 
 def _operand_in_order(port: OutPort | None, q: Order, build: Builder) -> OutPort | None:
-    """Return an operand in the new order: a constant, or a vector along what was the last dimension."""
+    """Return an operand in the new order: a constant, or a vector along the former last dimension."""
     if port is None or port.type.rank != 1 or len(q) == 1 or constant(port) is not None:
         return _constant_in_order(port, q, build)
     behind = len(q) - 1 - q.index(len(q) - 1)

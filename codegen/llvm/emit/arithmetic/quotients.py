@@ -4,7 +4,7 @@
 
 With x and d from 1 to 2 the sum, before it is rounded, is nearer to the quotient than 2^-46. Where it is rounded the
 other way, the middle of two floats lies between both; a quotient that near to one has x * 2^s = m * d + e with whole x,
-m and d, and an e of at most 8. There are a few such x for each d, and each is tried (Brisebarre, Muller, Raina:
+m and d, and an e of at most 8. There are a few of these x for each d, and each is tried (Brisebarre, Muller, Raina:
 "Accelerating correctly rounded floating-point division when the divisor is known in advance", 2004).
 """
 

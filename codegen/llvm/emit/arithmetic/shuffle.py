@@ -22,17 +22,16 @@ def pieces(places: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def aligned(places: Sequence[int], first: Affine, room: int) -> tuple[int, int] | None:
+def aligned(places: Sequence[int], first: Affine, room: int, size: int) -> int | None:
     """Find one vector that holds the elements at `first` + `places`, for any `first` in a dimension of `room` elements.
 
-    Return the number of its elements before `first`, and its length: the number of lanes, at multiples of which it
-    begins. None if the elements are not known to be in one vector.
+    Return the number of its elements before `first`: it begins at multiples of its length `size`. None if the elements
+    are not known to be in one vector.
     """
-    size = len(places)
     before = first.const % size
     low, high = bounds(first)
     lies = min(places) >= 0 and before + max(places) < size and not any(c % size for c in first.terms.values())
-    return (before, size) if lies and low >= before and high - before + size <= room else None
+    return before if lies and low >= before and high - before + size <= room else None
 
 
 def near(places: Sequence[int]) -> bool:

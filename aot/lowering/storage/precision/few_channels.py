@@ -49,7 +49,7 @@ class FewChannels:
 
     def pixels(self, name: str) -> Buffer:
         """Return the picture with its channels innermost."""
-        return dense(name, *self._moved(self.x.buffer.shape, self.width), dtype=DType.BF16)
+        return dense(name, *self._channels_last(self.x.buffer.shape, self.width), dtype=DType.BF16)
 
     def copy(self, made: Buffer) -> Definition:
         """Return the definition that writes the pixels: their channels, and zeros behind them.
@@ -67,7 +67,7 @@ class FewChannels:
         if self.width != channels:
             inside = tuple(prim("min", i, channels - 1) if i == channel else i for i in index)
             value = select(prim("lt", channel, channels), Load(self.x.buffer, inside), 0.0)
-        return Definition(made, axes, value, self._moved(index, channel))
+        return Definition(made, axes, value, self._channels_last(index, channel))
 
     def filters(self, data: Array) -> Array:
         """Return the weights by the same terms, zero where pixels are."""
@@ -84,7 +84,7 @@ class FewChannels:
         index = tuple(rewrite(i, columns) for i in self.x.index)
         others = tuple(i for i in self.w.index if i not in (self.column, self.channel))
         change: dict[Expr, Expr] = {
-            self.x: Load(pixels, self._moved(index, t % self.width)),
+            self.x: Load(pixels, self._channels_last(index, t % self.width)),
             self.w: Load(filters, (*others, t)),
         }
         body = rewrite(rewrite(r.body, change), columns)
@@ -96,7 +96,7 @@ class FewChannels:
     def _dim(self) -> int:
         return self.x.index.index(self.channel)
 
-    def _moved(self, parts: tuple[T, ...], last: T) -> tuple[T, ...]:
+    def _channels_last(self, parts: tuple[T, ...], last: T) -> tuple[T, ...]:
         """Return the items of the picture's dimensions, then `last`, that of the channels."""
         return (*parts[: self._dim], *parts[self._dim + 1 :], last)
 

@@ -11,7 +11,7 @@ from codegen.ir.dot_widths import fields, halved_factors
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
 from codegen.nest.apart import shared_factors, values_kept
-from codegen.schedules.product_form import MatmulShape, extent
+from codegen.schedules.products.product_form import MatmulShape, extent
 
 
 def takes_pairs(d: Definition, form: MatmulShape) -> bool:
@@ -40,7 +40,7 @@ def step_axis(d: Definition, form: MatmulShape) -> Var | None:
 
 
 def kept_vectors(d: Definition, form: MatmulShape, apart: Var | None) -> int:
-    """Return the vectors that a step of the sum keeps for each vector of columns, and room for what it adds up."""
+    """Return the vectors that a step of the sum keeps for each vector of columns, accumulators of the step included."""
     if halved_factors(d.reduction) is not None:
         return 2
     unrolled = form.sums[-1:] if takes_pairs(d, form) else ()

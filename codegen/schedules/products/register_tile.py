@@ -20,7 +20,7 @@ def tile_of(
     kept: int = 0,
     sums: int = 1,
 ) -> tuple[int, int]:
-    """Rows and vectors of the register tile that cost least for these extents.
+    """Return rows and vectors of the register tile that cost least for these extents.
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
     that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point.
@@ -75,7 +75,7 @@ def _cut(columns: int, width: int) -> int:
 
 
 def _step(height: int, vectors: int, registers: int) -> float:
-    """Half cycles of one step: two multiply-adds or loads a cycle, and the latency of four cycles chains must fill.
+    """Return the half cycles of one step: two multiply-adds or loads a cycle, and a latency of four cycles to fill.
 
     `registers`: those that are free for accumulators and a row of the panel.
     """

@@ -1,6 +1,9 @@
 """Products in tile registers: 32 rows and 32 columns at a time.
 
 y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i lanes[j:16] pack[w.1:16 words]
+
+Steps of scaled sums of bytes have tiles of their own (`codegen.nest.scaled_matrix`); their schedule is that of dots,
+`dots=` and `apart=`, with rows in tile registers.
 """
 
 from __future__ import annotations
@@ -13,18 +16,20 @@ from codegen.costs import COSTS
 from codegen.ir.access import reads, runs_on, varies
 from codegen.ir.chains import is_chains, is_contiguous
 from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import dot_factors, lie_in_words, scaled_sum, word
 from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Prim, Var
-from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
+from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.nest.apart import has_equal_steps
 from codegen.nest.padding_terms import PaddingTerms, padding_terms
-from codegen.schedules.chains import word_panels
 from codegen.schedules.pointwise import fresh
-from codegen.schedules.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.products.chains import word_panels
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.products.scaled import field_axes, step_axis
 from codegen.schedules.reasons import note
 from codegen.target import Target
 
-MIN_ROWS = 4  # rows below which memory limits a product, whatever computes it
 PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated
 
 
@@ -34,6 +39,8 @@ def in_tiles(
     """Return the schedule of a product that the target's tile registers can sum; None for others."""
     r = d.reduction
     assert r is not None
+    if scaled_sum(r) is not None:
+        return _scaled(d, form, target, constants, shared)
     chains = is_chains(r)
     fits = target.has_tiles and r.init is None and not varies(form.sums)
     fuse: list[tuple[str, tuple[str, ...]]] = []
@@ -61,6 +68,7 @@ def in_tiles(
     outside = not plans or panels > prod(map(extent, form.rows)) * extent(found.axis)
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
+    fetched = outside and not shared and _are_fetched(form, target)
     height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
     tail = Tail.CUT if varies(form.rows) else Tail.LAP  # one configuration: another one takes as long as some tiles
     columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
@@ -73,7 +81,54 @@ def in_tiles(
         matrix=row,
         lanes=(form.lane.name, ROWS),
         pack=plans,
+        prefetch=next((p.operand for p in plans if fetched), None),
+        prefetch_level=2 if fetched else 1,
         parallel=None if shared else order[0],
+    )
+
+
+def _are_fetched(form: MatmulShape, target: Target) -> bool:
+    """True if panels come from a far L3, and several tiles of rows use one while the next one is fetched."""
+    rows = prod(map(extent, form.rows))
+    return not target.near_l3 and not varies(form.rows) and rows > 2 * ROWS
+
+
+def _scaled(
+    d: Definition, form: MatmulShape, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule | None:
+    """Return the schedule of a sum of scaled bytes; None if steps have few terms, or rows are few."""
+    r, steps = d.reduction, step_axis(d, form)
+    assert r is not None
+    if not target.has_tiles or r.init is not None or varies(form.sums) or not _is_large(form) or steps is None:
+        return None
+    found, factors, inner = matrix_form(r, form.lane, steps), dot_factors(r, form.lane.name), form.sums[1:]
+    if found is None or factors is None or not has_equal_steps(r, steps) or not lie_in_words(d, inner, factors[0]):
+        return None
+    few, plans = field_axes(d, form), word_panels(d, form, constants, form.sums)
+    if not any(p.operand == found.w.buffer.name and p.words for p in plans):
+        return None
+    fuse: list[tuple[str, tuple[str, ...]]] = []
+    row, around = _rows(d, form, found, fuse)
+    if row is None:
+        return None
+    loops = loops_of(d, form.outer, fuse)
+    terms = Tile(inner[-1].name, word(found.w.dtype) if few else found.terms, Tail.CUT)
+    note(lambda: f"tile registers: rows {row}, a sum of {found.terms} terms for each step of {steps.name}")
+    return Schedule(
+        fuse=tuple(fuse),
+        order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
+        tile=(
+            Tile(row, 2 * ROWS, Tail.CUT if varies(form.rows) else Tail.LAP),
+            Tile(form.lane.name, 2 * ROWS, Tail.CUT),
+            *(Tile(a.name, extent(a), Tail.CUT) for a in few),
+            terms,
+        ),
+        matrix=row,
+        lanes=(form.lane.name, ROWS),
+        pack=plans,
+        dots=inner[-1].name,
+        apart=steps.name,
+        parallel=None if shared else (*loops, form.lane.name)[0],
     )
 
 

@@ -9,10 +9,11 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import Access, known, reads, store, varies
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, scaled_sum, small_factors
+from codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
+from runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,17 @@ def is_thin(d: Definition, form: MatmulShape) -> bool:
 
 
 def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozenset[str]) -> bool:
-    return all(x.steps[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) for x in body)
+    return all(
+        x.steps[a] in (0, 1) or (x.buffer.name in constants and packable(x, a)) or _has_words(x, a, d) for x in body
+    )
+
+
+def _has_words(x: Access, a: Var, d: Definition) -> bool:
+    """True if words of terms of the sum lie side by side along `a`."""
+    assert d.reduction is not None
+    if x.load is None or x.steps[a] != word(DType.BF16):
+        return False
+    return is_arranged(x.load, d.reduction.axes) is not None
 
 
 def _close(x: Access, a: Var) -> bool:

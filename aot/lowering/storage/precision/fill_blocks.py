@@ -26,7 +26,7 @@ def can_fill(axis: Var, r: Reduce, constants: frozenset[str]) -> bool:
     factors = chain_factors(r)
     if factors is None or not isinstance(axis.extent, int) or not padded_terms(axis.extent):
         return False
-    guarded = r.body != prim("mul", *factors)  # a copy would read what is outside
+    guarded = r.body != prim("mul", *factors)  # a copy would read outside
     apart = [x for x in factors if dim_along(x, axis) is None]
     return not any(guarded or x.buffer.name in constants or _is_repeated(x) for x in apart)
 

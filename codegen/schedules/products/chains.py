@@ -17,7 +17,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import packs
-from codegen.schedules.product_form import MatmulShape, extent, loops_of, width_of
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
 from codegen.target import Target
 
 PANEL = 16  # columns of a panel of the weights: those of a tile register

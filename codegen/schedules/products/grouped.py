@@ -2,22 +2,25 @@
 
     y[h, w, 4 c + j] = add[ic, kh, kw](x[h + kh, w + kw, 4 c + ic] * k[c, j, ic, kh, kw])
 
-    fuse[v=(c,j)] order[h w v kh ic kw] tile[w:12] unroll[ic kw] lanes[v:16] pack[k.1:4]
+    fuse[v=(c,j)] order[h w v kh ic kw] tile[w:12] unroll[ic kw] lanes[v:16] pack[k.(0,1):16]
 
-The lanes' elements of `x` are shuffled out of one vector, which all taps of a sliding window share.
+The lanes' elements of `x`, or words of elements that dots sum, are shuffled out of one vector, which all taps of a
+sliding window share.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from codegen.costs import COSTS
 from codegen.ir.access import Access, reads, store, varies
 from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import dot_factors, fields, is_guarded, packs_lanes, scaled_sum, takes_words, word
 from codegen.ir.loops import Var
-from codegen.ir.schedule import Pack, Schedule
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import fresh, packable
-from codegen.schedules.product_form import MatmulShape, extent, loops_of, row_tile
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
 from codegen.target import Target
 
 
@@ -36,26 +39,41 @@ def grouped(
     weights, data = [x for x in body if x.moves(form.lane)], [x for x in body if not x.moves(form.lane)]
     if len(weights) != 1 or not _packed(weights[0], form, group, constants):
         return None
-    if not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data):
-        return None
     slides = _slides(form, body)
     inner = [a for a in form.sums if a is not slides and any(x.steps[a] == 1 for x in data)]
     written = [a for a in (*inner, slides) if a is not None]
     sums = [*(a for a in form.sums if a not in written), *written]
+    plan = _plan(weights[0], form, group, [*(a for a in form.sums if a not in inner), *inner], lanes)
+    words = _words(d, form, group, inner, plan, target)
+    if not words and not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data):
+        return None
     fuse = [(fresh("v", d), (group.name, form.lane.name))]
     rows = [*loops_of(d, form.rows[:-1], fuse), form.rows[-1].name]
-    window, shuffles = extent(slides) if slides is not None else 1, prod(map(extent, inner))
-    # Besides accumulators: what as many pixels and the window's others read, weights, and the patterns of shuffles.
+    window, shuffles = extent(slides) if slides is not None else 1, 1 if words else prod(map(extent, inner))
+    # Besides accumulators: vectors of the pixels that these and the window read, weights, and patterns of shuffles.
     height = max(1, (target.registers - window - shuffles - 1) // 2)
     return Schedule(
         fuse=tuple(fuse),
         order=(*rows, fuse[0][0], *(a.name for a in sums)),
-        tile=(row_tile(form.rows[-1:], rows[-1], height),),
+        tile=(row_tile(form.rows[-1:], rows[-1], height), *(Tile(a.name, words, Tail.CUT) for a in inner if words)),
         unroll=tuple(a.name for a in written),
         lanes=(fuse[0][0], lanes),
-        pack=(_plan(weights[0], form, group, sums),),
+        pack=(replace(plan, words=1) if words else plan,),
+        dots=inner[0].name if words else None,
         parallel=rows[0],
     )
+
+
+def _words(d: Definition, form: MatmulShape, group: Var, inner: list[Var], plan: Pack, target: Target) -> int:
+    """Return the elements of a word if dots sum the product, along the only axis in `inner`; else 0."""
+    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    if d.reduction is None or factors is None or len(inner) != 1 or scaled_sum(d.reduction) is not None:
+        return 0
+    kind, plan = factors[1].buffer.dtype, replace(plan, words=1)
+    if not target.dot_terms(kind) or fields(d.reduction) is not None or (kind.is_float and is_guarded(d.reduction)):
+        return 0
+    lies = takes_words(d, (inner[0],), plan, form.lane.name)
+    return word(kind) if lies and packs_lanes(d, plan, (group.name, form.lane.name)) else 0
 
 
 def _packed(w: Access, form: MatmulShape, group: Var, constants: frozenset[str]) -> bool:
@@ -69,9 +87,12 @@ def _slides(form: MatmulShape, body: tuple[Access, ...]) -> Var | None:
     return next((a for a in reversed(short) if all(s[a] and s[a] == s[form.rows[-1]] for s in steps)), None)
 
 
-def _plan(w: Access, form: MatmulShape, group: Var, sums: list[Var]) -> Pack:
-    """Return the packing of weights: channels of all groups side by side innermost, the axes of the loops outside."""
+def _plan(w: Access, form: MatmulShape, group: Var, sums: list[Var], lanes: int) -> Pack:
+    """Return the packing of weights: blocks of channels of several groups, and inside of them the axes `sums`."""
     assert w.load is not None
-    place = {a: n for n, a in enumerate((*sums, form.lane, group))}
-    dims = sorted((place[i] if isinstance(i, Var) and i in place else -1, k) for k, i in enumerate(w.load.index))
-    return Pack(w.buffer.name, tuple(k for _, k in dims), w.load.index.index(form.lane), extent(form.lane))
+    place = {a: n for n, a in enumerate((form.lane, *sums))}
+    dims = [
+        (place[i] if isinstance(i, Var) and i in place else -1, k) for k, i in enumerate(w.load.index) if i != group
+    ]
+    order, at = tuple(k for _, k in sorted(dims)), w.load.index.index
+    return Pack(w.buffer.name, order, at(form.lane), lanes, fused=at(group))

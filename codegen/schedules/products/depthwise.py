@@ -22,7 +22,7 @@ from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.padding_terms import padding_terms
 from codegen.schedules.pointwise import packs
-from codegen.schedules.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
 from codegen.target import Target
 from runtime.abi import DType
 
@@ -58,7 +58,7 @@ def window(
         tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), COSTS.window_tile_rows)))
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
     channels = _channels(d, form, width, target, constants) if not shared else 0
-    beside = _beside(d, form, rows, target, constants) if channels else 0
+    beside = _block_rows(d, form, rows, target, constants) if channels else 0
     blocks = ((rows[0], beside),) if beside else ()
     if channels:
         blocks += ((form.lane.name, channels),)
@@ -127,7 +127,7 @@ def _channels(d: Definition, form: MatmulShape, width: int, target: Target, cons
     return next((n for n in parts(channels) if n % line == 0 and n * held <= room), 0)
 
 
-def _beside(d: Definition, form: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:
+def _block_rows(d: Definition, form: MatmulShape, rows: list[str], target: Target, constants: frozenset[str]) -> int:
     """Return the rows of a block; 0 for all. A core gets the rows that it wrote, if the producer was split by rows.
 
     The rows that a block reads stay in the core's L2 while the loop over channels passes over them again.

@@ -1,0 +1,134 @@
+"""Softmax before a product: rows of the result are divided by the sum of the exponentials, not each probability.
+
+    e[r, j] = exp(x[r, j] - m[r])   i[r] = 1 / add[j](e[r, j])   p[r, j] = e[r, j] * i[r]
+    y[r, d] = add[j](p[r, j] * v[j, d])
+->  p[r, j] = exp(x[r, j] - m[r])   i[r] = 1 / add[j](p[r, j])
+    y[r, d] = add[j](p[r, j] * v[j, d]) * i[r]
+
+That saves a pass over the scores. The exponentials of a softmax are 1 at most: a sum overflows only where values are
+near the largest float. In bf16 the sum of a row is that of the rounded exponentials, which the product reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from aot.lowering.fusion.substitute import substitution
+from aot.lowering.ir.steps import Step, Steps, Value
+from codegen.ir.access import known, varies
+from codegen.ir.chains import chain_factors
+from codegen.ir.definition import Definition, Group
+from codegen.ir.expressions import loads, rewrite, variables
+from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
+from codegen.ir.primitives import CHAINS
+from codegen.ir.program import Region
+
+POWERS = frozenset({"exp_normal", "exp_short"})  # of differences to the greatest score: `aot.lowering.fusion.tails`
+
+
+@dataclass(frozen=True, slots=True)
+class _Softmax:
+    """Members of a group of rows: exponentials, the sum of a row or 1 over it, and `fn` of both, which is stored."""
+
+    powers: Definition
+    scale: Definition
+    shares: Definition
+    fn: str
+
+
+def defer_division(steps: Steps) -> None:
+    """Move the division of softmax behind the product that alone reads its result."""
+    readers: dict[str, list[Step]] = {}
+    for step in steps.steps:
+        for name in {x.buffer.name for x in step.reads()}:
+            readers.setdefault(name, []).append(step)
+    for step in steps.steps:
+        group = step.works[0] if len(step.works) == 1 else None
+        found = _softmax(group) if isinstance(group, Group) and len(step.writes()) == 1 else None
+        if found is None or steps.values[found.shares.out.name].region is not Region.ARENA:
+            continue
+        product = readers.get(found.shares.out.name, [])
+        if len(product) == 1 and isinstance(group, Group):
+            _defer(step, group, found, product[0], steps)
+
+
+def _softmax(g: Group) -> _Softmax | None:
+    """Return the last members of a softmax; None for other groups."""
+    if len(g.axes) != 1 or not all(isinstance(m, Definition) for m in g.members):
+        return None
+    made = {m.out.name: m for m in g.members if isinstance(m, Definition)}
+    shares = g.members[-1]
+    match shares:
+        case Definition(value=Prim("mul" | "div" as fn, (Load(one), Load(other)))):
+            pair = [made[b.name] for b in (one, other) if b in g.temps and b.name in made]
+        case _:
+            return None
+    if fn == "mul" and len(pair) == 2 and pair[0].axes == g.axes:
+        pair.reverse()
+    if len(pair) != 2 or pair[1].axes != g.axes or shares.where:
+        return None
+    powers, scale = pair
+    r = scale.reduction
+    if not isinstance(powers.value, Prim) or powers.value.fn not in POWERS or r is None or r.fn != "add":
+        return None
+    summed = isinstance(r.body, Load) and r.body.buffer.name == powers.out.name and r.init is None
+    others = [m for m in made.values() if m not in (scale, shares)]
+    read = {x.buffer.name for m in others for x in loads(m.value)}
+    alone = powers.out.name not in read and scale.out.name not in read
+    return _Softmax(powers, scale, shares, fn) if summed and alone else None
+
+
+def _defer(step: Step, group: Group, found: _Softmax, product: Step, steps: Steps) -> None:
+    """Rewrite the group and the product, if it is a sum of products with the probabilities along their row."""
+    d, shares = product.definition, found.shares
+    r = d.reduction if d is not None else None
+    if d is None or r is None or r.fn not in ("add", CHAINS) or r.init is not None or d.where:
+        return
+    factors = chain_factors(r) or ()
+    mine = [x for x in loads(d.value, *d.index) if x.buffer.name == shares.out.name]
+    if len(mine) != 1 or mine[0] not in factors or not variables(*shares.target) >= set(shares.axes):
+        return
+    rows = [k for k, i in enumerate(shares.target) if group.axes[0] in variables(i)]
+    apart = all(variables(i).isdisjoint(shares.axes[1:]) for k, i in enumerate(shares.target) if k in rows)
+    if not apart or any(not variables(mine[0].index[k]).isdisjoint(r.axes) for k in rows):
+        return
+    if not _is_shorter(d, r, mine[0]) or any(steps.sizes.is_late(shares.out.shape[k]) for k in rows):
+        return
+    made = dense(
+        steps.unused(f"{shares.out.name}.scale"), *(shares.out.shape[k] for k in rows), dtype=found.scale.out.dtype
+    )
+    steps.values[made.name] = Value(made, Region.ARENA)
+    step.works = (_with_powers(group, found, Load(made, tuple(shares.target[k] for k in rows))),)
+    factor = Load(made, tuple(mine[0].index[k] for k in rows))
+    product.works = (replace(d, value=rewrite(d.value, {r: prim(found.fn, r, factor)})),)
+
+
+def _is_shorter(d: Definition, r: Reduce, p: Load) -> bool:
+    """True if the product has no more results than there are probabilities; sums of dynamic length count as long."""
+    shared = variables(*p.index) - set(r.axes)
+    columns = [a for a in d.axes if a not in shared]
+    if varies(r.axes) or varies(columns):
+        return varies(r.axes)
+    return prod(known(a.extent or 1) for a in columns) <= prod(known(a.extent or 1) for a in r.axes)
+
+
+def _with_powers(group: Group, found: _Softmax, scale: Load) -> Group:
+    """Return the group that stores the exponentials, and the scales of rows at `scale`."""
+    powers, shares = found.powers, found.shares
+    own = next(x for x in loads(shares.value) if x.buffer.name == powers.out.name)
+    stored = replace(shares, value=substitution(powers)(own) or own)
+    place: dict[Expr, Expr] = {i: a for i, a in zip(own.index, powers.target, strict=True) if isinstance(i, Var)}
+    at = tuple(rewrite(i, place) for i in shares.target)
+
+    def from_memory(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer.name != powers.out.name:
+            return None
+        here: dict[Expr, Expr] = dict(zip(powers.target, e.index, strict=True))
+        return Load(shares.out, tuple(rewrite(i, here) for i in at))
+
+    sums = Definition(scale.buffer, found.scale.axes, rewrite(found.scale.value, from_memory), scale.index)
+    gone = {powers.out.name, found.scale.out.name}
+    kept = (m for m in group.members if m not in (powers, found.scale, shares))
+    temps = tuple(t for t in group.temps if t.name not in gone)
+    return replace(group, temps=temps, members=(*kept, stored, sums))

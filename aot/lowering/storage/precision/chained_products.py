@@ -1,0 +1,158 @@
+"""Products of bf16 that sum in chains, the order of tile registers, or by dots of two.
+
+y[i, j] = add[k](x[i, k] * w[k, j])
+x.bf16[i, k] = x[i, k];  y[i, j] = chains[k](x.bf16[i, k] * w.bf16[k, j])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from aot.lowering.ir.lane_axes import lane_axis
+from aot.lowering.ir.steps import Step, Value
+from aot.lowering.storage.precision.few_channels import few_channels
+from aot.lowering.storage.precision.fill_blocks import can_fill, dim_along, filled, laid_out
+from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, MIN_ROWS, ShortTypes
+from aot.lowering.storage.precision.short_weights import ShortWeights
+from codegen.ir.access import known
+from codegen.ir.chains import block_terms, chain_factors
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import rewrite, variables, walk
+from codegen.ir.loops import Buffer, Const, Load, Reduce, Space, Var, dense
+from codegen.ir.primitives import CHAINS
+from codegen.ir.program import Region
+from codegen.ir.traverse import move_loads
+from runtime.abi import DType
+
+MIN_COLUMNS = 8  # columns of a product from which words of two terms are faster than f32, half of a tile register empty
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product that tile registers can compute: the operand of its rows, the one of its columns, the blocks' axis."""
+
+    x: Load
+    w: Load
+    axis: Var
+
+    def with_factor(self, old: Load, new: Load, d: Definition) -> tuple[Definition, _Product]:
+        """Return the definition `d` of the product, and the product, with `new` instead of `old`."""
+        x, w = (new if f == old else f for f in (self.x, self.w))
+        return replace(d, value=rewrite(d.value, {old: new})), replace(self, x=x, w=w)
+
+
+class ChainedProducts:
+    """Rewrites the products of one block, which share copies of their operands in bf16."""
+
+    def __init__(self, types: ShortTypes, weights: ShortWeights) -> None:
+        self.types, self.steps, self.sums, self.weights = types, types.steps, types.sums, weights
+        self._copies: dict[str, Buffer] = {}
+
+    def rewrite(self, step: Step) -> list[Step] | None:
+        """Rewrite a product, and return the steps that copy its operands, if none did; None for other steps."""
+        d = step.definition
+        if d is None:
+            return None
+        pixels = self._use_pixels(d, step)
+        product = self._product(d) if pixels is None else None
+        if product is None:
+            return pixels
+        made: list[Step] = []
+        for x in self._shared_dimensions(product):
+            copy = laid_out(x, product.axis, self.steps.unused(f"{x.buffer.name}.terms"))
+            made.append(self._conversion(copy, step))
+            d, product = product.with_factor(x, Load(copy.out, copy.target), d)
+        for x in (product.x, product.w):
+            made += self._copy(x.buffer, step)
+        step.works = (self._summed(d, product),)
+        return made
+
+    def _use_pixels(self, d: Definition, step: Step) -> list[Step] | None:
+        """Rewrite a convolution of few channels, and return the step that writes the pixels that it reads, if none did.
+
+        None for other steps.
+        """
+        factors = self._factors(d)
+        found = few_channels(d, *factors) if factors is not None else None
+        if found is None or found.w.buffer.name not in self.types.constants:
+            return None
+        data = self.steps.values[found.w.buffer.name].array
+        assert data is not None
+        filters = self.steps.constant(f"{found.w.buffer.name}.pixels", found.filters(data))
+        name = f"{found.x.buffer.name}.pixels{found.width}"
+        made: list[Step] = []
+        if name not in self._copies:
+            self._copies[name] = found.pixels(self.steps.unused(name))
+            made.append(self._conversion(found.copy(self._copies[name]), step))
+        step.works = (found.product(self._copies[name], filters, "add" if self.sums.pairs else CHAINS),)
+        return made
+
+    def _product(self, d: Definition) -> _Product | None:
+        r, factors = d.reduction, self._factors(d)
+        if r is None or factors is None:
+            return None
+        x, w = factors
+        both = variables(*x.index) & variables(*w.index)
+        axes = [a for a in r.axes if a in both and isinstance(a.extent, int) and self._fills_words(a.extent)]
+        if not axes and not self.sums.pairs:
+            axes = [a for a in r.axes if can_fill(a, r, self.types.constants)]
+        axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
+        return _Product(x, w, axis) if axis is not None else None
+
+    def _factors(self, d: Definition) -> tuple[Load, Load] | None:
+        """Return the operands of the rows and of the columns of a product of enough of both."""
+        r = d.reduction
+        if r is None or r.fn != "add" or r.dtype is not DType.F32 or any(isinstance(e, Reduce) for e in walk(r.body)):
+            return None
+        factors = chain_factors(r)
+        lane = lane_axis(d, self.types.constants)
+        if factors is None or lane is None or known(lane.extent or 1) < MIN_COLUMNS:
+            return None
+        x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
+        if lane in variables(*x.index) or lane not in variables(*w.index):
+            return None
+        if not all(f.buffer.space is Space.ARG and self.types.can_copy(f.buffer) for f in factors):
+            return None
+        rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
+        return (x, w) if rows >= MIN_ROWS else None
+
+    def _fills_words(self, terms: int) -> bool:
+        """True if so many terms are summed by dots of two, or in blocks of chains."""
+        return terms >= MIN_DOT_TERMS if self.sums.pairs else block_terms(terms) > 0
+
+    def _shared_dimensions(self, product: _Product) -> list[Load]:
+        """Return the factors that zeros shall follow, but whose dimensions the terms share with other axes."""
+        if self._fills_words(known(product.axis.extent or 1)):
+            return []
+        return [x for x in (product.x, product.w) if dim_along(x, product.axis) is None]
+
+    def _copy(self, b: Buffer, step: Step) -> list[Step]:
+        """Add a bf16 copy of an operand that has none, and return the step that writes it."""
+        if b.dtype is DType.BF16 or b.name in self._copies:
+            return []
+        if b.name in self.types.constants:
+            self._copies[b.name] = self.weights.in_bf16(b)
+            return []
+        made = self._copies[b.name] = dense(self.steps.unused(f"{b.name}.bf16"), *b.shape, dtype=DType.BF16)
+        axes = tuple(Var(f"d{k}", n) for k, n in enumerate(b.shape) if n != 1)
+        left = iter(axes)
+        index = tuple(Const(0) if n == 1 else next(left) for n in b.shape)
+        return [self._conversion(Definition(made, axes, Load(b, index), index), step)]
+
+    def _conversion(self, d: Definition, step: Step) -> Step:
+        """Return the step that writes a new value by `d` for `step` to read."""
+        self.steps.values[d.out.name] = Value(d.out, Region.ARENA)
+        return Step((d,), step.layers, "Convert")
+
+    def _summed(self, d: Definition, product: _Product) -> Definition:
+        """Return the definition with the copies as operands, its terms innermost, in the order of chains or of dots."""
+        r = d.reduction
+        assert r is not None
+        names = {x.buffer.name for x in (product.x, product.w)}
+        short = move_loads({n: b for n, b in self._copies.items() if n in names})
+        axes = (*(a for a in r.axes if a is not product.axis), product.axis)
+        total = Reduce("add" if self.sums.pairs else CHAINS, axes, rewrite(r.body, short))
+        if not self._fills_words(known(product.axis.extent or 1)):
+            total = filled(total, product.axis, self.weights.zero_padded)
+        return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))

@@ -1,0 +1,81 @@
+"""Types of 16 bits by step and by value, and the way in which sums of products of bf16 are computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from aot.lowering.ir.steps import Step, Steps
+from aot.lowering.storage.precision.often_loaded import loads_together, read_by_windows
+from aot.precision import BF16, F16, Precision
+from codegen.costs import COSTS
+from codegen.ir.loops import Buffer
+from codegen.ir.program import Region
+from codegen.target import Target
+from runtime.abi import DType
+
+READ = (Region.INPUT, Region.ARENA, Region.CONSTANT)  # memory that no later step of a block writes again
+MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order
+MIN_DOT_TERMS = 8  # terms along memory that dots of two sum faster than multiply-adds
+SHORT = {BF16: DType.BF16, F16: DType.F16}
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums of products of bf16: `pairs`: by dots of two, in any order, instead of chains.
+
+    `plain`: types whose products are sums of f32; a kernel that loads such numbers often reads f32. `rough`: functions
+    have few digits where their results are rounded to 8 bits.
+    """
+
+    pairs: bool = False
+    rough: bool = False
+    plain: frozenset[DType] = frozenset({DType.F16})
+
+    @staticmethod
+    def for_target(target: Target) -> Sums:
+        """Return the sums of a target: with fast sums, chains are for tile registers only."""
+        slow = target.fast_math and not target.has_tiles and not target.sums_pairs
+        plain = frozenset({DType.F16, DType.BF16} if slow else {DType.F16})
+        return Sums(target.sums_pairs, target.fast_math, plain)
+
+
+CHAINED = Sums()
+
+
+class ShortTypes:
+    """The types of 16 bits that `precision` gives the layers of `steps`, and how values were used before the pass."""
+
+    def __init__(self, steps: Steps, precision: Precision, sums: Sums) -> None:
+        self.steps, self.precision, self.sums = steps, precision, sums
+        self.constants = steps.constants()
+        plain = any(SHORT[kind] in sums.plain and precision.has(kind) for kind in SHORT)
+        self._loads = loads_together(steps) if plain else {}
+        self._kinds: dict[str, set[DType | None]] = {}  # of the steps that read or write a value
+        for step in (s for block in steps.blocks() for s in block.steps):
+            for b in (*step.writes(), *(x.buffer for x in step.reads())):
+                self._kinds.setdefault(b.name, set()).add(self.kind(step))
+        self._producers = Counter(b.name for block in steps.blocks() for s in block.steps for b in s.writes())
+        self.converted = read_by_windows(steps) if sums.pairs or DType.BF16 in sums.plain else frozenset[str]()
+
+    def kind(self, step: Step) -> DType | None:
+        """Return the type of 16 bits in which a step's values are stored; None: f32."""
+        return SHORT.get(self.precision.of(step.layers))
+
+    def shared_kind(self, name: str) -> DType | None:
+        """Return the type of 16 bits of all steps that read or write a value; None if they differ."""
+        kinds = self._kinds.get(name, {None})
+        return next(iter(kinds)) if len(kinds) == 1 else None
+
+    def is_loaded_often(self, name: str) -> bool:
+        """True if a kernel loads each element so often that conversions take longer than reading twice the bytes."""
+        return self._loads.get(name, 0) > COSTS.memory_bound_loads
+
+    def can_copy(self, b: Buffer) -> bool:
+        """True if a copy in bf16 may stand for a value: all of it is written before, in the order of its dimensions."""
+        value = self.steps.values.get(b.name)
+        if value is None or b.dtype not in (DType.F32, DType.BF16) or value.region not in READ:
+            return False
+        if b.dtype is DType.F32 and self._producers[b.name] > 1:
+            return False  # a copy of all parts would need those that this step may be made before
+        return value.region is not Region.CONSTANT or (value.data is not None and value.arrange is None)

@@ -1,0 +1,93 @@
+"""Constant weights in 16 bits: copies in bf16 for chains, and f32 weights rounded so that 16 bits hold them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import ml_dtypes
+import numpy as np
+
+from aot.ir.types import Array
+from aot.lowering.ir.steps import Step
+from aot.lowering.storage.integers import whole_numbers
+from aot.lowering.storage.precision.often_loaded import axes_around
+from aot.lowering.storage.precision.short_types import MIN_ROWS, ShortTypes
+from aot.lowering.storage.precision.short_values import MIN_ELEMENTS
+from codegen.ir.access import known
+from codegen.ir.chains import chain_factors
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Buffer, Load, Reduce, Var
+from codegen.ir.traverse import members
+from runtime.abi import DType
+
+MAX_F16 = 65504.0
+
+
+class ShortWeights:
+    """The constant weights of products. `small`: round them to f16 even where a kernel loads them often."""
+
+    def __init__(self, types: ShortTypes, small: bool) -> None:
+        self.types, self.steps, self.small = types, types.steps, small
+        self._made: dict[str, Buffer] = {}  # copies, by the name of the constant and of its zeros
+        self._done: set[str] = set()  # weights that are rounded, or stay
+
+    def in_bf16(self, b: Buffer) -> Buffer:
+        """Return the copy of a constant in bf16."""
+        if b.name not in self._made:
+            data = self.steps.values[b.name].array
+            assert data is not None
+            short = np.asarray(data, np.float32).astype(ml_dtypes.bfloat16)
+            self._made[b.name] = self.steps.constant(f"{b.name}.bf16", short)
+        return self._made[b.name]
+
+    def zero_padded(self, b: Buffer, dim: int, extent: int) -> Buffer | None:
+        """Return a constant with zeros up to `extent` elements of a dimension; None for data."""
+        data = self.steps.values[b.name].array
+        if data is None:
+            return None
+        name = f"{b.name}.{dim}.{extent}"
+        if name not in self._made:
+            beside = [(0, extent - n if k == dim else 0) for k, n in enumerate(data.shape)]
+            self._made[name] = self.steps.constant(name, np.pad(data, beside))
+        return self._made[name]
+
+    def round_for(self, step: Step, kind: DType) -> None:
+        """Round the weights of a step's products so that 16 bits hold them: for bf16, those of products of few rows.
+
+        Weights that bytes hold, those that a layer of another type reads, too, and those beyond f16 stay what they are.
+        """
+        for work, d in ((w, d) for w in step.works for d in members(w)):
+            around = axes_around(work)  # each of their iterations reads the weights anew: steps of time
+            r = d.reduction
+            factors = chain_factors(r) if r is not None and r.fn == "add" and r.dtype is DType.F32 else None
+            for w in factors or ():
+                if r is not None and self._is_limited_by_memory(d, w, around, kind):
+                    self._round(w, r, kind)
+
+    def _is_limited_by_memory(self, d: Definition, w: Load, around: set[Var], kind: DType) -> bool:
+        """True if reading the weights `w` takes longer than converting them."""
+        if kind in self.types.sums.plain:
+            return self.small or not self.types.is_loaded_often(w.buffer.name)
+        rows = (a for a in d.axes if a not in around and a not in variables(*w.index))
+        return prod(known(a.extent or 1) for a in rows) < MIN_ROWS
+
+    def _round(self, w: Load, r: Reduce, kind: DType) -> None:
+        name = w.buffer.name
+        value = self.steps.values.get(name)
+        if value is None or value.data is None or name in self._done or self.types.shared_kind(name) is not kind:
+            return
+        if name in self.types.constants and self.types.can_copy(w.buffer) and value.data.size >= MIN_ELEMENTS:
+            sums = tuple(k for k, i in enumerate(w.index) if variables(i) & {*r.axes})
+            short = rounded(np.asarray(value.array, np.float32), kind)
+            if short is not None and whole_numbers(value.data, sums, 127) is None:
+                self.steps.values[name] = replace(value, data=short)
+            self._done.add(name)
+
+
+def rounded(data: Array, kind: DType) -> Array | None:
+    """Return f32 numbers rounded to those of a short type; None if it holds smaller ones only."""
+    if kind is DType.F16 and np.abs(data).max(initial=0.0) > MAX_F16:
+        return None
+    return data.astype(np.float16 if kind is DType.F16 else ml_dtypes.bfloat16).astype(np.float32)

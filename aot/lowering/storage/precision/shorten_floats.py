@@ -1,0 +1,75 @@
+"""Layers in bf16 and f16: data between kernels take 16 bits, and products of bf16 sum in the order of tile registers.
+
+    y[i, j] = max(add[k](x[i, k] * w[k, j]) + b[j], 0)                                          x, w, y: f32
+    y[i, j] = max(chains[k](x.bf16[i, k] * w.bf16[k, j]) + b[j], 0)                             y: bf16
+
+Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
+it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits. Products of f16 are
+sums of f32; data that a kernel loads often stay f32 there, as conversions would take longer than the loads.
+`--fast-math` leaves both to the target: bf16 is summed by dots of pairs, in tile registers, or as f16 is.
+"""
+
+from __future__ import annotations
+
+from aot.lowering.ir.steps import Step, Steps
+from aot.lowering.storage.precision.chained_products import ChainedProducts
+from aot.lowering.storage.precision.recurrent_products import shorten_recurrent_products
+from aot.lowering.storage.precision.short_types import CHAINED, ShortTypes, Sums
+from aot.lowering.storage.precision.short_values import shorten_values
+from aot.lowering.storage.precision.short_weights import ShortWeights
+from aot.precision import Precision
+from codegen.ir.definition import Group
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Expr, Prim, prim
+from codegen.ir.traverse import rewrite_work
+from runtime.abi import DType
+from runtime.errors import UsageError
+
+FEW_DIGITS = {"exp_normal": "exp_short", "erf": "erf_short"}  # functions of f32 whose results are rounded to 8 bits
+
+
+def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums: Sums = CHAINED) -> None:
+    """Store values that products and elementwise layers pass on in 16 bits, and round the weights of products.
+
+    `small`: round weights to f16 even where a kernel loads them often.
+    """
+    names = {n for b in steps.blocks() for s in b.steps for n in s.layers}
+    if unused := precision.unused(names):
+        raise UsageError(f"precision: a pattern matches a layer's name, got {unused[0]!r}")
+    types = ShortTypes(steps, precision, sums)
+    weights = ShortWeights(types, small)
+    shorten_values(types)
+    for block in steps.blocks():
+        products = ChainedProducts(types, weights)
+        block.steps = [s for step in block.steps for s in (*_shorten_products(step, products), step)]
+        for step in block.steps if sums.rough else ():
+            _shorten_functions(step, types)
+
+
+def _shorten_products(step: Step, products: ChainedProducts) -> list[Step]:
+    """Rewrite the products of a step for its type; return the steps that copy their operands."""
+    types, weights = products.types, products.weights
+    kind = types.kind(step)
+    chained = kind is DType.BF16 and kind not in types.sums.plain
+    copies = products.rewrite(step) if chained else None
+    if copies is not None or kind is None:
+        return copies or []
+    if chained and types.sums.pairs:
+        step.works = tuple(
+            shorten_recurrent_products(w, types, weights) if isinstance(w, Group) else w for w in step.works
+        )
+    weights.round_for(step, kind)
+    return []
+
+
+def _shorten_functions(step: Step, types: ShortTypes) -> None:
+    """Compute functions in four digits in a step that writes nothing but bf16 and bytes."""
+    short = all(b.dtype is DType.BF16 or types.steps.values[b.name].holds_bytes for b in step.writes())
+    if short and types.kind(step) is DType.BF16:
+        step.works = tuple(rewrite_work(w, _with_few_digits) for w in step.works)
+
+
+def _with_few_digits(e: Expr) -> Expr | None:
+    if not isinstance(e, Prim) or e.dtype is not DType.F32 or e.fn not in FEW_DIGITS:
+        return None
+    return prim(FEW_DIGITS[e.fn], *(rewrite(a, _with_few_digits) for a in e.args))

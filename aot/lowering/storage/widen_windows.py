@@ -1,0 +1,104 @@
+"""Windows of bytes with few channels, whose columns and channels together fill no words, for tile registers.
+
+    add[kh in 7, kw in 7, ic in 3](i32(x[h + kh, w + kw, ic]) * i32(f[c, kh, kw, ic]))         21 terms side by side
+    add[kh in 7, kw in 8, ic in 3](i32(x[h + kh, w + kw, ic]) * i32(f[c, kh, kw, ic]))         24 terms
+
+Filters are zero in the columns that are added, so that the data there count for nothing: their layout has a halo.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from aot.lowering.ir.steps import Steps
+from aot.lowering.storage.precision.few_channels import MAX_CHANNELS
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import rewrite, variables, walk
+from codegen.ir.index import normal
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, prim
+from codegen.ir.matrix_form import BYTES, ROWS, byte_terms
+from codegen.ir.program import Region
+from runtime.abi import DType
+
+MOST_ADDED = 3  # columns
+
+
+def widen_windows(steps: Steps) -> None:
+    """Add columns to windows of bytes, so that their rows are blocks of tile registers."""
+    for step in steps.steps:
+        d = step.definition
+        found = _found(d, steps) if d is not None else None
+        if d is not None and found is not None:
+            step.works = (_widened(d, *found, steps),)
+
+
+def _found(d: Definition, steps: Steps) -> tuple[Load, Load, int, Var] | None:
+    """Return data, filters, the dimension of the data's columns and the wider axis; None for other sums."""
+    r = d.reduction
+    factors = _factors(r) if r is not None else None
+    if r is None or factors is None:
+        return None
+    x, w = factors if _is_constant(factors[1], steps) else factors[::-1]
+    if _is_constant(x, steps) or not _is_constant(w, steps):
+        return None
+    lanes = [a for a in d.axes if a in w.index and a not in variables(*x.index)]
+    channels = [a for a in r.axes if a in x.index and a in w.index and _is_few(a)]
+    if len(channels) != 1 or not any(isinstance(a.extent, int) and a.extent >= ROWS for a in lanes):
+        return None
+    across = max(k for k, i in enumerate(x.index) if i != channels[0])
+    columns = [a for a in r.axes if a in w.index and normal(x.index[across], {}).terms.get(a) == 1]
+    if len(columns) != 1 or columns[0] in channels or sum(columns[0] in variables(i) for i in x.index) != 1:
+        return None
+    few, taps = channels[0].extent, columns[0].extent
+    if not isinstance(few, int) or not isinstance(taps, int) or byte_terms(few * taps):
+        return None
+    wide = next((n for n in range(taps + 1, taps + MOST_ADDED + 1) if byte_terms(few * n) == few * n), 0)
+    return (x, w, across, replace(columns[0], extent=wide)) if wide else None
+
+
+def _factors(r: Reduce) -> tuple[Load, Load] | None:
+    """Return the bytes that a sum multiplies, without the guards of padding; None for other sums."""
+    if r.fn != "add" or r.dtype is not DType.I32 or not isinstance(r.body, Prim) or r.body.fn != "mul":
+        return None
+    match tuple(map(_without_guards, r.body.args)):
+        case (Load() as one, Load() as other) if (one.dtype, other.dtype) in BYTES:
+            return one, other
+        case _:
+            return None
+
+
+def _without_guards(e: Expr) -> Expr:
+    while isinstance(e, Prim) and e.fn in ("cast", "within"):
+        e = e.args[0] if e.fn == "cast" else e.args[2]
+    return e
+
+
+def _is_constant(x: Load, steps: Steps) -> bool:
+    return steps.values[x.buffer.name].region is Region.CONSTANT
+
+
+def _is_few(channel: Var) -> bool:
+    return isinstance(channel.extent, int) and channel.extent <= MAX_CHANNELS
+
+
+def _widened(d: Definition, x: Load, w: Load, across: int, wide: Var, steps: Steps) -> Definition:
+    r = d.reduction
+    assert r is not None
+    axis = next(a for a in r.axes if a.name == wide.name)
+    change: dict[Expr, Expr] = {w: Load(_filters(w, axis, wide, steps), w.index)}
+    asked = [normal(e.args[0], {}).key for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"]
+    if normal(x.index[across], {}).key not in asked:
+        change[x] = prim("within", x.index[across], x.buffer.shape[across], x, Const(0, x.dtype))
+    body = rewrite(rewrite(r.body, change), {axis: wide})
+    wider = replace(r, axes=tuple(wide if a == axis else a for a in r.axes), body=body)
+    return replace(d, value=rewrite(d.value, {r: wider}))
+
+
+def _filters(w: Load, axis: Var, wide: Var, steps: Steps) -> Buffer:
+    """Return the filters with columns of zeros behind theirs."""
+    data = steps.values[w.buffer.name].array
+    assert data is not None and isinstance(axis.extent, int) and isinstance(wide.extent, int)
+    beside = [(0, wide.extent - axis.extent if i == axis else 0) for i in w.index]
+    return steps.constant(f"{w.buffer.name}.wide", np.pad(data, beside))

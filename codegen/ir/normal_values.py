@@ -1,0 +1,83 @@
+"""Values that are no denormal numbers, in kernels whose arithmetic flushes these to zero.
+
+VCVTNEPS2BF16 takes denormal numbers for zero. Results of arithmetic are none where the processor flushes them; what is
+loaded and stored without arithmetic may be one.
+
+y[i] = bf16(x[i] * 2 + b[i])        normal: the result of a multiply-add
+y[i] = bf16(max(x[i], 0))           unknown: x[i] itself may be a denormal number
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.ir.denormals import MIN_NORMAL
+from codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Prim, Space, Stmt, Store, While
+from runtime.abi import DType
+
+ROUNDED_FNS = frozenset({"add", "sub", "mul", "div", "fma"})
+CHOOSING_FNS = {"max": 0, "min": 0, "neg": 0, "abs": 0, "select": 1, "within": 2}  # the first operand that is chosen
+
+
+def normal_buffers(stmts: tuple[Stmt, ...]) -> frozenset[str]:
+    """Return the names of buffers of the kernel's own that never hold a denormal number.
+
+    Tiles that are stored hold none: their arithmetic takes denormal numbers for zero.
+    """
+    stores = list(_stores(stmts))
+    found = frozenset(s.buffer.name for s in _allocations(stmts))
+    while True:
+        wrong = {s.buffer.name for s in stores if s.accumulate != "add" and not is_normal(s.value, found)}
+        if wrong.isdisjoint(found):
+            return found
+        found -= wrong
+
+
+def is_normal(e: Expr, buffers: frozenset[str]) -> bool:
+    """True if a value is no denormal number, where `buffers` hold none and arithmetic flushes them."""
+    match e:
+        case Const():
+            return not e.dtype.is_float or not 0 < abs(e.value) < MIN_NORMAL
+        case Load(buffer, _):
+            return buffer.name in buffers or not buffer.dtype.is_float
+        case Prim("cast", (x,)):
+            return not x.dtype.is_float or is_normal(x, buffers)
+        case Prim(fn, args, DType.F32) if fn in CHOOSING_FNS:
+            return all(is_normal(x, buffers) for x in args[CHOOSING_FNS[fn] :] if x.dtype.is_float)
+        case Prim(fn, args, DType.F32) if fn in ROUNDED_FNS:
+            return not _may_vanish(e) or all(is_normal(x, buffers) for x in args)
+        case _:
+            return False
+
+
+def _may_vanish(e: Prim) -> bool:
+    """True if the emitter may return an operand in place of arithmetic: a factor is 0 or 1, or a term is 0."""
+    factors = (x for a in e.args if isinstance(a, Prim) and a.fn == "mul" for x in a.args)
+    return any(
+        (isinstance(x, Load) and x.buffer.space is Space.TABLE) or (isinstance(x, Const) and abs(x.value) in (0, 1))
+        for x in (*e.args, *factors)
+    )
+
+
+def _stores(stmts: tuple[Stmt, ...]) -> Iterator[Store]:
+    for s in _nested(stmts):
+        if isinstance(s, Store):
+            yield s
+
+
+def _allocations(stmts: tuple[Stmt, ...]) -> Iterator[Alloc]:
+    for s in _nested(stmts):
+        if isinstance(s, Alloc):
+            yield s
+
+
+def _nested(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Yield all statements, outer ones first."""
+    stack = list(stmts)  # statements of a large group are nested deeper than Python's stack
+    while stack:
+        s = stack.pop()
+        yield s
+        if isinstance(s, For | While | Let | Alloc):
+            stack.extend(s.body)
+        elif isinstance(s, If):
+            stack.extend((*s.body, *s.otherwise))

@@ -1,0 +1,114 @@
+"""Bytes that a loop over vectors writes side by side: several vectors become one of bytes, and one store.
+
+vector c in 64 by 16:
+  y[c] = u8(min(max(round_even(x[c] / s), 0), 255))      4 vectors of i32, VPACKSSDW twice, VPACKUSWB, VPERMD, a store
+
+Packing saturates, so that the lower bound needs no instruction of its own; the upper one keeps conversions from
+overflowing, whose result would be the least number. Alone, each vector takes VPMOVDB: two operations and a store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
+from codegen.ir.expressions import loads
+from codegen.ir.loops import Expr, For, Let, Stmt, Store
+from codegen.llvm.emit.address import Access
+from codegen.llvm.emit.arithmetic.convert import rounded_to_pack, same
+from codegen.llvm.emit.arithmetic.shuffle import spread
+from codegen.llvm.emit.blocks import vectors
+from codegen.llvm.emit.function_text import Value, vector
+from codegen.llvm.emit.values import Values
+from runtime.abi import DType
+
+LANES = 16  # of a vector of i32 that is packed
+BOUNDS = {DType.U8: (0.0, 255.0), DType.I8: (-128.0, 127.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A number that is rounded, plus a whole number, and clamped to a byte."""
+
+    value: Expr
+    zero: int
+    dtype: DType
+
+
+class ByteStores:
+    """Emits the stores of a loop over vectors together, if they are bytes side by side."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self._kept: list[tuple[Access, Value]] | None = None  # in a loop whose bytes are packed
+        self._level: _Level | None = None
+
+    def begin(self, loop: For) -> bool:
+        """Begin a loop over vectors; True if its bytes are kept for `write`."""
+        store = _only_store(loop.body)
+        full = sum(lanes == LANES for _, lanes in vectors(loop))
+        self._level = _level_of(store) if self.values.packs and full > 1 and store is not None else None
+        self._kept = [] if self._level is not None else None
+        return self._kept is not None
+
+    def keep(self, target: Access) -> bool:
+        """Emit the numbers of the store at `target` and keep them; False if it writes its bytes itself."""
+        if self._kept is None or self._level is None or target.step != 1 or self.values.width != LANES:
+            return False
+        if self.values.inside is not None or target.buffer.name in self.values.registers:
+            return False
+        v, zero, dtype = self.values.to_round(self._level.value), self._level.zero, self._level.dtype
+        low, high = BOUNDS[dtype]
+        level = rounded_to_pack(self.values.f, self.values.wide(v, LANES), zero, int(low), int(high))
+        self._kept.append((target, level))
+        return True
+
+    def write(self) -> None:
+        """Write the bytes that were kept since `begin`, up to four vectors at a time."""
+        kept, self._kept = self._kept or [], None
+        while kept:
+            count = next(n for n in (4, 2, 1) if _side_by_side(kept[:n], n))
+            target, packed = kept[0][0], self._packed([v for _, v in kept[:count]])
+            self.values.write(target, packed, count * LANES)
+            kept = kept[count:]
+
+    def _packed(self, levels: list[Value]) -> Value:
+        """Return one, two or four vectors of i32 as one of bytes."""
+        assert self._level is not None
+        f, dtype, count = self.values.f, self._level.dtype, len(levels)
+        if count == 1:
+            (v,) = levels
+            return f.cast("trunc", f.intrinsic("smax", v, same(v, int(BOUNDS[dtype][0]))), "i8")
+        pairs = zip(levels[::2], levels[1::2], strict=True)
+        words = [f.call("llvm.x86.avx512.packssdw.512", "<32 x i16>", a, b) for a, b in pairs]
+        name = f"llvm.x86.avx512.pack{'ss' if dtype is DType.I8 else 'us'}wb.512"
+        packed = f.call(name, "<64 x i8>", words[0], words[-1])
+        # each quarter of a vector has four bytes of each operand
+        quarters = f.op("<16 x i32>", f"bitcast {packed} to <16 x i32>")
+        ordered = spread(f, quarters, [4 * quarter + n for n in range(count) for quarter in range(4)])
+        type_ = vector("i8", count * LANES)
+        return f.op(type_, f"bitcast {ordered} to {type_}")
+
+
+def _level_of(store: Store) -> _Level | None:
+    """Return the level that a store of bytes writes; None for other stores and for those that read what they write."""
+    found = clamp_of(store.value)
+    rereads = any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
+    if found is None or store.accumulate is not None or rereads or BOUNDS.get(store.buffer.dtype) != found[1:]:
+        return None
+    whole = rounded_of(without_inner_bounds(*found))
+    return _Level(*whole, store.buffer.dtype) if whole is not None and whole[1] >= 0 else None
+
+
+def _only_store(body: tuple[Stmt, ...]) -> Store | None:
+    """Return the store that a body consists of, below names of values; None for other bodies."""
+    while len(body) == 1 and isinstance(body[0], Let):
+        body = body[0].body
+    return body[0] if len(body) == 1 and isinstance(body[0], Store) else None
+
+
+def _side_by_side(kept: list[tuple[Access, Value]], count: int) -> bool:
+    """True if there are `count` vectors, each of which lies behind the one before."""
+    first = kept[0][0].offset
+    ahead = (a.offset.plus(first, -1) for a, _ in kept)
+    return len(kept) == count and all(not d.terms and d.const == n * LANES for n, d in enumerate(ahead))

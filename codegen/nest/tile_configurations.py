@@ -1,0 +1,69 @@
+"""Configurations of tile registers: one for as many statements as use the same, and an end.
+
+configure                     16 rows of 64 bytes, ...
+for j in 8:
+  tile 0 += tile 4 * tile 6
+release
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from codegen.ir.loops import Alloc, For, If, Let, TileOp, While
+from codegen.nest.points import Stmts
+
+RELEASE = TileOp("release")
+NESTED = (For, While, Let, Alloc)
+
+
+def with_tiles(stmts: Stmts) -> Stmts:
+    """Move configurations of tiles out of loops, as far as these need no other one; release the tiles at the end."""
+    found = set(_configurations(stmts))
+    return (*_configured(stmts), RELEASE) if found else stmts
+
+
+def _configured(stmts: Stmts) -> Stmts:
+    found = dict.fromkeys(_configurations(stmts))
+    if len(found) == 1:
+        return (*found, *_without(stmts))
+    made: Stmts = ()
+    for s in stmts:
+        mine = dict.fromkeys(_configurations((s,)))
+        if isinstance(s, TileOp) or not mine:
+            made += (s,)
+        elif len(mine) == 1:
+            made += (*mine, *_without((s,)))
+        elif isinstance(s, If):
+            made += (replace(s, body=_configured(s.body), otherwise=_configured(s.otherwise)),)
+        elif not isinstance(s, NESTED):
+            made += (s,)
+        else:
+            made += (replace(s, body=_configured(s.body)),)
+    return made
+
+
+def _configurations(stmts: Stmts) -> Iterator[TileOp]:
+    for s in stmts:
+        if isinstance(s, TileOp):
+            if s.op == "configure":
+                yield s
+        elif isinstance(s, If):
+            yield from _configurations((*s.body, *s.otherwise))
+        elif isinstance(s, NESTED):
+            yield from _configurations(s.body)
+
+
+def _without(stmts: Stmts) -> Stmts:
+    made: Stmts = ()
+    for s in stmts:
+        if isinstance(s, TileOp) and s.op == "configure":
+            continue
+        if isinstance(s, If):
+            made += (replace(s, body=_without(s.body), otherwise=_without(s.otherwise)),)
+        elif isinstance(s, NESTED):
+            made += (replace(s, body=_without(s.body)),)
+        else:
+            made += (s,)
+    return made

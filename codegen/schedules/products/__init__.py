@@ -1,0 +1,1 @@
+"""Schedules of products: matrices, convolutions, windows over channels, products with quantised weights."""

@@ -1,0 +1,209 @@
+"""Reductions whose loads move with an output axis: products of matrices, convolutions, windows over channels.
+
+    y[i, j] = add[k](a[i, k] * b[k, j])     order[j i k] tile[i:6 j:16/cut] lanes[j:8] pack[b.1:16]
+
+The lanes run along the axis where every load is equal, moves by one element, or is a constant that can be packed. The
+other output axes are rows: those that all operands move with stay loops of their own, the rest is flattened where its
+tiles come out better, and the register tile is the one that costs least for these extents on this target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from codegen.costs import COSTS
+from codegen.ir.access import reads, varies
+from codegen.ir.chains import is_chains
+from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import (
+    dot_factors,
+    fields,
+    is_guarded,
+    scaled_sum,
+    takes_arranged,
+    takes_rows,
+    takes_words,
+    word,
+)
+from codegen.ir.loops import Var
+from codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from codegen.nest.apart import has_equal_steps
+from codegen.schedules.pointwise import lane_count, packs
+from codegen.schedules.products.chains import chained
+from codegen.schedules.products.depthwise import window
+from codegen.schedules.products.grouped import grouped
+from codegen.schedules.products.matrix import in_tiles
+from codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside
+from codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
+from codegen.schedules.products.product_loops import ProductLoops, product_loops
+from codegen.schedules.products.product_prefetch import (
+    has_time_for_epilogue,
+    operand_across_pages,
+    prefetch_level,
+    prefetch_within,
+)
+from codegen.schedules.products.register_tile import tile_count, tile_of
+from codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
+from codegen.schedules.reasons import note
+from codegen.target import Target
+from runtime.abi import DType
+
+# Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
+UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DType.BF16: 16}
+
+
+def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
+    """Return the schedule of a product; None if no output axis serves as lanes."""
+    form = matmul_shape(d, constants, shared, lane_count(d, target), target.sums_pairs)
+    if form is None:
+        return None
+    lanes = lane_count(d, target)
+    note(lambda: _shape_text(d, form))
+    if (plan := in_tiles(d, form, target, constants, shared)) is not None:
+        return plan
+    if is_chains(d.reduction):
+        return chained(d, form, lanes, target, constants, shared)
+    if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
+        return plan
+    if is_thin(d, form):
+        note(lambda: f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory")
+        return None
+    if form.window:
+        return window(d, form, lanes, target, constants, shared)
+    return _matrix(d, form, lanes, target, constants, shared)
+
+
+def _shape_text(d: Definition, form: MatmulShape) -> str:
+    kind = "windows over channels" if form.window else "a product"
+    roles = {"rows": form.rows, "outside": form.outer, "sums": form.sums}
+    parts = (f"{role} {' '.join(f'{a.name}:{extent(a)}' for a in axes)}" for role, axes in roles.items() if axes)
+    return f"{d.out.name}: {kind}: lanes {form.lane.name}:{extent(form.lane)}, {', '.join(parts)}"
+
+
+def _matrix(
+    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
+) -> Schedule:
+    """Return the schedule of a product in register tiles of rows by vectors of columns."""
+    width = width_of(extent(form.lane), lanes)
+    loops = product_loops(d, form, width, target, constants)
+    steps = step_axis(d, form)
+    scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
+    depth = 0 if len(loops.rows) > 1 else column_bytes(d, form, steps)
+    cores, kept = 1 if shared or form.outer else target.cores, kept_vectors(d, form, steps)
+    rows = loops.count(loops.tiled, form)
+    height, vectors = tile_of(rows, extent(form.lane), width, target, depth, cores, kept, 1 + scaled)
+    columns = width * vectors
+    outside, order = _order(d, form, loops, height, columns, target)
+    plans = _packs(d, form, constants, columns)
+    inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
+    terms, plans = _dots(d, form, inner, plans, target)
+    whole = terms > 0 and scaled  # steps add up integers
+    alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
+    blocks = cache_blocks(d, form, loops, columns, outside, target) if alone and (outside or not whole) else ()
+    # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
+    epilogue = has_time_for_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
+    fetched = outside and columns < extent(form.lane) and _has_many_rows(form)
+    further = outside and alone and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
+    within = prefetch_within(d, form, columns, target) if further else None
+    streamed = None if plans or terms or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
+    return Schedule(
+        fuse=loops.fuse,
+        blocks=blocks,
+        order=order,
+        tile=(
+            *_row_tiles(form, loops, height, fetched),
+            Tile(form.lane.name, columns, Tail.CUT),
+            *_sum_tiles(d, form, loops.innermost, terms, epilogue),
+        ),
+        skip_padding=tuple(b.axis.name for b in loops.skipped),
+        lanes=(form.lane.name, width),
+        pack=plans,
+        prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not terms) else streamed,
+        prefetch_within=within,
+        apart=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
+        dots=loops.innermost if terms else None,
+        prefetch_epilogue=epilogue,
+        prefetch_level=2 if streamed is not None else prefetch_level(form, target),
+        parallel=None if shared else order[0],
+    )
+
+
+def _order(
+    d: Definition, form: MatmulShape, loops: ProductLoops, height: int, columns: int, target: Target
+) -> tuple[bool, tuple[str, ...]]:
+    """Return True if the loop over panels encloses those over rows, and the order of all loops.
+
+    Both give way to threads: the outermost loop shall have two units a core at least, if either has.
+    """
+    panels = tile_count(extent(form.lane), columns)
+    if len(loops.rows) < 2:
+        first = tile_count(loops.count(loops.tiled, form), height)
+    elif varies(form.rows):
+        first = prod(extent(a) for a in form.rows if a.name != loops.tiled)
+    else:
+        first = extent(form.rows[0])
+    outside = has_panels_outside(d, form, target)
+    enough = 2 * target.cores
+    if not loops.outer and min(first, panels) < enough <= max(first, panels):
+        outside = panels > first
+    if loops.outer and _shares_badly(form.outer, target) and first >= enough:
+        return False, (*loops.rows, *loops.outer, form.lane.name, *loops.sums)
+    inner = (form.lane.name, *loops.rows) if outside else (*loops.rows, form.lane.name)
+    return outside, (*loops.outer, *inner, *loops.sums)
+
+
+def _has_many_rows(form: MatmulShape) -> bool:
+    """True if a panel is used for so many rows that the next one can be fetched meanwhile."""
+    return not varies(form.sums) and prod(map(extent, form.rows)) >= COSTS.fetch_rows
+
+
+def _row_tiles(form: MatmulShape, loops: ProductLoops, height: int, fetched: bool) -> list[Tile]:
+    """Return the tile of the rows, if there are any. `fetched`: panels are prefetched."""
+    tiled = [a for a in form.rows if a.name in loops.axes(loops.tiled)]
+    return [row_tile(tiled, loops.tiled, height, few=fetched)] if loops.rows else []
+
+
+def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, epilogue: bool) -> list[Tile]:
+    """Return the tiles of the sum, whose innermost loop is `inner`. `terms`: those that dots unroll, 0 without dots."""
+    if terms:
+        return [*(Tile(a.name, extent(a), Tail.CUT) for a in field_axes(d, form)), Tile(inner, terms, Tail.CUT)]
+    if takes_pairs(d, form):
+        return [Tile(inner, 2, Tail.CUT)]
+    return [Tile(inner, COSTS.fetch_steps, Tail.CUT)] if epilogue else []
+
+
+def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
+    """True if so few iterations surround the tile that some cores get one more than others."""
+    count = extent(loops[0])
+    return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
+
+
+def _dots(
+    d: Definition, form: MatmulShape, inner: tuple[Var, ...], plans: tuple[Pack, ...], target: Target
+) -> tuple[int, tuple[Pack, ...]]:
+    """Return the unrolled terms of a sum by dots, 0 without, and the packing of its weights.
+
+    Dots of i16 are used only where there are those of bytes, too.
+    """
+    factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
+    kind = factors[1].buffer.dtype if factors is not None else None
+    if d.reduction is None or kind is None or not target.dot_terms(kind):
+        return 0, plans
+    if kind.is_float and is_guarded(d.reduction):
+        return 0, plans
+    if scaled_sum(d.reduction) is not None:
+        steps = step_axis(d, form)
+        if steps is None or steps in inner or not has_equal_steps(d.reduction, steps):
+            return 0, plans
+    plan = next((p for p in plans if p.operand == factors[1].buffer.name), None) if factors is not None else None
+    if plan is not None and takes_words(d, inner, plan, form.lane.name):
+        few = fields(d.reduction) is not None  # elements of a word alone, since their loop is inside of that of fields
+        terms = word(kind) if few else UNROLLED_DOT_TERMS[kind]
+        return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
+    rows = not plans and len(inner) == 1 and any(f(d, inner[0], form.lane.name) for f in (takes_arranged, takes_rows))
+    return UNROLLED_DOT_TERMS[kind] if rows else 0, plans
+
+
+def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
+    return packs(reads(d, body=True), form.lane, constants, width, form.sums, form.outer)

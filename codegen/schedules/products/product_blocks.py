@@ -1,0 +1,106 @@
+"""Blocks of products for caches: parts of the sum, of the rows, or of a window, whose data stay in L2."""
+
+from __future__ import annotations
+
+from math import prod
+
+from codegen.costs import COSTS
+from codegen.ir.access import buffer_bytes, reads, varies
+from codegen.ir.definition import Definition
+from codegen.schedules.products.product_form import MatmulShape, extent, parts
+from codegen.schedules.products.product_loops import ProductLoops
+from codegen.schedules.products.scaled import column_bytes, panel_bytes, step_axis
+from codegen.schedules.reasons import note
+from codegen.target import Target
+
+Blocks = tuple[tuple[str, int], ...]
+
+
+def cache_blocks(
+    d: Definition, form: MatmulShape, loops: ProductLoops, width: int, outside: bool, target: Target
+) -> Blocks:
+    """Return the blocks of a product without loops around its tiles. `width`: columns of a panel.
+
+    `outside`: the loop over panels encloses that over rows.
+    """
+    if not outside:
+        return _tap_blocks(d, form, loops.sums[:-1], width, target) if len(loops.rows) > 1 else ()
+    blocks = _sum_blocks(d, form, width, target)
+    if blocks or not loops.rows or varies(form.rows):
+        return blocks
+    return _core_blocks(loops.rows[0], loops.count(loops.rows[0], form), prod(map(extent, form.rows)), target)
+
+
+def has_panels_outside(d: Definition, form: MatmulShape, target: Target) -> bool:
+    """True if the loop over panels (of the lanes' operand) is outside: each panel is read once, the rows once a panel.
+
+    That is so if the panels are the larger operand, or would leave L2 while the rows are read.
+    """
+    panels = extent(form.lane) * column_bytes(d, form, step_axis(d, form))
+    most = min(_row_operand_bytes(d, form), target.l2 // 2)
+    order = "panels outside" if panels > most else "rows outside"
+    room = target.l2 // 2
+    note(
+        lambda: (
+            f"{order}: panels take {panels} bytes; the rows' operand {_row_operand_bytes(d, form)}, half of L2 {room}"
+        )
+    )
+    return panels > most
+
+
+def _sum_blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> Blocks:
+    """Return blocks of the sum if the rows' operand exceeds L2: a block serves several panels in turn.
+
+    L2 holds a block of the rows, the panel in use, the next one, and the accumulators. A near L3 is fast enough to read
+    the rows for each panel, without the cost of storing and loading accumulators.
+    """
+    if target.near_l3 and _row_operand_bytes(d, form) <= target.l3 // (2 * target.cores):
+        return ()
+    panels, rest = divmod(extent(form.lane), width)
+    if len(form.sums) != 1 or varies((*form.sums, form.lane, *form.rows)) or rest or not _can_wait_in_output(d):
+        return ()
+    (k,), size = form.sums, d.out.dtype.compute.bytes
+    together = next((n for n in parts(panels) if n <= COSTS.max_block_panels and panels // n >= 2 * target.cores), 1)
+    room = target.l2 * 3 // 4 - prod(map(extent, form.rows)) * together * width * size
+    each = _row_operand_bytes(d, form) // extent(k) + 2 * width * panel_bytes(d, form)
+    steps = next((n for n in parts(extent(k)) if n * each <= room), 0)
+    if not COSTS.min_block_steps <= steps < extent(k) or together == 1:
+        return ()
+    return (form.lane.name, width * together), (k.name, steps)
+
+
+def _core_blocks(axis: str, n: int, rows: int, target: Target) -> Blocks:
+    """Return blocks of rows, one for each core, so that a core reads the rows that it wrote in the call before.
+
+    Each core then reads all weights, so a block needs rows enough to hide that: `COSTS.min_core_rows`.
+    """
+    count = next((c for c in parts(n) if c <= target.cores and rows // c >= COSTS.min_core_rows), 1)
+    return ((axis, n // count),) if count > 1 else ()
+
+
+def _tap_blocks(d: Definition, form: MatmulShape, taps: tuple[str, ...], width: int, target: Target) -> Blocks:
+    """Return blocks of one tap of a window for some rows, if not even one panel of the whole sum fits half of L2."""
+    window = [a for a in form.sums if a.name in taps]
+    if len(window) < len(taps) or varies((*form.rows, form.lane, *form.sums)) or not _can_wait_in_output(d):
+        return ()
+    size, terms = panel_bytes(d, form), prod(map(extent, form.sums))
+    steps = terms // prod(map(extent, window))
+    if terms * width * size <= target.l2 // 2 or steps < COSTS.min_block_steps:
+        return ()
+    rows = extent(form.rows[0])
+    count = next(n for n in reversed(parts(rows)) if n >= min(2 * target.cores, rows))
+    reused = prod(map(extent, form.rows)) // count >= COSTS.fetch_rows
+    if steps * extent(form.lane) * size > target.l2 // 2 or not reused:
+        return ()
+    return (form.rows[0].name, rows // count), *((a.name, 1) for a in window)
+
+
+def _can_wait_in_output(d: Definition) -> bool:
+    """True if partial sums can wait in the output."""
+    return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
+
+
+def _row_operand_bytes(d: Definition, form: MatmulShape) -> int:
+    """Return the bytes of the rows' largest operand in one point of the outer loops: each panel reads all of it."""
+    rows = (x for x in reads(d, body=True) if not x.moves(form.lane))
+    return max((buffer_bytes(x.buffer) // prod(extent(a) for a in form.outer if x.moves(a)) for x in rows), default=0)

@@ -1,0 +1,127 @@
+"""Loops of a product: axes that are fused, the axis of rows that is tiled, loops around the tiles, and the sum's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from codegen.costs import COSTS
+from codegen.ir.access import reads, runs_on, store, varies
+from codegen.ir.definition import Definition
+from codegen.ir.expressions import variables
+from codegen.ir.loops import Var
+from codegen.nest.padding_terms import PaddingTerms, padding_terms
+from codegen.schedules.pointwise import fresh
+from codegen.schedules.products.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.products.register_tile import tile_count, tile_of
+from codegen.schedules.products.scaled import field_axes, takes_pairs
+from codegen.target import Target
+
+Fused = list[tuple[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProductLoops:
+    """Loops by role, outermost first: names of axes, or of several that `fuse` makes one.
+
+    `rows`: the last one is tiled. `skipped`: padding terms that whole tiles pass over.
+    """
+
+    fuse: tuple[tuple[str, tuple[str, ...]], ...]
+    outer: tuple[str, ...]
+    rows: tuple[str, ...]
+    sums: tuple[str, ...]
+    skipped: tuple[PaddingTerms, ...]
+
+    @property
+    def tiled(self) -> str:
+        """Name of the rows' axis that is tiled; empty without rows."""
+        return self.rows[-1] if self.rows else ""
+
+    @property
+    def innermost(self) -> str:
+        """Name of the innermost loop of the sum."""
+        return self.sums[-1]
+
+    def axes(self, name: str) -> tuple[str, ...]:
+        """Return the axes that a loop runs over."""
+        return dict(self.fuse).get(name, (name,))
+
+    def count(self, name: str, form: MatmulShape) -> int:
+        """Return the iterations of a loop over rows."""
+        return prod(extent(a) for a in form.rows if a.name in self.axes(name))
+
+
+def product_loops(
+    d: Definition, form: MatmulShape, width: int, target: Target, constants: frozenset[str]
+) -> ProductLoops:
+    """Return the loops of a product in vectors of `width` lanes."""
+    fuse: Fused = []
+    sums = _fused_sums(d, form, fuse)
+    skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
+    if varies(form.rows):
+        rows = _dynamic_rows(d, form, fuse, constants)
+    else:
+        rows = _static_rows(d, form, width, target, fuse, skipped)
+    outer = loops_of(d, form.outer, fuse)
+    return ProductLoops(tuple(fuse), tuple(outer), tuple(rows), tuple(sums), tuple(skipped))
+
+
+def _fused_sums(d: Definition, form: MatmulShape, fuse: Fused) -> list[str]:
+    """Return the loops of the sum; the two innermost are fused if all shared operands are contiguous across them."""
+    names = [a.name for a in form.sums]
+    if len(form.sums) < 2:
+        return names
+    outer, inner = form.sums[-2:]
+    shared = [x for x in reads(d, body=True) if not x.moves(form.lane)]
+    if not isinstance(inner.extent, int) or any(x.steps[outer] != inner.extent * (x.steps[inner] or 0) for x in shared):
+        return names
+    if takes_pairs(d, form) or field_axes(d, form):
+        return names
+    name = fresh("kc", d)
+    fuse.append((name, (outer.name, inner.name)))
+    return [*names[:-2], name]
+
+
+def _dynamic_rows(d: Definition, form: MatmulShape, fuse: Fused, constants: frozenset[str]) -> list[str]:
+    """Return the loops over rows of dynamic sizes: one, if they lie one after another."""
+    last = form.rows[-1]
+    accesses = (store(d), *(x for x in reads(d) if any(x.moves(a) for a in form.rows)))
+    if len(form.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(form.rows)):
+        fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
+        return [fuse[-1][0]]
+    packed = any(x.buffer.name in constants for x in reads(d, body=True))
+    last = last if packed else _certain(form.rows)
+    return [*loops_of(d, [a for a in form.rows if a is not last], fuse), last.name]
+
+
+def _static_rows(
+    d: Definition, form: MatmulShape, width: int, target: Target, fuse: Fused, skipped: list[PaddingTerms]
+) -> list[str]:
+    """Return the loops over rows of static sizes: one, if its tiles are fuller.
+
+    They are not fused if padding along the last axis can be skipped: more of its tiles then lie in the padding as a
+    whole.
+    """
+    if not form.rows:
+        return []
+    last = form.rows[-1]
+    alone, _ = tile_of(extent(last), extent(form.lane), width, target)
+    count = prod(extent(a) for a in form.rows)
+    together, _ = tile_of(count, extent(form.lane), width, target)
+    apart = any(last in variables(b.index) for b in skipped)
+    fewer = tile_count(extent(last), alone) * (count // extent(last)) <= tile_count(count, together)
+    if len(form.rows) == 1 or apart or fewer:
+        return [a.name for a in form.rows]
+    fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
+    return [fuse[-1][0]]
+
+
+def _certain(rows: tuple[Var, ...]) -> Var:
+    """Return the row axis to tile: the last one, but a longer static one if it is dynamic and may have one iteration.
+
+    Queries of the heads that share keys, for instance: their number is known, that of the tokens is often 1.
+    """
+    static = [a for a in rows if isinstance(a.extent, int) and a.extent >= COSTS.static_tile_rows]
+    return max(static, key=extent) if static and not isinstance(rows[-1].extent, int) else rows[-1]

@@ -1,0 +1,93 @@
+"""Sums of products of bytes and of i16: instructions by target, and tiles that stay in registers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import word
+from codegen.ir.loops import Reduce, Var, cast, dense
+from codegen.ir.printer import kernel_text, schedule_text
+from codegen.ir.schedule import Pack, Tail, Tile
+from codegen.llvm.emit.kernel import emit
+from codegen.llvm.host import parse_target
+from codegen.llvm.object.optimize import assembly
+from codegen.nest.nest import apply
+from codegen.schedules.choose import choose
+from runtime.abi import DType
+from tests.codegen.llvm.dot_products import CLIENT, PLAN, SERVER, V3, V4, Kind, product
+from tests.codegen.llvm.test_assembly import loops
+
+
+@pytest.mark.parametrize(("name", "dots"), [("x86-64-v2", 2), ("x86-64-v3", 2), ("x86-64-v4", 2), ("aarch64", 0)])
+def test_levels_promise_pairs(name: str, dots: int) -> None:
+    target = parse_target(name)
+    assert target.dots == dots
+    kind = Kind(DType.I16, DType.I16, target)
+    plan = choose(product(50, 64, 64, kind=kind)[0], target, frozenset({"w"}))
+    assert plan.dots == ("k" if dots else None)
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
+def test_bytes_are_no_pairs(name: str) -> None:
+    """A sum of bytes, as a network may have it, has no instruction where there are pairs only."""
+    assert choose(product(50, 64, 64)[0], parse_target(name), frozenset({"w"})).dots is None
+
+
+def test_features_that_bring_dots_of_bytes() -> None:
+    assert SERVER.dots == CLIENT.dots == 4
+    assert replace(V3, features=(*V3.features, "avx512vnni")).dots == 2, "of 512 bits only"
+
+
+INSTRUCTIONS = [
+    (Kind(DType.U8, DType.I8, SERVER), "vpdpbusd", 14, 16, 4),
+    (Kind(DType.U8, DType.I8, CLIENT), "vpdpbusd", 6, 8, 4),
+    (Kind(DType.I16, DType.I16, V4), "vpmaddwd", 14, 16, 1),
+    (Kind(DType.I16, DType.I16, V3), "vpmaddwd", 6, 8, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "instruction", "rows", "lanes", "words"), INSTRUCTIONS, ids=["avx512", "avx", "avx512-i16", "avx-i16"]
+)
+def test_a_tile_stays_in_registers(kind: Kind, instruction: str, rows: int, lanes: int, words: int) -> None:
+    target, terms = kind.target, words * word(kind.w)
+    tiles = (Tile("i", rows), Tile("j", 2 * lanes, Tail.CUT), Tile("k", terms, Tail.CUT))
+    plan = replace(PLAN, tile=tiles, lanes=("j", lanes), pack=(Pack("w", (1, 0), 1, 2 * lanes, 1),))
+    work, (x, w, _, y) = product(rows * 8, 256, 128, kind=kind)
+    function = emit(apply("product", work, plan, (x, w, y)), target=target)
+    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
+    found = [(sum(instruction in line for line in loop), loop) for loop in loops(assembly(text, target, None))]
+    count, loop = max(found, key=lambda x: x[0])
+    assert count == rows * 2 * words
+    assert [line for line in loop if re.search(r"\(%rsp", line)] == []
+
+
+def test_halved_products_stay_in_registers() -> None:
+    """Four rows of two vectors: of weights of both halves, sums of data and weights are multiplied."""
+    i, j, k = Var("i", 32), Var("j", 128), Var("k", 128)
+    x, w, y = (
+        dense("x", 32, 256, dtype=DType.I16),
+        dense("w", 256, 128, dtype=DType.I16),
+        dense("y", 32, 128, dtype=DType.I32),
+    )
+    one, other = x[i, k] + w[k + 128, j], x[i, k + 128] + w[k, j]
+    work = Definition(y, (i, j), Reduce("add", (k,), cast(one, DType.I32) * cast(other, DType.I32)))
+    plan = choose(work, V3, frozenset({"w"}))
+    assert schedule_text(plan).startswith(
+        "order[j i k] tile[i:4 j:16/cut k:2/cut] lanes[j:8] pack[w.1:16(1,0) words of 1] dots=k"
+    )
+    kernel = apply("product", work, plan, (x, w, y))
+    assert "dot(x[i, k] + w[j // 16, (k + 128) // 2, j % 16, (k + 128) % 2], x[i, k + 128] + w[j //" in kernel_text(
+        kernel
+    )
+    function = emit(kernel, target=V3)
+    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
+    found = [
+        [sum(op in line for line in loop) for op in ("pmaddwd", "paddw", "paddd", "(%rsp")]
+        for loop in loops(assembly(text, V3, None))
+    ]
+    assert max(found) == [8, 16, 8, 0]

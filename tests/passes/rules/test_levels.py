@@ -1,0 +1,75 @@
+"""Levels of quantised networks stay bytes through Concat, MaxPool and views; what is not sure to be equal stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.passes.pipeline import canonicalize, simplify
+from aot.passes.rules import levels
+from runtime.abi import DType
+from tests.passes.check import after
+from tests.rules.entries.quantisation import SCALE, ZERO, again, joined, levels_of, numbers_of, pooled
+
+PASSES = [canonicalize, simplify]
+LEVELS = ["Divide", "Round", "Add", "Clamp", "Convert"]
+
+
+def test_levels_of_numbers_of_levels_are_these() -> None:
+    assert after(PASSES, again, (2, 3)) == LEVELS
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero", "dtype"), [(0.5, ZERO, DType.U8), (SCALE, ZERO + 1, DType.U8), (SCALE, ZERO, DType.I8)]
+)
+def test_other_levels_are_computed(scale: float, zero: float, dtype: DType) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return levels_of(b, numbers_of(b, levels_of(b, x)), dtype, zero, scale)
+
+    assert after(PASSES, make, (2, 3)).count("Round") == 2
+
+
+def test_scales_whose_products_may_be_denormal_stay() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return levels_of(b, numbers_of(b, levels_of(b, x, scale=1e-37), scale=1e-37), scale=1e-37)
+
+    assert after(PASSES, make, (2, 3)).count("Round") == 2
+
+
+@pytest.mark.parametrize("scale", [0.1, 1 / 3, 0.00363, 1e-29, 7.3e28])
+def test_every_level_comes_back(scale: float) -> None:
+    """What the rule leaves out: level less zero point, times the scale, over the scale, rounded."""
+    assert levels.SCALES[0] < scale < levels.SCALES[1]
+    q, s = np.arange(-255, 256, dtype=np.float32), np.float32(scale)
+    assert (np.rint(q * s / s) == q).all()
+
+
+def test_levels_are_joined() -> None:
+    found = after(PASSES, joined, (2, 3), (2, 4))
+    assert found[-1] == "Concat"
+    assert found.count("Round") == 2
+
+
+def test_numbers_that_have_other_consumers_are_joined() -> None:
+    def make(b: Builder, x: OutPort, y: OutPort) -> OutPort:
+        whole = b.Concat(x, y, axis=1)
+        return b.Add(numbers_of(b, levels_of(b, whole)), whole)
+
+    assert after(PASSES, make, (2, 3), (2, 4)).count("Round") == 1
+
+
+def test_maxima_are_those_of_levels() -> None:
+    found = after(PASSES, lambda b, x: levels_of(b, pooled(b, x)), (1, 2, 5, 6))
+    assert found == ["Convert", "MaxPool"]
+
+
+def test_windows_that_may_lie_in_the_padding_read_numbers() -> None:
+    """Their maximum is that of no number: the least one of f32, which no level stands for."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        q = b.Convert(x, destination_type=DType.U8)
+        return b.MaxPool(numbers_of(b, q), kernel=(1, 2), strides=(1, 1), pads_begin=(1, 1), pads_end=(0, 0))
+
+    assert after([canonicalize], make, (1, 2, 5, 6))[-1] == "MaxPool"
