@@ -3,6 +3,8 @@
     python -m benchmarks.pytorch.export FOLDER vision [NAME ..] [--timed --onnx]  needs torch, torchvision
     python -m benchmarks.pytorch.export FOLDER text [NAME ..] [--timed --onnx]    needs torch, transformers
     python -m benchmarks.pytorch.export FOLDER quantised                          needs torch, torchao
+    python -m benchmarks.pytorch.export FOLDER zoo [NAME ..] [--onnx]             needs torch, timm, transformers
+    python -m benchmarks.pytorch.export FOLDER written [NAME ..] [--onnx]         needs torch, torchvision
 
 Each network gets a folder: `model.pt2`; `inputs_N.npz` and `outputs_N.npz`, arrays in order, for each of its sizes;
 with `--onnx`, `model.onnx` of the same weights.
@@ -25,7 +27,7 @@ from torch.utils import _pytree as pytree
 
 from benchmarks.pytorch.network import Network
 
-KINDS = ("vision", "text", "quantised")
+KINDS = ("vision", "text", "quantised", "zoo", "written")
 
 
 def arrays(values: Any) -> list[np.ndarray]:

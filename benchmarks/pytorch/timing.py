@@ -1,7 +1,9 @@
-"""Times networks compiled from .pt2, from ONNX files of the same weights, and by torch.compile, in one interleaved run.
+"""Times networks compiled from .pt2, from ONNX files of the same weights, by torch.compile, and in other runtimes.
+
+All of them run in turns.
 
     python -m benchmarks.pytorch.timing FOLDER/* --compile
-    python -m benchmarks.pytorch.timing FOLDER/* [--torch VENV/bin/python] [--threads 1,2] [--rounds 10] [--hold]
+    python -m benchmarks.pytorch.timing FOLDER/* [--torch VENV/bin/python] [--peers] [--threads 1,2] [--hold]
 
 The folders are those of `benchmarks.pytorch.export --timed --onnx`. `--compile` makes the libraries and nothing else.
 """
@@ -23,6 +25,7 @@ from benchmarks.pytorch.check import NEAR, SECONDS, difference, loaded
 from benchmarks.timing.rounds import Worker, interleave, ratios, start
 
 ROUTES = {"pt2": "model.pt2", "onnx": "model.onnx"}
+PEERS = ("openvino", "onnxruntime")  # they read the ONNX file
 INPUTS = "inputs_0.npz"
 
 
@@ -47,15 +50,16 @@ class Row:
     threads: int
     workers: dict[str, Worker] = field(default_factory=dict[str, Worker])
 
-    def begin(self, python: str | None, cores: list[int]) -> None:
+    def begin(self, python: str | None, peers: bool, cores: list[int]) -> None:
         """Start the runtimes, which infer once. SystemExit if one of them gives other results than PyTorch."""
         folder, wanted = self.folder, loaded(self.folder / "outputs_0.npz")
-        for name in (*ROUTES, *(["inductor"] if python else [])):
+        for name in (*ROUTES, *(["inductor"] if python else []), *(PEERS if peers else ())):
             scratch = folder / f"{name}.scratch"
             scratch.mkdir(exist_ok=True)
-            engine, path = ("ours", library(folder, name)) if name in ROUTES else (name, folder / ROUTES["pt2"])
+            file = folder / ROUTES["onnx" if name in PEERS else "pt2"]
+            engine, path = ("ours", library(folder, name)) if name in ROUTES else (name, file)
             given = engine, path, Folder(folder), self.threads, cores, scratch
-            self.workers[name] = start(*given, python=python if python and name not in ROUTES else sys.executable)
+            self.workers[name] = start(*given, python=python if python and name == "inductor" else sys.executable)
             gap = difference(self.workers[name].outputs(), wanted)
             if not gap <= NEAR:
                 raise SystemExit(f"{folder.name}: {name}: results within {NEAR:g}, got a difference of {gap:.1e}")
@@ -75,18 +79,18 @@ class Row:
             worker.close()
 
 
-def measure(rows: list[Row], python: str | None, rounds: int, hold: bool) -> None:
+def measure(rows: list[Row], python: str | None, peers: bool, rounds: int, hold: bool) -> None:
     """Print a line for each row. `hold`: all runtimes start first, then a line of standard input is waited for."""
     cores = sorted(os.sched_getaffinity(0))
     try:
         if hold:
             for row in rows:
-                row.begin(python, cores)
+                row.begin(python, peers, cores)
             print("all runtimes have started: Enter begins", flush=True)
             sys.stdin.readline()
         for row in rows:
             if not hold:
-                row.begin(python, cores)
+                row.begin(python, peers, cores)
             print(row.measure(rounds), flush=True)
             row.end()
     finally:
@@ -99,6 +103,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pytorch.timing", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--torch", help="a Python that has PyTorch; none: without torch.compile")
+    parser.add_argument("--peers", action="store_true", help="time OpenVINO (f32) and ONNX Runtime, too")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--compile", action="store_true", help="compile only")
@@ -109,7 +114,7 @@ def main() -> int:
             compile_both(folder)
         return 0
     rows = [Row(folder, threads) for folder in args.folders for threads in map(int, args.threads.split(","))]
-    measure(rows, args.torch, args.rounds, args.hold)
+    measure(rows, args.torch, args.peers, args.rounds, args.hold)
     return 0
 
 
