@@ -27,12 +27,15 @@ from codegen.target import Target
 def grouped(
     d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
 ) -> Schedule | None:
-    """Return the schedule of a product in groups; None if groups are not adjacent in memory, or fill vectors alone."""
+    """Return the schedule of a product in groups; None if groups are not adjacent in memory.
+
+    Groups that fill vectors alone have such a schedule with dots only.
+    """
     channels = extent(form.lane)
     if shared or len(form.outer) != 1 or not form.rows or varies((form.lane, *form.outer, *form.sums)):
         return None
     (group,), out = form.outer, store(d)
-    fits = 1 < channels < lanes and lanes % channels == 0 and extent(group) * channels % lanes == 0
+    fits = 1 < channels <= lanes and lanes % channels == 0 and extent(group) * channels % lanes == 0
     if not fits or out.steps[group] != channels or out.steps[form.lane] != 1:
         return None
     body = reads(d, body=True)
@@ -45,7 +48,9 @@ def grouped(
     sums = [*(a for a in form.sums if a not in written), *written]
     plan = _plan(weights[0], form, group, [*(a for a in form.sums if a not in inner), *inner], lanes)
     words = _words(d, form, group, inner, plan, target)
-    if not words and not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data):
+    if not words and (
+        channels == lanes or not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data)
+    ):
         return None
     fuse = [(fresh("v", d), (group.name, form.lane.name))]
     rows = [*loops_of(d, form.rows[:-1], fuse), form.rows[-1].name]

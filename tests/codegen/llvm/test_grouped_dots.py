@@ -74,6 +74,7 @@ ALL = [
     Groups(8, 4, 8),
     Groups(8, 4, 12),
     Groups(8, 8, 4),
+    Groups(2, 16, 8),
     Groups(8, 4, 4, before=16),
     Groups(8, 4, 4, before=4, behind=1),
     Groups(8, 4, 4, before=3),
