@@ -7,7 +7,7 @@ transformed to whole numbers, `factor` times as large, and the sums are divided 
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, prod
 
@@ -226,28 +226,40 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> tuple
         batch = (*(a for a in plain if a in d.axes), *(p.out for p in others))
         if {*batch, *groups, *(p.out for p in window), *lanes} != set(d.axes):
             continue
-        splits = {p.tap: split_taps(p.tap) for p in window if p.is_long}
-        long_taps = tuple(splits.values())
-        read = split_places(x, long_taps)
-        assert isinstance(read, Load)
-        forms.append(
-            WinogradForm(
-                x=read,
-                w=split_load(w, long_taps) if splits else w,
-                guarded=split_places(guarded, long_taps),
-                n=batch,
-                window=tuple((p.out, splits[p.tap].short if p.tap in splits else p.tap) for p in window),
-                strides=tuple(p.stride for p in window),
-                steps=tuple(p.step for p in window),
-                oc=lanes[0],
-                ic=channels[0],
-                deep=(*(p.tap for p in others), *(s.parts for s in long_taps)),
-                groups=groups,
-                dtype=x.buffer.dtype,
-                long=long_taps,
-            )
+        form = WinogradForm(
+            x=x,
+            w=w,
+            guarded=guarded,
+            n=batch,
+            window=tuple((p.out, p.tap) for p in window),
+            strides=tuple(p.stride for p in window),
+            steps=tuple(p.step for p in window),
+            oc=lanes[0],
+            ic=channels[0],
+            deep=tuple(p.tap for p in others),
+            groups=groups,
+            dtype=x.buffer.dtype,
         )
+        forms.append(_in_parts(form, tuple(split_taps(p.tap) for p in window if p.is_long)))
     return tuple(forms)
+
+
+def _in_parts(form: WinogradForm, splits: tuple[LongTaps, ...]) -> WinogradForm:
+    """Return the form with its long windows as sums of short ones."""
+    if not splits:
+        return form
+    short = {s.taps: s.short for s in splits}
+    x = split_places(form.x, splits)
+    assert isinstance(x, Load)
+    return replace(
+        form,
+        x=x,
+        w=split_load(form.w, splits),
+        guarded=split_places(form.guarded, splits),
+        window=tuple((out, short.get(tap, tap)) for out, tap in form.window),
+        deep=(*form.deep, *(s.parts for s in splits)),
+        long=splits,
+    )
 
 
 @dataclass(frozen=True, slots=True)
