@@ -71,11 +71,15 @@ class ShortTypes:
         """True if a kernel loads each element so often that conversions take longer than reading twice the bytes."""
         return self._loads.get(name, 0) > COSTS.memory_bound_loads
 
+    def has_one_producer(self, name: str) -> bool:
+        """True if one step at most writes a value, so that a copy of it can be made behind this one."""
+        return self._producers[name] <= 1
+
     def can_copy(self, b: Buffer) -> bool:
         """True if a copy in bf16 may stand for a value: all of it is written before, in the order of its dimensions."""
         value = self.steps.values.get(b.name)
         if value is None or b.dtype not in (DType.F32, DType.BF16) or value.region not in READ:
             return False
-        if b.dtype is DType.F32 and self._producers[b.name] > 1:
+        if b.dtype is DType.F32 and not self.has_one_producer(b.name):
             return False  # a copy of all parts would need those that this step may be made before
         return value.region is not Region.CONSTANT or (value.data is not None and value.arrange is None)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from math import prod
 
 from aot.lowering.ir.steps import Cycle, Step, Value
+from aot.lowering.storage.precision.residual_sums import residual_sums
 from aot.lowering.storage.precision.short_types import ShortTypes
+from aot.lowering.storage.precision.statistics import is_statistic
 from codegen.ir.access import known
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
@@ -19,7 +21,6 @@ from codegen.ir.traverse import members, move_loads, rewrite_work
 from runtime.abi import DType
 
 MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
-MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
 # Functions of the digits of a number, or with steps: their operands keep their digits.
 EXACTING = frozenset("floor ceil trunc round_even round_away sign mod rem sin cos tan eq ne bits".split())
 
@@ -28,6 +29,7 @@ def shorten_values(types: ShortTypes) -> None:
     """Give values in the arena 16 bits."""
     steps, sums = types.steps, types.sums
     kept = {n for block in steps.blocks() for s in block.steps for n in _kept_in_f32(types, s)}
+    kept |= {n for n in residual_sums(steps) if types.shared_kind(n) is DType.BF16 and types.has_one_producer(n)}
     made: dict[str, Buffer] = {}
     for name in [n for block in steps.blocks() for n in block.touched()]:
         value = steps.values[name]
@@ -66,7 +68,7 @@ def _exact_values(d: Definition) -> Iterator[str]:
             yield from (x.buffer.name for x in loads(*e.args))
     if d.reduction is not None and scaled_sum(d.reduction) is not None:
         yield from (x.buffer.name for x in loads(d.reduction.body))  # scales and zero points of whole groups
-    if _is_statistic(d) or any(isinstance(e, Prim) and _counts(e) for e in walk(d.value)):
+    if is_statistic(d) or any(isinstance(e, Prim) and _counts(e) for e in walk(d.value)):
         yield d.out.name
 
 
@@ -93,14 +95,3 @@ def _counts(e: Prim) -> bool:
     inner = e.args[0].dtype if e.fn == "cast" and e.dtype.is_float else DType.F32
     wide = not inner.is_float and inner.bits > 8 and bool(variables(*e.args) or loads(*e.args))
     return wide and not multiplies_small(*e.args)
-
-
-def _is_statistic(d: Definition) -> bool:
-    """True for a long sum that is no product: a mean, a variance."""
-    r = d.reduction
-    if r is None or r.fn not in ("add", "mul") or multiplies_small(r.body):
-        return False
-    factors = chain_factors(r)
-    if factors is not None and factors[0].buffer != factors[1].buffer:
-        return False
-    return prod(known(a.extent or 1) for a in r.axes) > MAX_WINDOW
