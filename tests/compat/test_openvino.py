@@ -15,6 +15,9 @@ from runtime.errors import UsageError
 
 FOLDER = Path(__file__).parents[2] / "examples" / "digits"
 SEVEN = np.load(FOLDER / "seven.npy")
+# OpenVINO's models and queues live as long as the process: a model waits for its threads when it is deleted and keeps
+# the interpreter's lock meanwhile, for which a thread may wait that leaves a callback.
+KEPT: list[Any] = []
 
 
 def program(ov: Any, path: Path) -> Any:
@@ -27,6 +30,7 @@ def program(ov: Any, path: Path) -> Any:
     request.start_async({0: np.concatenate([SEVEN, SEVEN])})
     request.wait()
     queue = ov.AsyncInferQueue(compiled, 2)
+    KEPT.extend((compiled, request, queue))
     found: list[Any] = []
     queue.set_callback(lambda request, userdata: found.append((userdata, request.get_output_tensor(0))))
     for k in range(3):
