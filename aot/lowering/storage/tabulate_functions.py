@@ -20,7 +20,7 @@ from codegen.ir.access import COST
 from codegen.ir.clamps import clamp_of
 from codegen.ir.expressions import rewrite, walk
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, dense, prim
-from codegen.ir.traverse import rewrite_work
+from codegen.ir.traverse import Work, expressions, rewrite_work
 from runtime.abi import DType
 
 DIGITS = 12  # of the hash that names a table: equal tables have equal names, others do not
@@ -30,7 +30,7 @@ def tabulate_functions(steps: Steps) -> None:
     """Replace bytes that are functions of one other byte by lookups, where the functions are expensive."""
     functions = _Functions()
     for step in steps.steps:
-        step.works = tuple(rewrite_work(w, functions.lookup) for w in step.works)
+        step.works = tuple(rewrite_work(w, functions.lookup) if functions.are_in(w) else w for w in step.works)
 
 
 class _Functions:
@@ -40,26 +40,29 @@ class _Functions:
         self._bytes: dict[Expr, Expr | None] = {}  # None: not a value of one byte
         self._lookups: dict[Expr, Expr | None] = {}
 
+    def are_in(self, work: Work) -> bool:
+        """True if a work computes a function that a table may replace."""
+        return any(self.lookup(e) is not None for e in walk(*expressions(work)))
+
     def lookup(self, e: Expr) -> Expr | None:
         """Return a byte that is a function of another one as a lookup; None for other expressions."""
+        if not _is_level(e):
+            return None
         if e not in self._lookups:
-            self._lookups[e] = self._lookup(e) if _is_level(e) else None
+            self._lookups[e] = self._lookup(e)
         return self._lookups[e]
 
     def _lookup(self, e: Expr) -> Expr | None:
         byte = self._byte(e)
-        if (
-            byte is None
-            or byte == e
-            or isinstance(byte, Const)
-            or _operations(e, byte) < COSTS.min_tabulated_operations
-        ):
+        if byte is None or byte == e or isinstance(byte, Const):
+            return None
+        if _operations(e, byte) < COSTS.min_tabulated_operations:
             return None
         q = rewrite(byte, self.lookup)
         return prim("lookup", _table(e, byte)[0], q if q.dtype is DType.U8 else prim("bits", q, dtype=DType.U8))
 
     def _byte(self, e: Expr) -> Expr | None:
-        """Return the innermost byte that alone decides the value of `e`, `e` itself if it is constant, or None."""
+        """Return the innermost byte that alone decides `e`, a constant if nothing in it varies, None for others."""
         if e not in self._bytes:
             self._bytes[e] = self._decides(e)
         return self._bytes[e]
