@@ -21,7 +21,8 @@ from runtime.abi import DType
 Numbers = NDArray[Any]
 Rule = Callable[..., Numbers]
 BYTES = 256  # values of a byte
-LARGEST_POWER = 700.0  # e^x of f64 is finite up to here
+LARGEST_POWER = 709.78  # e^x is finite in f64 up to here
+LARGEST_EXACT = 32  # bits of integers whose bounds f64 holds
 
 
 def _one_by_one(fn: Callable[[float], float]) -> Rule:
@@ -72,7 +73,8 @@ FLOATS: dict[str, Rule] = ANY | {
 def rule_of(e: Prim) -> Rule | None:
     """Return the function that computes a primitive of arrays; None for one without a rule."""
     if e.fn == "cast":
-        return partial(_converted, numpy_dtype(e.dtype))
+        exact = e.dtype.is_float or e.dtype.bits <= LARGEST_EXACT or not e.args[0].dtype.is_float
+        return partial(_converted, numpy_dtype(e.dtype)) if exact else None
     return (FLOATS if e.args[-1].dtype.is_float else ANY).get(e.fn)
 
 
@@ -104,6 +106,6 @@ def _converted(dtype: np.dtype[Any], x: Numbers) -> Numbers:
     return np.clip(whole, limits.min, limits.max).astype(dtype)
 
 
-def is_small(dtype: DType) -> bool:
+def is_byte(dtype: DType) -> bool:
     """True for u8 and i8."""
     return dtype in (DType.U8, DType.I8)

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from aot.ir.types import numpy_dtype
 from aot.lowering.ir.steps import Steps
-from aot.lowering.storage.byte_values import BYTES, is_small, rule_of, values_of
+from aot.lowering.storage.byte_values import BYTES, is_byte, rule_of, values_of
 from codegen.costs import COSTS
 from codegen.ir.access import COST
 from codegen.ir.clamps import clamp_of
@@ -71,7 +71,7 @@ class _Functions:
         match e:
             case Const():
                 return e
-            case Load(buffer) if is_small(buffer.dtype) and buffer.space is not Space.TABLE:
+            case Load(buffer) if is_byte(buffer.dtype) and buffer.space is not Space.TABLE:
                 return e
             case Prim(args=args):
                 found = {self._byte(a) for a in args}
@@ -91,7 +91,7 @@ def _table(e: Expr, byte: Expr) -> Buffer:
 
 def _is_level(e: Expr) -> bool:
     """True for a float that is clamped and cast to a byte."""
-    return is_small(e.dtype) and clamp_of(e) is not None
+    return is_byte(e.dtype) and clamp_of(e) is not None
 
 
 def _operations(e: Expr, byte: Expr) -> int:

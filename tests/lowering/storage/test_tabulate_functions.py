@@ -67,11 +67,11 @@ def results(make: Make, given: list[Array], target: str) -> list[Array]:
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("t", [U8, I8])
 def test_every_level(t: DType, name: str) -> None:
-    made, formula = FUNCTIONS[name]
+    layer, formula = FUNCTIONS[name]
     q = EVERY.view(np.uint8 if t is U8 else np.int8)
 
     def layers(b: Builder, q: OutPort) -> tuple[OutPort, ...]:
-        return tuple(bytes_of(b, made(b, numbers_of(b, q, zero)), zero, t, RESULT) for zero in ZEROS[t])
+        return tuple(bytes_of(b, layer(b, numbers_of(b, q, zero)), zero, t, RESULT) for zero in ZEROS[t])
 
     found = {target: results(layers, [q], target) for target in TARGETS}
     for n, zero in enumerate(ZEROS[t]):
