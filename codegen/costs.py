@@ -147,6 +147,7 @@ class Costs:
     min_compressed_elements: int = 1 << 12  # elements of a constant that are worth compression; estimated
     memory_bound_loads: int = 8  # loads of an element up to which memory is slower than conversions; estimated
     min_dot_terms: int = 8  # terms of a sum of small integers; estimated
+    min_tabulated_operations: int = 12  # operations of a function that a table of bytes replaces; measured 2026-11-26
     min_dot_outputs: int = 4  # outputs side by side; derived: lanes of the shortest dot instruction
 
 

@@ -215,6 +215,12 @@ class Target:
         return "avx512bw" in self.features and self.lanes_bytes == _LONGEST
 
     @property
+    def permutes_bytes(self) -> int:
+        """Bytes among which one instruction chooses for each byte by an index, 16 or 128; 0 without one."""
+        wide = "avx512vbmi" in self.features and self.lanes_bytes == _LONGEST
+        return 128 if wide else 16 if "avx2" in self.features else 0
+
+    @property
     def masks(self) -> bool:
         """True if there are masked loads of 32 or 64 bits."""
         return "avx2" in self.features

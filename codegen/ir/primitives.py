@@ -22,12 +22,13 @@ from __future__ import annotations
 #   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
 #   even(a) odd(a)                              f32 of the bf16 element that is loaded, of the one after it in memory
 #   word(a)                                     i32 of the 32 bits that begin at the element that is loaded
+#   lookup(a, q)                                byte q, a u8, of the table of 256 whose first element is loaded
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 #   fixed_product(x, m, right)                  i32: (x m + 2^30) >> 31, over 2^right and rounded away from zero
 PRIMS = frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal exp_short log sin cos tan "
     "asin acos atan sinh cosh tanh asinh acosh atanh erf erf_short floor ceil trunc round_even round_away "
-    "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd word "
+    "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd word lookup "
     "exact_add exact_sub exact_mul exact_fma fixed_product".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})

@@ -138,6 +138,8 @@ class Interpreter:
                 return converted(self.value(x), dtype)
             case Prim("bits", (x,), dtype):
                 return self.value(x).view(numpy_dtype(dtype))
+            case Prim("lookup", (Load(table), q)):
+                return self.value(table[Const(int(self.value(q)))])
             case Prim("select", (condition, yes, no)):
                 return self.value(yes if self.value(condition) else no)
             case Prim("within", (i, n, value, fill)):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
 from codegen.ir.expressions import loads
-from codegen.ir.loops import Expr, For, Let, Stmt, Store
+from codegen.ir.loops import Buffer, Expr, For, Let, Load, Prim, Stmt, Store
 from codegen.llvm.emit.address import Access
 from codegen.llvm.emit.arithmetic.convert import rounded_to_pack, same
 from codegen.llvm.emit.arithmetic.shuffle import spread
@@ -28,11 +28,12 @@ BOUNDS = {DType.U8: (0.0, 255.0), DType.I8: (-128.0, 127.0)}
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A number that is rounded, plus a whole number, and clamped to a byte."""
+    """A number that is rounded, plus a whole number, and clamped to a byte; `table` has the byte stored for each."""
 
     value: Expr
     zero: int
     dtype: DType
+    table: Buffer | None
 
 
 class ByteStores:
@@ -69,6 +70,8 @@ class ByteStores:
         while kept:
             count = next(n for n in (4, 2, 1) if _side_by_side(kept[:n], n))
             target, packed = kept[0][0], self._packed([v for _, v in kept[:count]])
+            if self._level is not None and self._level.table is not None:
+                packed = self.values.byte_of(self._level.table, packed)
             self.values.write(target, packed, count * LANES)
             kept = kept[count:]
 
@@ -92,12 +95,22 @@ class ByteStores:
 
 def _level_of(store: Store) -> _Level | None:
     """Return the level that a store of bytes writes; None for other stores and for those that read what they write."""
-    found = clamp_of(store.value)
+    level, table = _looked_up(store.value)
+    found = clamp_of(level)
     rereads = any(x.buffer.name == store.buffer.name for x in loads(*store.index, store.value))
-    if found is None or store.accumulate is not None or rereads or BOUNDS.get(store.buffer.dtype) != found[1:]:
+    if found is None or store.accumulate is not None or rereads or BOUNDS.get(level.dtype) != found[1:]:
         return None
     whole = rounded_of(without_inner_bounds(*found))
-    return _Level(*whole, store.buffer.dtype) if whole is not None and whole[1] >= 0 else None
+    return _Level(*whole, level.dtype, table) if whole is not None and whole[1] >= 0 else None
+
+
+def _looked_up(value: Expr) -> tuple[Expr, Buffer | None]:
+    """Return the byte that `value` is looked up by, and the table; `value` itself where it is no lookup."""
+    match value:
+        case Prim("lookup", (Load(table), Prim("bits", (byte,)))) | Prim("lookup", (Load(table), byte)):
+            return byte, table
+        case _:
+            return value, None
 
 
 def _only_store(body: tuple[Stmt, ...]) -> Store | None:

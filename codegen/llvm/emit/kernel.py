@@ -45,7 +45,10 @@ def emit(
     rounds = flushes and target is not None and target.rounds_normal
     normal = normal_buffers(kernel.body) if rounds else None
     packs = target is not None and target.packs_bytes
-    values = Values(function, sizes, pointers, native, masks, permutes, normal, packs)
+    permutes_bytes = target.permutes_bytes if target is not None else 0
+    values = Values(
+        function, sizes, pointers, native, masks, permutes, normal, packs=packs, permutes_bytes=permutes_bytes
+    )
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
     StatementEmitter(values, stacks).block(unified(kernel.body))

@@ -19,7 +19,13 @@ from codegen.ir.index import Affine, exactly, normal
 from codegen.ir.loops import Buffer, Expr, Load, Space, Var
 from codegen.llvm.emit.address import Access, Addresses, fixed, moved, reads_memory
 from codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
-from codegen.llvm.emit.arithmetic.lookup import is_short_table, looked_up, without_mask
+from codegen.llvm.emit.arithmetic.lookup import (
+    bytes_looked_up,
+    is_short_table,
+    looked_up,
+    looks_up_bytes,
+    without_mask,
+)
 from codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
 from codegen.llvm.emit.function_text import Function, Value, constants, integer, is_constant, lanes_of, suffix, vector
 from codegen.llvm.emit.lane_index import NARROW, Lanes
@@ -38,7 +44,7 @@ class Memory(Lanes):
     `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
     which an instruction chooses by lane. `normal`: buffers without denormal numbers (`codegen.ir.normal_values`), None
     where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being stored.
-    `packs`: vectors of 16 i32 are packed to bytes.
+    `packs`: vectors of 16 i32 are packed to bytes. `permutes_bytes`: bytes among which one chooses by lane.
     """
 
     def __init__(
@@ -50,7 +56,9 @@ class Memory(Lanes):
         masks: bool,
         permutes: int = 0,
         normal: frozenset[str] | None = None,
+        *,
         packs: bool = False,
+        permutes_bytes: int = 0,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
@@ -59,6 +67,7 @@ class Memory(Lanes):
         self.masks = masks
         self.permutes = permutes
         self.normal, self.is_normal, self.packs = normal, False, packs
+        self.permutes_bytes = permutes_bytes
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
@@ -176,6 +185,19 @@ class Memory(Lanes):
     def constant_bytes(self, data: bytes) -> str:
         """Return the name of a constant that holds `data`, aligned to 64 bytes."""
         return self.global_name(f"[{len(data)} x i8] [{', '.join(f'i8 {b}' for b in data)}]")
+
+    def byte_of(self, table: Buffer, index: Value) -> Value:
+        """Return the byte of a table of 256 for each index, a u8."""
+        data, lanes = bytes(int(v) & 0xFF for v in table.values), lanes_of(index.type)
+        if looks_up_bytes(lanes, self.permutes, self.permutes_bytes):
+            return bytes_looked_up(self.f, data, index, self.permutes, self.permutes_bytes)
+        base = Value("ptr", self.constant_bytes(data))
+        found = Value(vector("i8", lanes), "poison")
+        for i in range(lanes):
+            place = self.f.cast("zext", self.f.extract(index, i), "i64")
+            one = self.f.load("i8", self.f.gep("i8", base, place), 1)
+            found = one if lanes == 1 else self.f.insert(found, one, i)
+        return found
 
     def global_name(self, initializer: str) -> str:
         """Return the name of the function's constant with this type and value, which is made if there is none."""

@@ -66,8 +66,8 @@ class Values(Memory):
                 return cast(self.f, DType.I32, dtype.compute, level)
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
-            case (("even" | "odd" | "word"), (Load() as x,)):
-                return self.word(x) if fn == "word" else self.word_part(fn == "odd", x)
+            case (("even" | "odd" | "word" | "lookup"), (Load() as x, *index)):
+                return self.of_place(fn, x, *index)
             case "bits", (a,):
                 return bits(self.f, a.dtype, dtype, self.expr(a))
             case _ if dtype is DType.BOOL and (known := decide(expr, self.at.env)) is not None:
@@ -77,6 +77,12 @@ class Values(Memory):
             case _:
                 operand = self.to_round if fn == "round_even" else self.expr
                 return self.apply(fn, args[0].dtype, *[operand(a) for a in args])
+
+    def of_place(self, fn: str, x: Load, *index: Expr) -> Value:
+        """Emit a primitive of the place that is loaded instead of the number there."""
+        if fn == "lookup":
+            return self.byte_of(x.buffer, self.expr(*index))
+        return self.word(x) if fn == "word" else self.word_part(fn == "odd", x)
 
     def to_round(self, expr: Expr) -> Value:
         """Return the value of an expression that is rounded to a whole number: near zero it need not be exact."""

@@ -1,8 +1,10 @@
-"""Tables of up to 16 floats that are read by an index in each lane: they lie in registers, which permutations read."""
+"""Tables that are read by an index in each lane: they lie in registers, which permutations read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Buffer, Const, Expr, Prim, Space
@@ -13,6 +15,10 @@ from runtime.abi import DType
 MOST_NUMBERS = 16  # numbers of a table
 LEAST_LANES = 8  # lanes of the shortest permutation
 PERMUTE = {8: "llvm.x86.avx2.permps", 16: "llvm.x86.avx512.permvar.sf.512"}  # these ignore higher bits of indices
+MOST_PERMUTED = 128  # bytes among which VPERMI2B chooses
+SHORTEST_BYTES = 16  # bytes of the shortest vector that VPSHUFB looks up: of fewer, loads one by one are faster
+SHUFFLE = {16: "llvm.x86.ssse3.pshuf.b.128", 32: "llvm.x86.avx2.pshuf.b"}
+WORDS = 16  # numbers of 32 bits in a vector of AVX-512, two of which VPERMI2D chooses from
 HALF = 28  # shift that moves bit 3 of an index, which chooses between two permutations of 8, to the sign
 
 
@@ -25,10 +31,7 @@ def looked_up(f: Function, values: Sequence[float], index: Value, permutes: int)
     lanes = lanes_of(index.type)
     if lanes > permutes:
         parts = [looked_up(f, values, f.part(index, i, permutes), permutes) for i in range(0, lanes, permutes)]
-        while len(parts) > 1:
-            both = list(range(2 * lanes_of(parts[0].type)))
-            parts = [shuffle(f, a, b, both) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+        return _joined(f, parts)
     if lanes < LEAST_LANES:
         wide = spread(f, index, [*range(lanes), *[-1] * (LEAST_LANES - lanes)])
         return f.part(looked_up(f, values, wide, permutes), 0, lanes)
@@ -37,6 +40,80 @@ def looked_up(f: Function, values: Sequence[float], index: Value, permutes: int)
         return found[0]
     high = f.binary("shl", index, integer(HALF, index.type))
     return f.select(f.compare("icmp slt", high, integer(0, index.type)), found[1], found[0])
+
+
+def looks_up_bytes(lanes: int, permutes: int, permutes_bytes: int) -> bool:
+    """True if permutations look up a vector of bytes faster than a load for each of them."""
+    return permutes_bytes > 0 and lanes >= (2 if permutes == WORDS else SHORTEST_BYTES)
+
+
+def bytes_looked_up(f: Function, table: bytes, index: Value, permutes: int, permutes_bytes: int) -> Value:
+    """Return `table[i]` of 256 bytes for each u8 i of a vector.
+
+    `permutes` and `permutes_bytes`: numbers of 32 bits, and bytes, that one permutation chooses from.
+    """
+    if permutes_bytes == MOST_PERMUTED:
+        width, look = 64, _by_halves
+    elif permutes == WORDS:
+        width, look = WORDS, _by_words
+    else:
+        width, look = min(lanes_of(index.type), max(SHUFFLE)), _by_rows
+    lanes = lanes_of(index.type)
+    if lanes > width:
+        return _joined(f, [look(f, table, f.part(index, i, width)) for i in range(0, lanes, width)])
+    found = look(f, table, spread(f, index, [*range(lanes), *[-1] * (width - lanes)]))
+    return f.part(found, 0, lanes)
+
+
+def _joined(f: Function, parts: list[Value]) -> Value:
+    """Concatenate as many vectors as a power of two."""
+    while len(parts) > 1:
+        both = list(range(2 * lanes_of(parts[0].type)))
+        parts = [shuffle(f, a, b, both) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _by_words(f: Function, table: bytes, index: Value) -> Value:
+    """Permute words of four bytes: the highest bit of an index chooses one of two, the lowest two a byte of it."""
+    place = f.cast("zext", index, "i32")
+    rows = [constants([str(w) for w in row], "i32") for row in np.frombuffer(table, "<i4").reshape(4, WORDS).tolist()]
+    at = f.binary("lshr", place, integer(2, place.type))
+    low, high = (f.call("llvm.x86.avx512.vpermi2var.d.512", at.type, rows[i], at, rows[i + 1]) for i in (0, 2))
+    word = f.select(f.compare("icmp slt", index, integer(0, index.type)), high, low)
+    shift = f.binary("shl", f.binary("and", place, integer(3, place.type)), integer(3, place.type))
+    return f.cast("trunc", f.binary("lshr", word, shift), "i8")
+
+
+def _by_halves(f: Function, table: bytes, index: Value) -> Value:
+    """Permute both halves of a table, each of two registers, and choose by the highest bit of an index."""
+    rows = [_constant(table[i : i + 64]) for i in range(0, 256, 64)]
+    low, high = (f.call("llvm.x86.avx512.vpermi2var.qi.512", index.type, rows[i], index, rows[i + 1]) for i in (0, 2))
+    return f.select(f.compare("icmp slt", index, integer(0, index.type)), high, low)
+
+
+def _by_rows(f: Function, table: bytes, index: Value) -> Value:
+    """Shuffle 16 rows of 16 bytes, each of which adds what differs from the row before it.
+
+    A shuffle gives 0 for an index below 0, so row n of a half of the table takes part from index 16 n on.
+    """
+    lanes = lanes_of(index.type)
+    found: Value | None = None
+    for half in (0, 128):
+        at = f.binary("xor", index, integer(-128, index.type)) if half else index
+        before = bytes(16)
+        for start in range(half, half + 128, 16):
+            row = table[start : start + 16]
+            added = _constant(bytes(a ^ b for a, b in zip(row, before, strict=True)) * (lanes // 16))
+            part = f.call(SHUFFLE[lanes], index.type, added, at)
+            found = part if found is None else f.binary("xor", found, part)
+            at = f.intrinsic("ssub.sat", at, integer(16, index.type))
+            before = row
+    assert found is not None
+    return found
+
+
+def _constant(data: bytes) -> Value:
+    return constants([str(b) for b in data], "i8")
 
 
 def without_mask(index: Expr) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from onnx import helper
 
 import aot
+from aot.compilation.driver import stages
+from aot.options import CompileOptions
 from tests.frontends.onnx.models import Array, Numbers, model, save
 from tests.frontends.onnx.oracle import expected
 
@@ -54,6 +57,20 @@ def network(folder: Path) -> Path:
     return save(folder, model(nodes, {"x": (np.float32, INPUT)}, ["y"], held))
 
 
+def activations(folder: Path) -> Path:
+    """Convolutions with SiLU, of which ONNX Runtime quantises the sigmoid, too, and with hard swish."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0", "b0"], ["c0"], name="c0"),
+        helper.make_node("Sigmoid", ["c0"], ["s"], name="s"),
+        helper.make_node("Mul", ["c0", "s"], ["m"], name="m"),
+        helper.make_node("Conv", ["m", "w1", "b0"], ["c1"], name="c1"),
+        helper.make_node("HardSigmoid", ["c1"], ["h"], name="h", alpha=1 / 6),
+        helper.make_node("Mul", ["c1", "h"], ["y"], name="y"),
+    ]
+    held = {"w0": f32(16, 3, 1, 1, size=0.5), "b0": f32(16, size=0.1), "w1": f32(16, 16, 1, 1, size=0.2)}
+    return save(folder, model(nodes, {"x": (np.float32, INPUT)}, ["y"], held))
+
+
 class Samples(quantization.CalibrationDataReader):
     """Inputs by which the quantiser finds ranges."""
 
@@ -64,7 +81,7 @@ class Samples(quantization.CalibrationDataReader):
         return self.left.pop() if self.left else None
 
 
-def static(folder: Path, **options: Any) -> Path:
+def static(folder: Path, network: Callable[[Path], Path] = network, **options: Any) -> Path:
     made = folder / "quantised.onnx"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,6 +111,17 @@ def test_statically_quantised_networks_agree_with_onnx_runtime(tmp_path: Path, f
         found, wanted = levels(path, f32(*INPUT))
         step = np.abs(np.diff(np.unique(wanted))).min()
         assert np.abs(found - wanted).max() <= 1.01 * step
+
+
+@pytest.mark.parametrize("types", [(U8, I8), (I8, I8)], ids=["u8", "i8"])
+def test_activations_between_levels_agree_with_onnx_runtime(tmp_path: Path, types: tuple[Any, Any]) -> None:
+    path = static(tmp_path, activations, activation_type=types[0], weight_type=types[1], reduce_range=True)
+    assert stages(path, CompileOptions(target="native")).groups.count("lookup(") >= 2
+    for _ in range(4):
+        found, wanted = levels(path, f32(*INPUT))
+        step = np.abs(np.diff(np.unique(wanted))).min()
+        assert np.abs(found - wanted).max() <= 2.01 * step  # of two layers
+        assert (found != wanted).mean() < 0.01
 
 
 def test_dynamically_quantised_networks_agree_with_onnx_runtime(tmp_path: Path) -> None:
