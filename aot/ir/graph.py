@@ -12,7 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aot.ir.connection import Connection
-from aot.ir.inference import MAX_FOLD_ELEMENTS, Inferred, Named, has_few_integers, infer_outputs, name_outputs
+from aot.ir.inference import (
+    MAX_FOLD_ELEMENTS,
+    Inferred,
+    Named,
+    has_few_integers,
+    has_other_symbols,
+    infer_outputs,
+    name_outputs,
+)
 from aot.ir.op import Foreign, Op
 from aot.ir.operand import Operand
 from aot.ir.origin import Origin
@@ -321,7 +329,8 @@ class Node:
 
     def give(self, operand: Operand | None) -> None:
         """Set `given`, the operand that a body's Parameter gets."""
-        if operand is None or self.given is None or not operand.is_same(self.given):
+        before = self.given
+        if operand is None or before is None or not operand.is_same(before) or has_other_symbols(operand, before):
             self.given = operand
             self.forget_types()
 

@@ -235,6 +235,11 @@ class Inferred:
         return all(a is b or (a is not None and b is not None and a.is_same(b)) for a, b in pairs)
 
 
+def has_other_symbols(operand: Operand, before: Operand) -> bool:
+    """True if another value than before gives the symbols that may stand for the elements."""
+    return operand.source is not before.source and _may_be_asked(operand)
+
+
 def _may_be_asked(operand: Operand | None) -> bool:
     """True if inference may have used symbols for the value of an input: these change without its type."""
     return operand is not None and operand.value is None and has_few_integers(operand.type)

@@ -201,7 +201,10 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
     if all(holds(graph) for holds in item.conditions):
         changed = call_pass(item.target, graph, log, item.name, item.extension)
     if item.recursive:
+        typed = not _has_foreign(graph)
         for node, body in [(n, b) for n in graph.nodes.values() for b in n.regions.values()]:
+            if typed and not node.is_inferred:
+                node.operands()  # parameters of bodies stand for inputs of the node, which the pass may have replaced
             if _apply(item, body, log):
                 changed = True
                 node.forget_types()  # types depend on the bodies

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from aot.frontends.conversion.calls import Call, Outputs, Packed, Value
+from aot.frontends.conversion.calls import Call, Outputs, Packed, Value, Whole
 from aot.frontends.conversion.forks import joined
 from aot.ir.graph import Graph, OutPort
-from aot.ir.types import TensorType
+from aot.ir.types import Dim, TensorType
 from aot.opset.control.control_flow import If
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.port_maps import InputMap
 from codegen.ir.loops import Var
-from runtime.errors import UnsupportedError
+from runtime.errors import ModelError, UnsupportedError
 
 BRANCHES = ("then_branch", "else_branch")
 
@@ -46,7 +46,7 @@ def branched(node: Call, condition: OutPort) -> Outputs:
         return Outputs(inlined(node, "then_branch" if value.reshape(-1)[0] else "else_branch", ()))
     ports: list[OutPort] = [condition]
     maps: list[tuple[InputMap, ...]] = []
-    regions: list[tuple[Graph, list[OutPort | Packed]]] = []
+    regions: list[tuple[Graph, list[Whole]]] = []
     for name in BRANCHES:
         values = [whole(v) for _, v in sorted(node.captures[name], key=lambda pair: pair[0])]
         given = [port for value in values for port in ports_of(value)]
@@ -57,8 +57,10 @@ def branched(node: Call, condition: OutPort) -> Outputs:
     return Outputs(node.bodies.fork(node, made, regions))
 
 
-def ports_of(value: OutPort | Packed) -> tuple[OutPort, ...]:
+def ports_of(value: Whole) -> tuple[OutPort, ...]:
     """Return the tensors that a value is made of, each of which is one parameter of a region."""
+    if isinstance(value, tuple):
+        return value
     return (value,) if isinstance(value, OutPort) else value.ports
 
 
@@ -75,26 +77,87 @@ def tensor(value: Value) -> OutPort:
     return value
 
 
-def whole(value: Value) -> OutPort | Packed:
+def whole(value: Value) -> Whole:
     """Return a value in the form in which a region takes it: a tensor, or made of tensors."""
+    if isinstance(value, tuple):
+        return tuple(tensor(part) for part in value)
     found = joined(value)
     return found if isinstance(found, Packed) else tensor(found)
 
 
-def stable_body(
-    node: Call, body: Graph, ports: Sequence[OutPort], captured: Container[int], carried: Mapping[int, int]
-) -> Graph:
-    """Convert a body for sizes that hold in every iteration. `carried`: the result that becomes a parameter."""
-    known = [i in captured for i in range(len(ports))]
+def stable_region(
+    node: Call, body: Graph, values: list[Whole], known: Sequence[bool], carried: Mapping[int, int]
+) -> tuple[Graph, list[Value]]:
+    """Return a body for types that hold in every iteration, and the values that its results would have.
+
+    `values` of its parameters are those of the first iteration; lists among them get the form that the body gives.
+    `carried`: the result that becomes a parameter.
+    """
     types = Graph("types")
-    given = list(ports)
+    given = list(values)
     while True:
-        made = node.bodies.separate(body, given, known)
-        wider = {i: widened(i, given[i].type, made.results[r].source(0).type) for i, r in carried.items()}
-        if all(wider[i] == given[i].type for i in carried):
-            return made
-        for i, type in wider.items():
-            given[i] = types.add(Parameter(type.dtype, type.dims)).out_port(0)
+        graph, results = node.bodies.region(body, given, known)
+        changed = False
+        for i, r in carried.items():
+            before, after = given[i], _fitting(node, values[i], results[r])
+            formed = _formed(node, values, i, after)
+            if formed is not values[i]:
+                values[i] = given[i] = formed
+                changed = True
+                continue
+            if len(ports_of(before)) != len(ports_of(after)):
+                raise UnsupportedError(f"{node.kind}: a list that a loop carries keeps its elements, got it without")
+            wider = [_wider(node, types, i, a, b) for a, b in zip(ports_of(before), ports_of(after), strict=True)]
+            if any(a is not b for a, b in zip(wider, ports_of(before), strict=True)):
+                given[i] = before.with_ports(wider) if isinstance(before, Packed) else wider[0]
+                changed = True
+        if not changed:
+            return graph, results
+
+
+def after_loop(inside: Value, ports: Iterator[OutPort]) -> Whole:
+    """Return a carried value after the loop, made of the next of its outputs `ports`, in place of the body's."""
+    found = whole(inside)
+    outside = [next(ports) for _ in ports_of(found)]
+    return found.with_ports(outside) if isinstance(found, Packed) else outside[0]
+
+
+def _fitting(node: Call, before: Whole, result: Value) -> Whole:
+    after = whole(result)
+    if isinstance(before, Packed) and isinstance(after, tuple):
+        rule = "a sequence that a loop carries is changed by inserting and erasing, got another one in its place"
+        raise UnsupportedError(f"{node.kind}: {rule}")
+    if type(before) is not type(after):
+        raise ModelError(f"{node.kind}: a carried value keeps its kind, got a tensor and a list")
+    return after
+
+
+def _formed(node: Call, values: Sequence[Whole], i: int, after: Whole) -> Whole:
+    """Return value `i` before the loop in the form that the body gives it."""
+    value = values[i]
+    if not isinstance(value, Packed) or not isinstance(after, Packed):
+        return value
+    return value.like(after, node.build, lambda dim: _outside(node, dim, values))
+
+
+def _outside(node: Call, dim: Dim, values: Sequence[Whole]) -> OutPort | None:
+    """Return a size of the body as a vector outside: a number, or a size of an input."""
+    if isinstance(dim, int):
+        return node.list([dim])
+    for value in values:
+        for port in ports_of(value):
+            for axis, own in enumerate(port.shape):
+                if own == dim:
+                    return node.dims(port, [axis])
+    return None
+
+
+def _wider(node: Call, types: Graph, i: int, before: OutPort, after: OutPort) -> OutPort:
+    """Return a port of a type that fits a carried value before and after an iteration; `before` if its own does."""
+    if before.type.dtype is not after.type.dtype:
+        raise ModelError(f"{node.kind}: a carried value keeps its type, got {before.type} and then {after.type}")
+    wider = widened(i, before.type, after.type)
+    return before if wider == before.type else types.add(Parameter(wider.dtype, wider.dims)).out_port(0)
 
 
 def widened(parameter: int, before: TensorType, after: TensorType) -> TensorType:

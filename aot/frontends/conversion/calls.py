@@ -26,6 +26,8 @@ from runtime.errors import ModelError, UnsupportedError
 
 Sequenced = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
 
+Size = Callable[[Dim], OutPort | None]  # of a dimension: an i64 vector with it, None if no tensor has it
+
 
 class Packed(ABC):
     """A value of a framework that is made of tensors, for instance a list that lies in one tensor."""
@@ -38,8 +40,17 @@ class Packed(ABC):
     def with_ports(self, ports: Sequence[OutPort]) -> Packed:
         """Return the same value, made of other tensors."""
 
+    def like(self, other: Packed, build: Builder, size: Size) -> Packed:
+        """Return the same value in the form of `other`, or in a form that holds both; itself where it has it.
 
-Value = OutPort | Sequenced | Packed | None
+        `size` gives a dimension of `other` where `build` adds nodes. UnsupportedError if there is no such form.
+        """
+        del other, build, size
+        return self
+
+
+Whole = OutPort | Sequenced | Packed  # a value that regions take: made of tensors, each of which is one parameter
+Value = Whole | None
 Conversion = Callable[..., "Value | Outputs"]
 T = TypeVar("T")
 
@@ -60,19 +71,11 @@ class Bodies(Protocol):
         """Return the region's results where its parameters are `inputs`, as nodes of the graph around it."""
         ...
 
-    def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        """Return the region as a graph of its own, whose parameters have the types of `inputs`.
-
-        Those that are `known` become constants, where their values are.
-        """
-        ...
-
-    def region(
-        self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]
-    ) -> tuple[Graph, list[Value]]:
+    def region(self, region: Graph, inputs: Sequence[Whole], known: Sequence[bool]) -> tuple[Graph, list[Value]]:
         """Return the region as a graph of its own without results, and the values that the results would have.
 
-        Its parameters have the types of `inputs`, one for each tensor of a packed value.
+        Its parameters have the types of `inputs`, one for each tensor of a packed value. Those that are `known` become
+        constants, where their values are.
         """
         ...
 
@@ -80,7 +83,7 @@ class Bodies(Protocol):
         self,
         node: Call,
         made: Node,
-        regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
+        regions: Sequence[tuple[Graph, Sequence[Whole]]],
         size: Dim | None = None,
     ) -> Sequence[Value]:
         """Return the outputs of `made`, an If without outputs, for both regions with the values of their parameters.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from aot.frontends.conversion.calls import Packed
+from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import has_few_integers
 from aot.ir.one_rank import one_rank_needed
@@ -23,6 +24,7 @@ from aot.ir.types import Array, Dim, TensorType
 from aot.opset.control.control_flow import BRANCHES, If
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.control.port_maps import InputMap, OutputMap
+from runtime.abi import DType
 from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 
 Value: TypeAlias = "OutPort | Forked | Failed | Packed | tuple[Value, ...] | None"  # a tuple is a sequence of tensors
@@ -301,18 +303,43 @@ class Fork:
     def join_packed(self, pair: Forked) -> Packed:
         """Join a pair of values that are made of tensors, each of which becomes an output of the If.
 
-        UnsupportedError if they are made of different numbers of tensors.
+        UnsupportedError if they have no form in common.
         """
         if pair not in self.packed:
-            live = [v for v, side in zip(pair.sides, self.sides, strict=True) if side.error is None]
-            parts = [v.ports for v in live if isinstance(v, Packed)]
-            if len(parts) < len(live) or len({len(p) for p in parts}) > 1:
-                raise UnsupportedError("If: both branches give a list, or a tensor, got one of each")
-            first = next(v for v in live if isinstance(v, Packed))
-            each = [v.ports if isinstance(v, Packed) else (None,) * len(parts[0]) for v in pair.sides]
-            pairs = [Forked(self, (a, b), pair.call, pair.index) for a, b in zip(*each, strict=True)]
-            self.packed[pair] = first.with_ports([self.join(p) for p in pairs])
+            each = self._alike(pair)
+            live = [v for v, side in zip(each, self.sides, strict=True) if side.error is None and v is not None]
+            if len({len(v.ports) for v in live}) > 1:
+                raise UnsupportedError("If: both branches give a list of one form, got two forms")
+            ports = [v.ports if v is not None else (None,) * len(live[0].ports) for v in each]
+            pairs = [Forked(self, (a, b), pair.call, pair.index) for a, b in zip(*ports, strict=True)]
+            self.packed[pair] = live[0].with_ports([self.join(p) for p in pairs])
         return self.packed[pair]
+
+    def _alike(self, pair: Forked) -> list[Packed | None]:
+        """Return the values of a pair in one form; None in a branch that cannot run."""
+        each: list[Packed | None] = []
+        for value, side in zip(pair.sides, self.sides, strict=True):
+            inner = joined(value) if side.error is None else None
+            if side.error is None and not isinstance(inner, Packed):
+                raise UnsupportedError("If: both branches give a list, or a tensor, got one of each")
+            each.append(inner)
+        for k in (0, 1, 0):  # the first one may be given the form that the second one gets by it
+            mine, other = each[k], each[1 - k]
+            if mine is not None and other is not None:
+                each[k] = mine.like(other, Builder(self.sides[k].work.graph), lambda dim, k=k: self._size(k, dim))
+        return each
+
+    def _size(self, k: int, dim: Dim) -> OutPort | None:
+        """Return a size in branch `k` as an i64 vector: a number, or that of a tensor around the If."""
+        build = Builder(self.sides[k].work.graph)
+        if isinstance(dim, int):
+            return build.const([dim], DType.I64)
+        for port in self.node.sources():
+            for axis, own in enumerate(() if port is None else port.shape):
+                if port is not None and own == dim:
+                    shape = build.ShapeOf(self._imported(k, port))
+                    return build.Gather(shape, build.const([axis], DType.I64), build.const(0, DType.I64))
+        return None
 
     def _join(self, pair: Forked, ports: Sequence[OutPort | None]) -> OutPort:
         live = [p for p in ports if p is not None]

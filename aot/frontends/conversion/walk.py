@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aot.frontends.conversion.calls import Call, Outputs, Packed, Value
+from aot.frontends.conversion.calls import Call, Outputs, Value, Whole
 from aot.frontends.conversion.dialect import Dialect, Dialects, foreign, given_inputs, rule_of_inputs
 from aot.frontends.conversion.forks import (
     FAILED,
@@ -292,17 +292,7 @@ class _Work:
                 self.graph.remove(node)
             raise
 
-    def separate(self, region: Graph, inputs: Sequence[OutPort], known: Sequence[bool]) -> Graph:
-        graph, values = self.region(region, inputs, known)
-        for node, value in zip(region.results, values, strict=True):
-            if not isinstance(value, OutPort):
-                raise UnsupportedError("a sequence or an optional leaves a sub-graph that runs at run time")
-            graph.add(Result(), value, name=node.name)
-        return graph
-
-    def region(
-        self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]
-    ) -> tuple[Graph, list[Value]]:
+    def region(self, region: Graph, inputs: Sequence[Whole], known: Sequence[bool]) -> tuple[Graph, list[Value]]:
         inner = self._inner(region)
         return inner.graph, [joined(v) for v in inner.branch(region, inputs, known)]
 
@@ -310,12 +300,14 @@ class _Work:
         graph = Graph(name=region.name, file=region.file, scope=f"{region.name}.")
         return _Work(graph, self.dialects, self.seed, self.problems, forks=self.forks)
 
-    def branch(self, region: Graph, inputs: Sequence[OutPort | Packed], known: Sequence[bool]) -> list[Value]:
+    def branch(self, region: Graph, inputs: Sequence[Whole], known: Sequence[bool]) -> list[Value]:
         """Return the results of a region in the graph of this work, which gets parameters like `inputs`."""
         env: Environment = {}
         for node, value, fixed in zip(region.parameters, inputs, known, strict=True):
             if isinstance(value, OutPort):
                 env[node.out_port(0)] = self._parameter(value, node.name, fixed)
+            elif isinstance(value, tuple):
+                env[node.out_port(0)] = tuple(self._parameter(p, node.name, fixed) for p in value)
             else:
                 env[node.out_port(0)] = value.with_ports([self._parameter(p, node.name, fixed) for p in value.ports])
         return _whole(self.results(region, env))
@@ -332,7 +324,7 @@ class _Work:
         self,
         node: Call,
         made: Node,
-        regions: Sequence[tuple[Graph, Sequence[OutPort | Packed]]],
+        regions: Sequence[tuple[Graph, Sequence[Whole]]],
         size: Dim | None = None,
     ) -> list[Any]:
         """Return the outputs of an If, whose node has no output yet: a pair for each if their ranks differ."""

@@ -55,9 +55,11 @@ def slice(
         begin, end = node.integers("starts"), node.integers("ends")
         chosen = node.integers("axes", range(len(begin)))
         starts, ends, axes = node.list(begin), node.list(end), node.list(chosen)
-    count = starts.shape[0]
-    if not isinstance(count, int):
-        raise ModelError("Slice: the number of axes must be known")
+    counts = {p.shape[0] for p in (starts, ends, axes, steps) if p is not None and p.type.rank == 1}
+    count = next((n for n in counts if isinstance(n, int)), 1)  # bounds taken out of a tensor at a place are one number
+    node.refuse(count != 1 and not all(isinstance(n, int) for n in counts), "the number of axes must be known")
+    starts, ends, axes, steps = (_pinned(node, p) for p in (starts, ends, axes, steps))
+    assert starts is not None and ends is not None
     if axes is None:
         axes = node.list(range(count))
     if steps is None:
@@ -69,6 +71,13 @@ def slice(
         starts, ends, steps = (spread(node, p, axes, rest, rank) for p, rest in bounds)
         axes = node.list(range(rank))
     return node.build.Slice(x, *(node.cast(p, DType.I64) for p in (starts, ends, steps, axes)))
+
+
+def _pinned(node: Call, bound: OutPort | None) -> OutPort | None:
+    """Return a bound of a slice as one number, checked, if its size is not known."""
+    if bound is None or bound.type.rank != 1 or isinstance(bound.shape[0], int):
+        return bound
+    return node.build.Unsqueeze(node.single(bound), node.list([0]))
 
 
 MAX_DIAGONAL = float(1 << 40)  # a diagonal this far away is outside of any matrix, and sums with it do not overflow

@@ -1,8 +1,7 @@
-"""If, Loop, Scan, sequences and optionals: resolved while they are converted, as far as compile time knows.
+"""If, Loop, Scan and optionals: resolved while they are converted, as far as compile time knows.
 
-A sequence whose length is known is a tuple of ports. A loop of a known, moderate number of steps is unrolled, so that
-shapes may change from one step to the next. Loops whose
-number of steps or whose shapes only run time gives become the opset's Loop.
+A loop of a known, moderate number of steps is unrolled, so that shapes may change from one step to the next. Other
+loops become the opset's Loop, which carries a sequence as one tensor.
 """
 
 from __future__ import annotations
@@ -11,21 +10,35 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.frontends.conversion.bodies import branched, inlined, number, region_of, stable_body, tensor
-from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
+from aot.frontends.conversion.bodies import (
+    after_loop,
+    branched,
+    inlined,
+    number,
+    ports_of,
+    region_of,
+    stable_region,
+    tensor,
+    whole,
+)
+from aot.frontends.conversion.calls import Whole
+from aot.frontends.onnx.control.tensor_sequence import in_one
+from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.opset.control.control_flow import Loop, TensorIterator
-from aot.opset.control.infrastructure import Parameter
+from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from runtime.abi import DType
+from runtime.errors import UnsupportedError
 
 UNROLLED = 1 << 10  # nodes that unrolling may make
 
 
 @onnx("If")
 def if_(node: Call, condition: OutPort) -> Outputs:
-    return branched(node, condition)
+    is_one = all(isinstance(n, int) for n in condition.shape)
+    return branched(node, condition if is_one else node.single(condition))
 
 
 @onnx("Loop")
@@ -33,8 +46,7 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
     """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
     body = region_of(node, "body")
     count, first = number(trips), number(going)
-    tensors = all(isinstance(s, OutPort) for s in states)
-    if count is None or (going is not None and first is None) or (count * len(body.nodes) > UNROLLED and tensors):
+    if count is None or (going is not None and first is None) or count * len(body.nodes) > UNROLLED:
         return _at_run_time(node, body, trips, going, states)
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - 1 - len(states))]
     values, alive = list(states), first is None or bool(first)
@@ -68,27 +80,57 @@ def _at_run_time(
     total = node.scalar(-1) if trips is None else _trips(node, trips)
     start = build.const(True, DType.BOOL) if going is None else node.single(going)
     captured = dict(node.captures["body"])
-    given = iter([node.scalar(0), start, *states])
-    ports = [tensor(captured[i] if i in captured else next(given)) for i in range(len(body.parameters))]
-    carried = range(2, 2 + len(states))
-    made = stable_body(node, body, ports, captured, {i: i - 1 for i in carried})
+    first = [node.scalar(0), start, *(_in_one(node, s) for s in states)]
+    outer = iter(first)
+    places = range(len(body.parameters))
+    free = [i for i in places if i not in captured]
+    node.refuse(len(free) != len(first), f"body has {len(free)} inputs, got {len(first)}")
+    values = [_captured(node, captured[i]) if i in captured else next(outer) for i in places]
+    carried = {i: r for r, i in enumerate(free[2:], 1)}
+    made, results = stable_region(node, body, values, [i in captured for i in places], carried)
+    sources = list[OutPort]()
+    back_edges = [BackEdge(result=0, parameter=1)]
+    for i, value in enumerate(values):
+        if i in carried:
+            before = sum(len(ports_of(whole(results[r]))) for r in range(carried[i]))
+            back_edges += [BackEdge(before + n, len(sources) + n) for n in range(len(ports_of(value)))]
+        sources += ports_of(value)
     inner = Builder(made)
-    for result in made.results[1 + len(states) :]:
-        result.in_port(0).connect(inner.Unsqueeze(result.source(0), inner.const([0], DType.I64)))
+    collected = [tensor(r) for r in results[1 + len(states) :]]
+    for result, value in zip(body.results, results[: 1 + len(states)], strict=False):
+        for port in ports_of(whole(value)):
+            made.add(Result(), port, name=result.name)
+    held = len(made.results)
+    for result, port in zip(body.results[1 + len(states) :], collected, strict=True):
+        made.add(Result(), inner.Unsqueeze(port, inner.const([0], DType.I64)), name=result.name)
     # parameter i reads input i, but for the first: input 0 is the number of steps, parameter 0 counts them
     op = Loop(
-        input_maps=tuple(InputMap(external=i, parameter=i) for i in range(1, len(ports))),
+        input_maps=tuple(InputMap(external=i, parameter=i) for i in range(1, len(sources))),
         output_maps=tuple(
-            OutputMap(external=r - 1, result=r, axis=None if r <= len(states) else 0)
-            for r in range(1, len(made.results))
+            OutputMap(external=r - 1, result=r, axis=None if r < held else 0) for r in range(1, len(made.results))
         ),
-        back_edges=tuple(BackEdge(result=r, parameter=r + 1) for r in range(1 + len(states))),
+        back_edges=tuple(back_edges),
         current_iteration=0,
         execution_condition=0,
     )
-    outer = build.node(op, total, start, *ports[2:], outputs=len(made.results) - 1)
-    outer.regions = {"body": made}
-    return Outputs(list(outer.out_ports().values()))
+    loop = build.node(op, total, start, *sources[2:], outputs=len(made.results) - 1)
+    loop.regions = {"body": made}
+    ports = iter(loop.out_ports().values())
+    return Outputs([*(after_loop(r, ports) for r in results[1 : 1 + len(states)]), *ports])
+
+
+def _in_one(node: Call, value: Value) -> Whole:
+    """Return a value that a loop carries: sequences lie in one tensor."""
+    found = whole(value)
+    return in_one(node.build, found) if isinstance(found, tuple) else found
+
+
+def _captured(node: Call, value: Value) -> Whole:
+    """Return a value that a loop reads: a sequence lies in one tensor, if it can, for reads at a counter."""
+    try:
+        return _in_one(node, value)
+    except UnsupportedError:
+        return whole(value)
 
 
 def _trips(node: Call, trips: OutPort) -> OutPort:
@@ -139,7 +181,9 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
     inputs = [tensor(captured[i] if i in captured else next(outer)) for i in places]
     free = [i for i in places if i not in captured]
     carried = {i: r for r, i in enumerate(free[: len(states)])}
-    made = stable_body(node, body, ports, captured, carried)
+    made, results = stable_region(node, body, list(ports), [i in captured for i in places], carried)
+    for result, value in zip(body.results, results, strict=True):
+        made.add(Result(), tensor(value), name=result.name)
     inner = Builder(made)
     backwards = node.integers("scan_input_directions", (0,) * len(scanned))
     maps = {i: InputMap(i, i) for i in places}
@@ -168,78 +212,6 @@ def _keep_axis(inner: Builder, parameter: Node, whole: OutPort, axis: int) -> No
     part = inner.Squeeze(port, inner.const([axis], DType.I64))
     for reader in readers:
         reader.connect(part)
-
-
-@onnx("SequenceConstruct")
-def sequence_construct(node: Call, *xs: OutPort) -> Outputs:
-    return Outputs([xs])
-
-
-@onnx("SequenceEmpty")
-def sequence_empty(node: Call) -> Outputs:
-    return Outputs([()])
-
-
-def _position(node: Call, position: OutPort, count: int) -> int:
-    at = node.ints(position, "position")[0]
-    return at + count if at < 0 else at
-
-
-@onnx("SequenceInsert")
-def sequence_insert(node: Call, parts: Sequenced, x: OutPort, position: OutPort | None = None) -> Outputs:
-    at = len(parts) if position is None else _position(node, position, len(parts))
-    return Outputs([(*parts[:at], x, *parts[at:])])
-
-
-@onnx("SequenceErase")
-def sequence_erase(node: Call, parts: Sequenced, position: OutPort | None = None) -> Outputs:
-    at = len(parts) - 1 if position is None else _position(node, position, len(parts))
-    return Outputs([(*parts[:at], *parts[at + 1 :])])
-
-
-@onnx("SequenceAt")
-def sequence_at(node: Call, parts: Sequenced, position: OutPort) -> OutPort:
-    at = _position(node, position, len(parts))
-    node.refuse(not 0 <= at < len(parts), f"position must be in 0..{len(parts) - 1}, got {at}")
-    return parts[at]
-
-
-@onnx("SequenceLength")
-def sequence_length(node: Call, parts: Sequenced) -> OutPort:
-    return node.scalar(len(parts))
-
-
-@onnx("SplitToSequence")
-def split_to_sequence(node: Call, x: OutPort, split: OutPort | None = None) -> Outputs:
-    axis, keep = node.axis(node.integer("axis", 0), x.type.rank), node.flag("keepdims", True)
-    extent = x.type.static_shape[axis]
-    if split is None:
-        lengths, dropped = [1] * extent, not keep
-    else:
-        given, dropped = node.ints(split, "split"), False
-        lengths = list(given)
-        if split.type.rank == 0:
-            lengths = [min(given[0], extent - i) for i in range(0, extent, given[0])]
-    first = node.build.VariadicSplit(x, node.scalar(axis), node.list(lengths), outputs=len(lengths))
-    ports = first.node.out_ports().values()
-    return Outputs([tuple(node.build.Squeeze(p, node.list([axis])) if dropped else p for p in ports)])
-
-
-@onnx("ConcatFromSequence")
-def concat_from_sequence(node: Call, parts: Sequenced) -> OutPort:
-    axis = node.integer("axis")
-    if node.flag("new_axis"):
-        return _stacked(node, parts, axis + parts[0].type.rank + 1 if axis < 0 else axis)
-    return parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=axis)
-
-
-@onnx("SequenceMap")
-def sequence_map(node: Call, parts: Sequenced, *others: Value) -> Outputs:
-    rows: list[list[Value]] = []
-    for i in range(len(parts)):
-        more = [o[i] if isinstance(o, tuple) else o for o in others]
-        rows.append(inlined(node, "body", (parts[i], *more)))
-    return Outputs([tuple(tensor(v) for v in column) for column in zip(*rows, strict=True)])
 
 
 @onnx("Optional")

@@ -49,7 +49,7 @@ def _with_item(node: Call, xs: TensorList, index: OutPort, item: OutPort, grows:
         xs = zeros(node, xs, dims)
     data = xs.data
     assert data is not None
-    at = build_vector(node, node.single(index))
+    at = build_vector(node.build, node.single(index))
     if grows:
         data = _grown(node, data, at)
     if data.shape[0] == 1 and not grows:
@@ -124,7 +124,7 @@ def pop_back(node: Call, xs: TensorList, shape: OutPort | None = None) -> Output
 
 @tf("TensorListResize")
 def resize(node: Call, xs: TensorList, size: OutPort) -> Outputs:
-    count = build_vector(node, node.single(size))
+    count = build_vector(node.build, node.single(size))
     if xs.data is None:
         return Outputs([TensorList(xs.dtype, xs.shape, node.single(size))])
     build, data = node.build, _grown(node, xs.data, node.build.Subtract(count, 1))

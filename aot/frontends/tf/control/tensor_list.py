@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aot.frontends.conversion.calls import Packed
+from aot.frontends.conversion.calls import Packed, Size
 from aot.frontends.tf.registry import Call
+from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.types import Dim, TensorType
+from aot.ir.types import Dim, TensorType, dim_text
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
@@ -33,6 +34,19 @@ class TensorList(Packed):
         if self.data is not None:
             return TensorList(self.dtype, self.shape, data=ports[0])
         return TensorList(self.dtype, self.shape, ports[0] if ports else None)
+
+    def like(self, other: Packed, build: Builder, size: Size) -> TensorList:
+        """Return the list; without data, with zeros of the shape that the elements of the other one have."""
+        if not isinstance(other, TensorList) or self.data is not None or other.data is None:
+            return self
+        element = [d if isinstance(d, int) else size(d) for d in other.data.shape[1:]]
+        if None in element:
+            got = ", ".join(map(dim_text, other.data.shape[1:]))
+            rule = f"the elements of a list have sizes of values that go into the loop, got [{got}]"
+            raise UnsupportedError(f"{rule}: sizes of inputs that are equal get one name by --shape")
+        sizes = [d for d in element if d is not None]
+        count = build.const(0, DType.I64) if self.count is None else self.count
+        return _zeros(build, self, count, sizes)
 
     def with_data(self, data: OutPort) -> TensorList:
         return TensorList(self.dtype, self.shape, data=data)
@@ -64,16 +78,21 @@ def filled(node: Call, xs: TensorList) -> TensorList:
 
 def zeros(node: Call, xs: TensorList, element: Sequence[Dim | OutPort]) -> TensorList:
     """Return a list of zeros. `element`: each size of an element, a number or an i64 vector with it."""
-    build, count = node.build, build_vector(node, length(node, xs))
-    sizes = [d if isinstance(d, OutPort) else node.list([int(str(d))]) for d in element]
-    shape = build.Concat(count, *sizes, axis=0) if sizes else count
+    return _zeros(node.build, xs, length(node, xs), element)
+
+
+def _zeros(build: Builder, xs: TensorList, count: OutPort, element: Sequence[Dim | OutPort]) -> TensorList:
+    parts = [d if isinstance(d, OutPort) else build.const([int(str(d))], DType.I64) for d in element]
+    first = build_vector(build, count)
+    shape = build.Concat(first, *parts, axis=0) if parts else first
     zero = build.const(False if xs.dtype is DType.BOOL else 0, xs.dtype)
     return xs.with_data(build.Broadcast(zero, shape))
 
 
-def build_vector(node: Call, scalar: OutPort) -> OutPort:
+def build_vector(build: Builder, scalar: OutPort) -> OutPort:
     """Return a scalar as an i64 vector."""
-    return node.build.Reshape(node.cast(scalar, DType.I64), node.list([1]))
+    whole = scalar if scalar.type.dtype is DType.I64 else build.Convert(scalar, destination_type=DType.I64)
+    return build.Reshape(whole, build.const([1], DType.I64))
 
 
 def element_type(xs: TensorList) -> TensorType | None:

@@ -1,0 +1,192 @@
+"""Sequences: a tuple of tensors where compile time knows the length, else one tensor (TensorSequence)."""
+
+from __future__ import annotations
+
+from aot.frontends.conversion.bodies import inlined, number, tensor
+from aot.frontends.onnx.control.tensor_sequence import (
+    ENDLESS,
+    TensorSequence,
+    as_sequence,
+    count_of,
+    element,
+    followed,
+    in_one,
+    span,
+    without_first_axis,
+)
+from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
+from aot.ir.graph import OutPort
+from runtime.abi import DType
+from runtime.errors import UnsupportedError
+
+Parts = Sequenced | TensorSequence
+
+
+@onnx("SequenceConstruct")
+def sequence_construct(node: Call, *xs: OutPort) -> Outputs:
+    return Outputs([xs])
+
+
+@onnx("SequenceEmpty")
+def sequence_empty(node: Call) -> Outputs:
+    return Outputs([()])
+
+
+def _known_position(node: Call, parts: Parts, position: OutPort | None) -> int | None:
+    """Return a position in a sequence of known length, counted from its begin; None if run time knows it."""
+    if not isinstance(parts, tuple) or position is None or position.value is None or position.value.dtype == object:
+        return None
+    at = node.ints(position, "position")[0]
+    return at + len(parts) if at < 0 else at
+
+
+def _position(node: Call, xs: TensorSequence, position: OutPort, last: int) -> OutPort:
+    """Return a position from the begin, an i64 vector of one number, checked to be in -count..count + `last`."""
+    build, count = node.build, count_of(node.build, xs)
+    given = node.cast(build.Reshape(position, node.list([1])), DType.I64)
+    rule = "position must be in the sequence"
+    checked = node.within(given, build.Multiply(count, -1), build.Add(count, last), rule)
+    return build.Select(build.Less(checked, 0), build.Add(checked, count), checked)
+
+
+@onnx("SequenceInsert")
+def sequence_insert(node: Call, parts: Parts, x: OutPort, position: OutPort | None = None) -> Outputs:
+    if isinstance(parts, tuple):
+        at = len(parts) if position is None else _known_position(node, parts, position)
+        if at is not None:
+            node.refuse(not 0 <= at <= len(parts), f"position must be in -{len(parts)}..{len(parts)}, got {at}")
+            return Outputs([(*parts[:at], x, *parts[at:])])
+    build, xs = node.build, in_one(node.build, parts)
+    one = as_sequence(build, x)
+    if position is None:
+        return Outputs([followed(build, xs, one)])
+    place = _position(node, xs, position, 0)
+    head, tail = span(build, xs, node.list([0]), place), span(build, xs, place, count_of(build, xs))
+    return Outputs([followed(build, followed(build, head, one), tail)])
+
+
+@onnx("SequenceErase")
+def sequence_erase(node: Call, parts: Parts, position: OutPort | None = None) -> Outputs:
+    position = node.scalar(-1) if position is None else position
+    at = _known_position(node, parts, position)
+    if isinstance(parts, tuple) and at is not None:
+        _refuse_outside(node, at, parts)
+        return Outputs([(*parts[:at], *parts[at + 1 :])])
+    build, xs = node.build, in_one(node.build, parts)
+    place = _position(node, xs, position, -1)
+    head, tail = span(build, xs, node.list([0]), place), span(build, xs, build.Add(place, 1), count_of(build, xs))
+    return Outputs([followed(build, head, tail)])
+
+
+def _refuse_outside(node: Call, at: int, parts: Sequenced) -> None:
+    node.refuse(not 0 <= at < len(parts), f"position must be in 0..{len(parts) - 1}, got {at}")
+
+
+@onnx("SequenceAt")
+def sequence_at(node: Call, parts: Parts, position: OutPort) -> OutPort:
+    at = _known_position(node, parts, position)
+    if isinstance(parts, tuple) and at is not None:
+        _refuse_outside(node, at, parts)
+        return parts[at]
+    xs = in_one(node.build, parts)
+    _refuse_empty(node, xs)
+    return element(node.build, xs, _position(node, xs, position, -1))
+
+
+def _refuse_empty(node: Call, xs: TensorSequence) -> None:
+    node.refuse(xs.data is None, "a sequence must have an element, got none")
+
+
+@onnx("SequenceLength")
+def sequence_length(node: Call, parts: Parts) -> OutPort:
+    if isinstance(parts, tuple):
+        return node.scalar(len(parts))
+    return node.build.Squeeze(count_of(node.build, parts), node.list([0]))
+
+
+@onnx("SplitToSequence")
+def split_to_sequence(node: Call, x: OutPort, split: OutPort | None = None) -> Outputs:
+    axis, keep = node.axis(node.integer("axis", 0), x.type.rank), node.flag("keepdims", True)
+    extent = x.shape[axis]
+    fixed = split is None or (split.value is not None and split.value.dtype != object)
+    dropped = not keep and (split is None or (not split.type.rank and number(split) == 1))  # as ONNX Runtime does
+    if not isinstance(extent, int) or not fixed:
+        return Outputs([_split(node, x, axis, split, dropped)])
+    if split is None:
+        lengths = [1] * extent
+    else:
+        given = node.ints(split, "split")
+        lengths = list(given)
+        if split.type.rank == 0:
+            node.refuse(given[0] <= 0, f"split must be positive, got {given[0]}")
+            lengths = [min(given[0], extent - i) for i in range(0, extent, given[0])]
+    first = node.build.VariadicSplit(x, node.scalar(axis), node.list(lengths), outputs=len(lengths))
+    ports = first.node.out_ports().values()
+    return Outputs([tuple(node.build.Squeeze(p, node.list([axis])) if dropped else p for p in ports)])
+
+
+def _split(node: Call, x: OutPort, axis: int, split: OutPort | None, dropped: bool) -> TensorSequence:
+    """Return parts whose number or lengths only run time knows: single rows, or parts along the first axis.
+
+    `dropped`: rows come without the axis.
+    """
+    build = node.build
+    if split is None or (not split.type.rank and number(split) == 1):
+        rows = _moved(node, x, axis, 0)
+        return TensorSequence(rows if dropped else build.Unsqueeze(rows, node.list([axis + 1])))
+    node.refuse(axis != 0, f"parts whose lengths only run time knows must be along axis 0, got axis {axis}")
+    extent = node.size(x, 0)
+    if split.type.rank:
+        total = build.ReduceSum(node.cast(split, DType.I64), node.list([0]))
+        lengths = node.within(total, extent, extent, "the lengths must add up to the size", node.cast(split, DType.I64))
+        return TensorSequence(x, node.within(lengths, 0, ENDLESS, "lengths must not be negative"))
+    part = node.within(node.cast(split, DType.I64), 1, ENDLESS, "split must be positive")
+    firsts = build.Range(node.scalar(0), extent, part, output_type=DType.I64)
+    return TensorSequence(x, build.Minimum(build.Subtract(extent, firsts), part))
+
+
+def _moved(node: Call, x: OutPort, source: int, to: int) -> OutPort:
+    """Return a tensor whose axis `source` is axis `to`."""
+    order = [a for a in range(x.type.rank) if a != source]
+    order.insert(to, source)
+    return x if source == to else node.build.Transpose(x, node.list(order))
+
+
+@onnx("ConcatFromSequence")
+def concat_from_sequence(node: Call, parts: Parts) -> OutPort:
+    axis, stacks = node.integer("axis"), node.flag("new_axis")
+    build = node.build
+    if isinstance(parts, tuple) and not stacks:
+        node.refuse(not parts, "a sequence must have an element, got none")
+        return parts[0] if len(parts) == 1 else build.Concat(*parts, axis=axis)
+    xs = in_one(build, parts)
+    _refuse_empty(node, xs)
+    assert xs.data is not None
+    data = xs.data
+    if xs.lengths is not None:
+        rule = "elements whose sizes differ along their first axis can be joined along axis 0 only"
+        node.refuse(stacks or node.axis(axis, data.type.rank) != 0, f"{rule}, got {'a new axis' if stacks else axis}")
+        return data
+    if stacks:
+        return _moved(node, data, 0, node.axis(axis, data.type.rank))
+    along = node.axis(axis, data.type.rank - 1)
+    moved = _moved(node, data, 0, along)
+    return without_first_axis(build, moved) if not along else _merged(node, moved, along)
+
+
+def _merged(node: Call, x: OutPort, axis: int) -> OutPort:
+    """Return a tensor whose axes `axis` and `axis` + 1 are one."""
+    sizes = [node.dims(x, [a]) for a in range(x.type.rank)]
+    both = node.build.Multiply(sizes[axis], sizes[axis + 1])
+    return node.build.Reshape(x, node.build.Concat(*sizes[:axis], both, *sizes[axis + 2 :], axis=0))
+
+
+@onnx("SequenceMap")
+def sequence_map(node: Call, parts: Parts, *others: Value) -> Outputs:
+    if not isinstance(parts, tuple):
+        raise UnsupportedError(f"{node.kind}: the length of its sequence must be known at compile time")
+    rows: list[list[Value]] = []
+    for i in range(len(parts)):
+        more = [o[i] if isinstance(o, tuple) else o for o in others]
+        rows.append(inlined(node, "body", (parts[i], *more)))
+    return Outputs([tuple(tensor(v) for v in column) for column in zip(*rows, strict=True)])
