@@ -102,3 +102,39 @@ def test_every_body_has_a_scope_of_its_own() -> None:
     assert scope_region_symbols(outer) and not scope_region_symbols(outer)
     nested = [b for g in (inner, other) for n in g.nodes.values() for b in n.regions.values()]
     assert len({g.scope for g in (outer, inner, other, *nested)}) == 5
+
+
+BOUNDS = """
+graph m(%c: boolean[], %x: f32[5], %n: f32[1]) {
+  %a: ? = Convert<destination_type=i64>(%n)
+  %b: ? = Convert<destination_type=i64>(%n)
+  %y: ? = If<then_inputs=(InputMap(external=1, parameter=0), InputMap(external=2, parameter=1)),
+    then_outputs=(OutputMap(external=0, result=0),), else_inputs=(InputMap(external=1, parameter=0),),
+    else_outputs=(OutputMap(external=0, result=0),)>(%c, %x, %a) {
+    then(%p: f32[5], %k: i64[1]) {
+      %begin = const<i64[1] [0]>
+      %step = const<i64[1] [1]>
+      %s: ? = Slice(%p, %begin, %k, %step)
+      %r: ? = Result(%s)
+    }
+    else(%p: f32[5]) {
+      %r: ? = Result(%p)
+    }
+  }
+  %out: ? = Result(%y)
+  %other: ? = Result(%b)
+}"""
+
+
+def test_a_body_forgets_the_symbols_of_a_producer_that_was_replaced() -> None:
+    """Sizes in a body are named after the values that go in, also where one takes the place of an equal one."""
+    graph = parse_graph(BOUNDS)
+    node = next(n for n in graph.nodes.values() if n.regions)
+    old, new = node.source(2), graph.results[1].source(0)
+    inside = node.regions["then"].parameters[1].out_port(0)
+    node.operands()
+    assert inside.symbols().tolist() == old.symbols().tolist()
+    old.replace_by(new)
+    graph.remove(old.node)
+    node.operands()
+    assert inside.symbols().tolist() == new.symbols().tolist()

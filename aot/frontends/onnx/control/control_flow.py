@@ -6,7 +6,8 @@ loops become the opset's Loop, which carries a sequence as one tensor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -85,31 +86,19 @@ def _at_run_time(
     places = range(len(body.parameters))
     free = [i for i in places if i not in captured]
     node.refuse(len(free) != len(first), f"body has {len(free)} inputs, got {len(first)}")
-    values = [_captured(node, captured[i]) if i in captured else next(outer) for i in places]
+    values: list[Whole] = [_captured(node, captured[i]) if i in captured else next(outer) for i in places]
     carried = {i: r for r, i in enumerate(free[2:], 1)}
     made, results = stable_region(node, body, values, [i in captured for i in places], carried)
-    sources = list[OutPort]()
-    back_edges = [BackEdge(result=0, parameter=1)]
-    for i, value in enumerate(values):
-        if i in carried:
-            before = sum(len(ports_of(whole(results[r]))) for r in range(carried[i]))
-            back_edges += [BackEdge(before + n, len(sources) + n) for n in range(len(ports_of(value)))]
-        sources += ports_of(value)
-    inner = Builder(made)
-    collected = [tensor(r) for r in results[1 + len(states) :]]
-    for result, value in zip(body.results, results[: 1 + len(states)], strict=False):
-        for port in ports_of(whole(value)):
-            made.add(Result(), port, name=result.name)
-    held = len(made.results)
-    for result, port in zip(body.results[1 + len(states) :], collected, strict=True):
-        made.add(Result(), inner.Unsqueeze(port, inner.const([0], DType.I64)), name=result.name)
+    sources = [port for value in values for port in ports_of(value)]
+    back_edges = (BackEdge(result=0, parameter=1), *_back_edges(values, results, carried))
+    held = _add_results(made, body, results, 1 + len(states))
     # parameter i reads input i, but for the first: input 0 is the number of steps, parameter 0 counts them
     op = Loop(
         input_maps=tuple(InputMap(external=i, parameter=i) for i in range(1, len(sources))),
         output_maps=tuple(
             OutputMap(external=r - 1, result=r, axis=None if r < held else 0) for r in range(1, len(made.results))
         ),
-        back_edges=tuple(back_edges),
+        back_edges=back_edges,
         current_iteration=0,
         execution_condition=0,
     )
@@ -117,6 +106,27 @@ def _at_run_time(
     loop.regions = {"body": made}
     ports = iter(loop.out_ports().values())
     return Outputs([*(after_loop(r, ports) for r in results[1 : 1 + len(states)]), *ports])
+
+
+def _back_edges(values: Sequence[Whole], results: Sequence[Value], carried: Mapping[int, int]) -> Iterator[BackEdge]:
+    """Yield the edges of carried values, one for each tensor that they are made of."""
+    firsts = list(accumulate((len(ports_of(v)) for v in values), initial=0))
+    ends = list(accumulate((len(ports_of(whole(r))) for r in results), initial=0))
+    for i, r in carried.items():
+        for n in range(len(ports_of(values[i]))):
+            yield BackEdge(result=ends[r] + n, parameter=firsts[i] + n)
+
+
+def _add_results(made: Graph, body: Graph, results: Sequence[Value], held: int) -> int:
+    """Give a body its results: the first `held` values, then those that are collected. Return where these begin."""
+    inner = Builder(made)
+    for old, value in zip(body.results[:held], results, strict=False):
+        for port in ports_of(whole(value)):
+            made.add(Result(), port, name=old.name)
+    begin = len(made.results)
+    for old, value in zip(body.results[held:], results[held:], strict=True):
+        made.add(Result(), inner.Unsqueeze(tensor(value), inner.const([0], DType.I64)), name=old.name)
+    return begin
 
 
 def _in_one(node: Call, value: Value) -> Whole:
