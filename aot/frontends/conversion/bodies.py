@@ -141,9 +141,7 @@ def _formed(node: Call, values: Sequence[Whole], i: int, after: Whole) -> Whole:
 
 
 def _outside(node: Call, dim: Dim, values: Sequence[Whole]) -> OutPort | None:
-    """Return a size of the body as a vector outside: a number, or a size of an input."""
-    if isinstance(dim, int):
-        return node.list([dim])
+    """Return a size of the body as a vector outside: the size of a value that goes in; None if none has it."""
     for value in values:
         for port in ports_of(value):
             for axis, own in enumerate(port.shape):

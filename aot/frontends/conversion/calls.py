@@ -26,7 +26,7 @@ from runtime.errors import ModelError, UnsupportedError
 
 Sequenced = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
 
-Size = Callable[[Dim], OutPort | None]  # of a dimension: an i64 vector with it, None if no tensor has it
+Size = Callable[[Dim], OutPort | None]  # of a symbolic size: an i64 vector with it, None if no tensor has it
 
 
 class Packed(ABC):

@@ -330,10 +330,8 @@ class Fork:
         return each
 
     def _size(self, k: int, dim: Dim) -> OutPort | None:
-        """Return a size in branch `k` as an i64 vector: a number, or that of a tensor around the If."""
+        """Return a size in branch `k` as an i64 vector: that of a tensor that goes in; None if none has it."""
         build = Builder(self.sides[k].work.graph)
-        if isinstance(dim, int):
-            return build.const([dim], DType.I64)
         for port in self.node.sources():
             for axis, own in enumerate(() if port is None else port.shape):
                 if port is not None and own == dim:

@@ -105,6 +105,15 @@ def test_sequences_whose_length_run_time_knows(tmp_path: Path, name: str) -> Non
         np.testing.assert_allclose(y, found, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["stacked", "erase", "erase_of_parts", "some"])
+def test_elements_of_varying_sizes(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, CASES[name], HEAD.replace("[5, 4]", "[rows, width]"))
+    model = aot.compile_model(path, CompileOptions(level=None), threads=1)
+    for x in (X, X[:3, :2].copy()):
+        inputs = (np.array(len(x)), x, np.array(0))
+        np.testing.assert_allclose(model(list(inputs))[0], expected(path, *inputs)[0], rtol=1e-6, atol=1e-6)
+
+
 REFUSED = {
     "elements whose sizes differ along their first axis can be joined along axis 0 only, got 1": (
         PARTS + "y = ConcatFromSequence<axis = 1>(s)"

@@ -11,8 +11,8 @@ from aot.frontends.onnx.control.tensor_sequence import (
     element,
     followed,
     in_one,
+    merged,
     span,
-    without_first_axis,
 )
 from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
 from aot.ir.graph import OutPort
@@ -170,15 +170,7 @@ def concat_from_sequence(node: Call, parts: Parts) -> OutPort:
     if stacks:
         return _moved(node, data, 0, node.axis(axis, data.type.rank))
     along = node.axis(axis, data.type.rank - 1)
-    moved = _moved(node, data, 0, along)
-    return without_first_axis(build, moved) if not along else _merged(node, moved, along)
-
-
-def _merged(node: Call, x: OutPort, axis: int) -> OutPort:
-    """Return a tensor whose axes `axis` and `axis` + 1 are one."""
-    sizes = [node.dims(x, [a]) for a in range(x.type.rank)]
-    both = node.build.Multiply(sizes[axis], sizes[axis + 1])
-    return node.build.Reshape(x, node.build.Concat(*sizes[:axis], both, *sizes[axis + 2 :], axis=0))
+    return merged(build, _moved(node, data, 0, along), along)
 
 
 @onnx("SequenceMap")

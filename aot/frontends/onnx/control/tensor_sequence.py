@@ -75,15 +75,15 @@ def joined_form(build: Builder, xs: TensorSequence) -> TensorSequence:
     if xs.data.type.rank < 2:
         raise UnsupportedError("elements of a sequence have equal ranks, got scalars and others")
     lengths = build.Broadcast(sizes_of(build, xs.data, [1]), sizes_of(build, xs.data, [0]))
-    return TensorSequence(without_first_axis(build, xs.data), lengths)
+    return TensorSequence(merged(build, xs.data, 0), lengths)
 
 
-def without_first_axis(build: Builder, x: OutPort) -> OutPort:
-    """Return [a, b, *rest] as [a * b, *rest]."""
-    count, rest = vector(build, [-1]), range(2, x.type.rank)
-    if any(d == 0 for d in x.shape):
-        count = build.Multiply(sizes_of(build, x, [0]), sizes_of(build, x, [1]))
-    return build.Reshape(x, build.Concat(count, sizes_of(build, x, rest), axis=0) if rest else count)
+def merged(build: Builder, x: OutPort, axis: int) -> OutPort:
+    """Return a tensor whose axes `axis` and `axis` + 1 are one."""
+    sizes = [sizes_of(build, x, [a]) for a in range(x.type.rank)]
+    both = build.Multiply(sizes[axis], sizes[axis + 1])
+    shape = [*sizes[:axis], both, *sizes[axis + 2 :]]
+    return build.Reshape(x, build.Concat(*shape, axis=0) if len(shape) > 1 else both)
 
 
 def in_one(build: Builder, parts: Sequenced | TensorSequence) -> TensorSequence:
