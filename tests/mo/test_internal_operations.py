@@ -16,7 +16,8 @@ from aot.mo.bridge.to_mo import exported
 from aot.mo.ops.const import Const
 from aot.mo.ops.library import library_class
 from aot.mo.utils.arrays import int64_array
-from tests.mo.test_bridge import FAST, onnx_model
+from tests.mo.test_bridge import FAST
+from tests.mo.test_round_trips import onnx_model
 
 X = np.array([[1.0, 2.0, 4.0, 9.0]], np.float32)
 AXIS1 = {"axis": 1}

@@ -12,7 +12,7 @@ from onnx import helper
 from aot.compilation.driver import compile_model
 from aot.convert import convert_model
 from runtime.errors import UnsupportedError, UsageError
-from tests.extensions.test_extensions import CONVERSION, OPERATION, X, folder, options
+from tests.extensions.folders import CONVERSION, OPERATION, X, folder, options
 from tests.frontends.onnx.models import model, save
 
 CYCLE = """

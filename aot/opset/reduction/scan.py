@@ -109,6 +109,7 @@ def _cumulate_columns(out: Scripted, x: Scripted, shape: Scripted, along: int, h
         first = unit % parts * most
         count: Scripted = prim("min", most, vectors - first)
         total = array(most * width, dtype=x.dtype.compute)
+        following = array(most * width, dtype=x.dtype.compute)
         for c in range(count):
             for v in lanes(width):
                 total[c * width + v] = start
@@ -118,9 +119,9 @@ def _cumulate_columns(out: Scripted, x: Scripted, shape: Scripted, along: int, h
                 for v in lanes(width):
                     at = (*before, j, *unravel((first + c) * width + v, inner))
                     if exclusive:
-                        term = x[at]  # the output may share the input's memory
-                        out[at] = total[c * width + v]
-                        total[c * width + v] = prim(fn, total[c * width + v], term)
+                        following[c * width + v] = prim(fn, total[c * width + v], x[at])
+                        out[at] = total[c * width + v]  # which may share the input's memory
+                        total[c * width + v] = following[c * width + v]
                     else:
                         total[c * width + v] = prim(fn, total[c * width + v], x[at])
                         out[at] = total[c * width + v]
