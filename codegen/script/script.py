@@ -25,7 +25,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from codegen.ir.expressions import loads
+from codegen.ir.expressions import loads, variables
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import (
     Alloc,
@@ -152,7 +152,13 @@ class _Walk(Evaluator):
     def bind(self, node: ast.AST, name: str, value: Any) -> None:
         if name in self.env and self.depth[name] < self.level:
             raise self.error(node, f"{name!r} is not a var(), so a run-time block cannot change it")
+        if isinstance(value, Load | Prim) and value.dtype is not DType.I64 and loads(value) and self._by_lane(value):
+            raise self.error(node, f"values that differ between lanes are in arrays, got the name {name!r}")
         self.env[name], self.depth[name] = self._named(name, value), self.level
+
+    def _by_lane(self, value: Expr) -> bool:
+        """True if a value differs between the lanes of a loop around it."""
+        return not variables(value).isdisjoint(self.out.in_lanes)
 
     def _named(self, name: str, value: Any) -> Any:
         match value:
@@ -164,6 +170,7 @@ class _Walk(Evaluator):
                 return buffer
             case Load() | Prim() | Reduce() if value.dtype is DType.I64:
                 index = Var(self.out.name(name), low=_lower_bound(value))
+                self.out.in_lanes |= {index} if self._by_lane(value) else set()
                 self.out.emit(lambda body: Let(index, value, body))
                 return index
             case Load() | Prim() if loads(value):  # its memory may change before the name is read
@@ -255,6 +262,7 @@ class _Walk(Evaluator):
             count = self._named(f"{target.id}.n", cast(count, DType.I64))
         plain = over.step == 1 and isinstance(over.start, int) and over.start == 0
         counter = Var(self.out.name(target.id if plain else f"{target.id}.t"), count)
+        self.out.in_lanes |= {counter} if over.kind is LoopKind.VECTOR else set()
         with self.runtime_block() as block:
             self.env.pop(target.id, None)
             self.bind(target, target.id, counter if plain else over.start + counter * over.step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from codegen.ir.loops import Alloc, Buffer, Expr, Operand, Space, Stmt, Store, as_expr, cast, dense
+from codegen.ir.loops import Alloc, Buffer, Expr, Operand, Space, Stmt, Store, Var, as_expr, cast, dense
 from codegen.script.declarations import Cell
 from runtime.abi import DType
 
@@ -18,6 +18,7 @@ class Statements:
 
     blocks: list[list[Item]] = field(default_factory=lambda: [[]])
     used: dict[str, int] = field(default_factory=dict[str, int])
+    in_lanes: set[Var] = field(default_factory=set[Var])  # variables that differ between the lanes of a loop
     sizes: frozenset[str] = frozenset()  # names of dynamic sizes: a variable of the script must have another name
 
     def emit(self, item: Item) -> None:

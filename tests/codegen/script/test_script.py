@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, Store, Var, While, dense
-from codegen.script.script import ScriptError, array, loops, parallel, select, unrolled, var
+from codegen.script.script import ScriptError, array, lanes, loops, parallel, select, unrolled, var
 from runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells
 
@@ -183,6 +183,15 @@ def test_errors_name_file_and_line() -> None:
         for _ in range(4):
             break
 
+    @loops
+    def shares(y: Buffer):
+        for v in lanes(4):
+            column = v + 0
+            term = y[0, column]
+            y[1, v] = term
+
+    with pytest.raises(ScriptError, match=r"values that differ between lanes are in arrays, got the name 'term'"):
+        shares(Y)
     with pytest.raises(ScriptError, match=r"test_script.py:\d+: 'total' is not a var\(\)"):
         changes(Y)
     with pytest.raises(ScriptError, match=r"test_script.py:\d+: .*cast one side: f32 and i32"):
