@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from aot.ir.graph import Graph
-from aot.ir.op import Foreign
+from aot.ir.op import Foreign, RegionOp
 from aot.ir.scope import raised_in
 from aot.ir.verify import verify
 from aot.passes.pass_order import PassItem, sort_passes
@@ -203,7 +203,7 @@ def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
     if item.recursive:
         typed = not _has_foreign(graph)
         for node, body in [(n, b) for n in graph.nodes.values() for b in n.regions.values()]:
-            if typed and not node.is_inferred:
+            if typed and isinstance(node.op, RegionOp) and not node.is_inferred:
                 node.operands()  # parameters of bodies stand for inputs of the node, which the pass may have replaced
             if _apply(item, body, log):
                 changed = True
