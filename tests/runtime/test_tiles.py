@@ -19,7 +19,7 @@ from codegen.target import Target
 from runtime.describe import manifest_text
 from runtime.loading.library import read_manifest
 from runtime.machine import missing_features, refused_tiles
-from tests.lowering.storage.test_shorten_floats import attention, linear
+from tests.lowering.storage.short_networks import attention, linear
 from tests.passes.check import graph_of, values
 
 AMX = "x86-64-v4-amx"

@@ -13,11 +13,11 @@ from aot.lowering.algorithms.winograd_form import (
     MAX_WEIGHT,
     Tiling,
     WinogradForm,
-    choose_tilings,
     forms_of,
     transformed,
 )
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
+from aot.lowering.algorithms.winograd_tilings import choose_tilings
 from aot.lowering.ir.steps import Step, Steps, Value
 from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, varies

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm, tiles_of
+from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
+from aot.lowering.algorithms.winograd_tilings import tiles_of
 from codegen.costs import COSTS
 from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import LOCAL, Definition, Group

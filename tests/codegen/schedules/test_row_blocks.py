@@ -59,7 +59,7 @@ def test_long_rows_and_few_ones_go_alone(rows: int, columns: int, cores: int) ->
 
 
 def test_rows_of_dynamic_length_go_alone() -> None:
-    """What is computed between the passes could take up to 16 times the longest row."""
+    """Temporaries of 16 rows of dynamic length could fill the stack, so that rows are computed one by one."""
     n = Var("n", 1 << 13)
     work, _ = softmax(100, n)
     assert choose(work, NATIVE, frozenset()).tile == ()

@@ -83,7 +83,7 @@ def written(folder: Path, body: str, head: str = HEAD) -> Path:
 
 
 def wanted(path: Path, *inputs: Array) -> Array | None:
-    """What ONNX Runtime gives; None if it refuses the values."""
+    """Return the outputs of ONNX Runtime; None if it refuses the values."""
     try:
         return expected(path, *inputs)[0]
     except Exception:  # its errors have no class of their own

@@ -88,12 +88,12 @@ def _beside(g: Growing, x: Value) -> Value:
     """Something of the same type that broadcasts with `x`: another value, a constant, or part of the shape."""
     d = g.d
     if d.flag():
-        return g.pick(lambda v: v.dtype is x.dtype and _broadcasts(v.shape, x.shape))
+        return g.pick(lambda v: v.dtype is x.dtype and broadcasts(v.shape, x.shape))
     shape = tuple(1 if d.flag() else n for n in x.shape)[d.integer(0, len(x.shape)) :]
     return g.constant(d.array(x.dtype, shape))
 
 
-def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+def broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     try:
         np.broadcast_shapes(a, b)
     except ValueError:
@@ -115,7 +115,7 @@ def compare(g: Growing) -> Value:
 
 def choose(g: Growing) -> Value:
     c = g.pick(lambda v: v.dtype is BOOL)
-    x = g.pick(lambda v: _broadcasts(v.shape, c.shape))
+    x = g.pick(lambda v: broadcasts(v.shape, c.shape))
     return g.named("Select", c, x, _beside(g, x))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import helper
 
 from aot.ir.types import Array
+from tests.fuzz.graphs.elementwise import broadcasts
 from tests.fuzz.graphs.growing import Refused
 from tests.fuzz.graphs.onnx_growing import OnnxGrowing
 
@@ -71,18 +72,10 @@ def unary(g: OnnxGrowing) -> str:
 def _beside(g: OnnxGrowing, name: str) -> str:
     x, d = g.values[name], g.d
     if d.flag():
-        return g.pick(lambda v: v.dtype == x.dtype and _broadcasts(v.shape, x.shape))
+        return g.pick(lambda v: v.dtype == x.dtype and broadcasts(v.shape, x.shape))
     shape = tuple(1 if d.flag() else n for n in x.shape)[d.integer(0, x.ndim) :]
     rng = d.generator()
     return g.constant((rng.uniform(-3, 3, shape) if is_float(x) else rng.integers(0, 4, shape)).astype(x.dtype))
-
-
-def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    try:
-        np.broadcast_shapes(a, b)
-    except ValueError:
-        return False
-    return True
 
 
 def binary(g: OnnxGrowing) -> str:
@@ -106,7 +99,7 @@ def compare(g: OnnxGrowing) -> str:
 
 def where(g: OnnxGrowing) -> str:
     c = g.pick(of(np.bool_))
-    x = g.pick(lambda v: of(F32, I64, np.int32, np.uint8)(v) and _broadcasts(v.shape, g.values[c].shape))
+    x = g.pick(lambda v: of(F32, I64, np.int32, np.uint8)(v) and broadcasts(v.shape, g.values[c].shape))
     return g.one("Where", c, x, _beside(g, x))
 
 

@@ -98,7 +98,7 @@ def test_error_of_short_phases_is_near_that_of_a_plain_convolution() -> None:
 
 @pytest.mark.parametrize(("step", "length"), [(2, 100), (3, 64), (8, 257), (32, 500)])
 def test_taps_that_lie_apart_in_time(step: int, length: int) -> None:
-    """Of a causal convolution."""
+    """Padding lies in front of a causal convolution alone."""
 
     def make(b: Builder, x: OutPort) -> OutPort:
         w = weights(b, 64, 32, 3)
@@ -145,7 +145,7 @@ def test_every_other_moment() -> None:
     ("taps", "size", "points", "products"), [(3, 60, 4, 49), (3, 28, 4, 25), (4, 29, 4, 36), (5, 40, 6, 121)]
 )
 def test_error_with_a_stride(taps: int, size: int, points: int, products: int) -> None:
-    """Of every other output of a plain convolution."""
+    """Each result is every other output of a plain convolution."""
     begin = ((taps - 1) // 2,) * 2
     graph = graph_of(lambda b, x: conv(b, x, 64, taps, stride=2, begin=begin), (1, 64, size, size))
     w = next(n.data for n in graph.order() if n.type == "Constant" and n.data is not None and n.data.ndim == 4)

@@ -25,7 +25,7 @@ from runtime.machine import missing_features
 from tests.lowering.check import conv, weights
 from tests.lowering.quantised import quantised
 from tests.lowering.quantised import weights as int8
-from tests.lowering.storage.test_shorten_floats import CASES, ERROR, linear, types
+from tests.lowering.storage.short_networks import CASES, ERROR, linear, types
 from tests.passes.check import graph_of, values
 
 PAIRS = "x86-64-v4-bf16"

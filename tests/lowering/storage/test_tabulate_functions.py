@@ -35,7 +35,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def silu_of_levels(b: Builder, x: OutPort) -> OutPort:
-    """As ONNX Runtime quantises it: the sigmoid has levels of its own."""
+    """Compute SiLU as ONNX Runtime quantises it: the sigmoid has levels of its own."""
     return b.Multiply(x, numbers_of(b, bytes_of(b, b.Sigmoid(x), 0, U8, 1 / 255), 0, 1 / 255))
 
 

@@ -40,7 +40,7 @@ def test_scales_whose_products_may_be_denormal_stay() -> None:
 
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 0.00363, 1e-29, 7.3e28])
 def test_every_level_comes_back(scale: float) -> None:
-    """What the rule leaves out: level less zero point, times the scale, over the scale, rounded."""
+    """A level less its zero point, times the scale and divided by it, rounds to itself: the rule drops these steps."""
     assert levels.SCALES[0] < scale < levels.SCALES[1]
     q, s = np.arange(-255, 256, dtype=np.float32), np.float32(scale)
     assert (np.rint(q * s / s) == q).all()
