@@ -46,10 +46,13 @@ def prefetch_ahead(
     return (For(n, (Prefetch(read.buffer, (*index, at + n * line), level=schedule.prefetch_level),)),)
 
 
-def prefetch_panels(w: Load, schedule: Schedule, points: Points, sums: tuple[Var, ...], inner: Spans) -> Stmts:
+def prefetch_panels(
+    w: Load, schedule: Schedule, points: Points, part: Spans, sums: tuple[Var, ...], inner: Spans
+) -> Stmts:
     """Prefetch the panels of words behind those of a tile, spread evenly over the tiles of rows that use these.
 
-    `w`: the packed operand; `inner`: the current block of the sum, over the axes `sums`.
+    `w`: the packed operand; `part`: the block of rows that use them; `inner`: the current block of the sum, over the
+    axes `sums`.
     """
     plan = next((p for p in schedule.pack if p.operand == schedule.prefetch == w.buffer.name), None)
     lane, stride = points.vector, w.buffer.strides[0]
@@ -59,13 +62,14 @@ def prefetch_panels(w: Load, schedule: Schedule, points: Points, sums: tuple[Var
     column = rank.get(lane.name, -1)
     rows = sorted((a for a in points.spans if rank.get(a.name, -1) > column), key=lambda a: rank[a.name])
     panels = -(-points.extent(lane) // plan.width)
-    whole, here = volume(size_of(a.extent) for a in rows), volume(points.spans[a].extent for a in rows)
+    spans = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
+    whole, here = volume(s.extent for s in spans.values()), volume(points.spans[a].extent for a in rows)
     terms, block = volume(size_of(a.extent) for a in sums), volume(inner[a].extent for a in sums)
     if not (isinstance(whole, int) and isinstance(here, int) and isinstance(terms, int) and isinstance(block, int)):
         return ()
     share = -(-panels * stride // whole)  # elements for each row
     each = -(-here * share // terms)  # elements for each term of the sum
-    at = _linear([(points.spans[a].start, a.extent) for a in rows]) * share
+    at = _linear([(points.spans[a].start - s.start, s.extent) for a, s in spans.items()]) * share
     at = at + _linear([(inner[a].start, a.extent) for a in sums]) * each
     line = COSTS.line_bytes // w.buffer.dtype.stored_bytes
     first = points.spans[lane].start // plan.width + panels, *(Const(0) for _ in w.buffer.shape[2:])
