@@ -76,17 +76,17 @@ def _with_rows(total: For, rows: For, condition: Expr) -> For | None:
     chain = [total]
     while len(chain[-1].body) == 1 and isinstance(inner := chain[-1].body[0], For):
         chain.append(inner)
-    extents = [f.var.extent for f in chain]
+    extents = [f.var.extent for f in chain if isinstance(f.var.extent, int)]
     if rows.kind is not LoopKind.SERIAL or not isinstance(count := rows.var.extent, int):
         return None
-    if any(f.kind is not LoopKind.SERIAL for f in chain) or not all(isinstance(n, int) for n in extents):
+    if len(extents) < len(chain) or any(f.kind is not LoopKind.SERIAL for f in chain):
         return None
-    steps = prod(n for n in extents if isinstance(n, int))
+    steps = prod(extents)
     if steps < COSTS.min_overlapped_steps:
         return None
     step: Expr = chain[0].var
-    for f in chain[1:]:
-        step = step * f.var.extent + f.var
+    for f, extent in zip(chain[1:], extents[1:], strict=True):
+        step = step * extent + f.var
     each = -(-count // steps)
     part = Var(rows.var.name, each)
     row = step * each + part if each > 1 else step
