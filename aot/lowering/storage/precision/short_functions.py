@@ -10,23 +10,19 @@ Each is one formula of multiply-adds for all targets, so that their bits are equ
 
 from __future__ import annotations
 
-from aot.lowering.ir.steps import Step
-from aot.lowering.storage.precision.short_types import ShortTypes
 from aot.opset.elementwise.activation import Approximation, Gelu
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Const, Expr, Prim, prim
-from codegen.ir.traverse import rewrite_work
+from codegen.ir.traverse import Work, rewrite_work
 from runtime.abi import DType
 
 SHORT = {"exp_normal": "exp_short", "erf": "erf_short", "tanh": "tanh_short"}
 GELUS = {"gelu_short": Gelu(Approximation.ERF), "gelu_tanh_short": Gelu(Approximation.TANH)}
 
 
-def shorten_functions(step: Step, types: ShortTypes) -> None:
-    """Compute functions with few digits in a step that writes nothing but bf16 and bytes."""
-    short = all(b.dtype is DType.BF16 or types.steps.values[b.name].holds_bytes for b in step.writes())
-    if short and types.kind(step) is DType.BF16:
-        step.works = tuple(rewrite_work(w, _with_few_digits) for w in step.works)
+def shorten_functions(work: Work) -> Work:
+    """Compute the functions of a work whose results are rounded with few digits."""
+    return rewrite_work(work, _with_few_digits)
 
 
 def _with_few_digits(e: Expr) -> Expr | None:

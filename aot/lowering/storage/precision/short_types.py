@@ -60,6 +60,11 @@ class ShortTypes:
         """Return the type of 16 bits in which a step's values are stored; None: f32."""
         return SHORT.get(self.precision.of(step.layers))
 
+    def rounds_results(self, step: Step) -> bool:
+        """True if a step writes nothing but bf16 and bytes."""
+        short = (b.dtype is DType.BF16 or self.steps.values[b.name].holds_bytes for b in step.writes())
+        return self.kind(step) is DType.BF16 and all(short)
+
     def shared_kind(self, name: str) -> DType | None:
         """Return the type of 16 bits of all steps that read or write a value; None if they differ."""
         kinds = self._kinds.get(name, {None})

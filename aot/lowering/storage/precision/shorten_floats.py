@@ -14,6 +14,7 @@ from __future__ import annotations
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.storage.precision.chained_products import ChainedProducts
 from aot.lowering.storage.precision.recurrent_products import shorten_recurrent_products
+from aot.lowering.storage.precision.row_quotients import invert_divisors
 from aot.lowering.storage.precision.short_functions import shorten_functions
 from aot.lowering.storage.precision.short_types import CHAINED, ShortTypes, Sums
 from aot.lowering.storage.precision.short_values import shorten_values
@@ -39,7 +40,10 @@ def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums
         products = ChainedProducts(types, weights)
         block.steps = [s for step in block.steps for s in (*_shorten_products(step, products), step)]
         for step in block.steps:
-            shorten_functions(step, types)
+            if types.rounds_results(step):
+                step.works = tuple(map(shorten_functions, step.works))
+            if types.kind(step) is not None:
+                step.works = tuple(map(invert_divisors, step.works))
 
 
 def _shorten_products(step: Step, products: ChainedProducts) -> list[Step]:
