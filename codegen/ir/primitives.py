@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Meaning of the primitives. Integers wrap; unsigned types compare and divide unsigned.
 #   add sub mul neg abs min max sign            numbers; min and max of floats propagate NaN
+#   larger(a, b)                                floats: b where b > a, else a; one instruction, which may lose NaN
 #   div                                         floats: a / b;  integers: truncates towards zero (x / 0 = 0)
 #   floordiv mod                                rounds towards minus infinity; the remainder has the divisor's sign
 #   rem                                         remainder of `div`, with the dividend's sign
@@ -28,11 +29,14 @@ from __future__ import annotations
 #   fixed_product(x, m, right)                  i32: (x m + 2^30) >> 31, over 2^right and rounded away from zero
 SHORT_FUNCTIONS = frozenset("exp_short erf_short tanh_short sigmoid_short gelu_short gelu_tanh_short".split())
 PRIMS = SHORT_FUNCTIONS | frozenset(
-    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan "
+    "add sub mul neg abs min max larger sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan "
     "asin acos atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away "
     "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd word lookup "
     "exact_add exact_sub exact_mul exact_fma fixed_product".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 CHAINS = "chains"
-IDENTITY = {"add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
+IDENTITY = {
+    "add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "larger": float("-inf"), "min": float("inf"), "and": 1,
+    "or": 0,
+}  # fmt: skip
