@@ -20,20 +20,18 @@ SHORT = {"exp_normal": "exp_short", "erf": "erf_short", "tanh": "tanh_short"}
 GELUS = {"gelu_short": Gelu(Approximation.ERF), "gelu_tanh_short": Gelu(Approximation.TANH)}
 
 
-def shorten_functions(work: Work) -> Work:
-    """Compute the functions of a work whose results are rounded with few digits."""
-    return rewrite_work(work, _with_few_digits)
+def shorten_functions(work: Work, divides: bool = False) -> Work:
+    """Compute the functions of a work whose results are rounded with few digits; `divides`: quotients stay."""
 
+    def shorter(e: Expr) -> Expr | None:
+        if not isinstance(e, Prim) or e.dtype is not DType.F32:
+            return None
+        found = _gelu(e) or (None if divides else _share(e))
+        if found is None and e.fn in SHORT:
+            found = prim(SHORT[e.fn], *e.args)
+        return prim(found.fn, *(rewrite(a, shorter) for a in found.args)) if isinstance(found, Prim) else None
 
-def _with_few_digits(e: Expr) -> Expr | None:
-    if not isinstance(e, Prim) or e.dtype is not DType.F32:
-        return None
-    found = _gelu(e) or _share(e)
-    if found is None and e.fn in SHORT:
-        found = prim(SHORT[e.fn], *e.args)
-    if not isinstance(found, Prim):
-        return None
-    return prim(found.fn, *(rewrite(a, _with_few_digits) for a in found.args))
+    return rewrite_work(work, shorter)
 
 
 def _gelu(e: Prim) -> Expr | None:
