@@ -192,6 +192,7 @@ COST = {
     "exp_normal": 10,
     "exp_short": 8,
     "sigmoid_short": 12,
+    "mish_short": 16,
     "log": 12,
     "tanh": 12,
     "tanh_short": 12,

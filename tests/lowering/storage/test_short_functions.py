@@ -76,7 +76,7 @@ FUNCTIONS: dict[str, Callable[[Builder, OutPort], OutPort]] = {
 FORMS = {
     "Swish": "sigmoid_short",
     "Swish with a factor": "sigmoid_short",
-    "Mish": "exp_short",
+    "Mish": "mish_short",
     "two functions": "gelu_short sigmoid_short",
     "Gelu written out": "gelu_short",
 }
