@@ -55,8 +55,8 @@ def prefetch_panels(
     axes `sums`.
     """
     plan = next((p for p in schedule.pack if p.operand == schedule.prefetch == w.buffer.name), None)
-    lane, stride = points.vector, w.buffer.strides[0]
-    if plan is None or plan.place != 0 or lane is None or not isinstance(stride, int):
+    lane, stride = points.vector, None if plan is None else w.buffer.strides[plan.place]
+    if plan is None or lane is None or not isinstance(stride, int):
         return ()
     rank = {name: n for n, name in enumerate(schedule.order)}
     column = rank.get(lane.name, -1)
@@ -72,7 +72,10 @@ def prefetch_panels(
     at = _linear([(points.spans[a].start - s.start, s.extent) for a, s in spans.items()]) * share
     at = at + _linear([(inner[a].start, a.extent) for a in sums]) * each
     line = COSTS.line_bytes // w.buffer.dtype.stored_bytes
-    first = points.spans[lane].start // plan.width + panels, *(Const(0) for _ in w.buffer.shape[2:])
+    known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+    outer = (rewrite(i, known) for i in w.index[: plan.place])
+    following = points.spans[lane].start // plan.width + panels
+    first = *outer, following, *(Const(0) for _ in w.buffer.shape[plan.place + 2 :])
     fetched = range(-(-each * block // line))
     return tuple(Prefetch(w.buffer, (*first, at + n * line), level=schedule.prefetch_level) for n in fetched)
 
