@@ -299,7 +299,7 @@ def test_info_and_library_call_outputs_the_same(tmp_path: Path) -> None:
     [
         (b"", 4, "empty file"),
         (b"\x7fELF....", 2, "next: run it: aot run"),
-        (b"\n<\x0a\x08binary", 4, "a TensorFlow GraphDef is read, got bytes that are none"),
+        (b"\n<\x0a\x08binary", 4, "must be a TensorFlow GraphDef, got other bytes"),
     ],
 )
 def test_files_that_are_no_model(tmp_path: Path, content: bytes, code: int, text: str) -> None:
