@@ -250,6 +250,12 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in result.stderr
 
 
+def test_a_library_of_another_network_is_no_language_model(library: Path) -> None:
+    for command_line in (("generate", library, "hi"), ("chat", library, "hi"), ("generate", library, "1", "--ids")):
+        error = aot(*command_line, code=2).stderr
+        assert "a language model has input_ids" in error and "got image" in error
+
+
 def test_version_is_printed() -> None:
     assert aot("--version").stdout.strip() == VERSION
 
