@@ -23,6 +23,7 @@ from aot.lowering.fusion.fuse_row_strips import fuse_row_strips
 from aot.lowering.fusion.fuse_steps import fuse_steps
 from aot.lowering.fusion.group_rows import group_rows
 from aot.lowering.fusion.hoist_invariants import hoist_invariants
+from aot.lowering.fusion.join_results import join_results
 from aot.lowering.fusion.split_quotient_axes import split_quotient_axes
 from aot.lowering.ir.steps import Layouts, Steps
 from aot.lowering.layout.arrange_words import arrange_words
@@ -105,6 +106,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _final("write_in_place", write_in_place),  # the last readers are known, and which layouts are equal
         _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known
         _final("narrow_constants", narrowed, whole=True),  # takes what bytes could not hold
+        _final("join_results", join_results),  # other passes see definitions with one output
     )
     return tuple(p for p in every if p.enabled)
 
