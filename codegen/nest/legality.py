@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.ir.access import access, all_axes
+from codegen.ir.access import access, all_axes, volume
 from codegen.ir.chains import block_terms, is_chains
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import (
@@ -19,7 +19,7 @@ from codegen.ir.dot_widths import (
 )
 from codegen.ir.expressions import loads, variables, walk
 from codegen.ir.loops import Buffer, Reduce, Var
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
 from codegen.nest.apart import has_equal_steps
 
 
@@ -124,7 +124,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.members or s.pitch:
         field = "members" if s.members else "pitch"
         raise ScheduleError(f"{name}: {field} belong to a group, got {len(s.members or s.pitch)}")
-    _tails(name, s)
+    _tails(definition, s)
     operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
     for p in s.pack:
         _pack(name, p, operands)
@@ -156,11 +156,21 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
             raise ScheduleError(f"{name}: unroll needs a static extent, got {n!r}")
 
 
-def _tails(name: str, s: Schedule) -> None:
+def _tails(d: Definition, s: Schedule) -> None:
+    name = d.out.name
     if (short := next((t for t in s.tile if t.tail is Tail.SHORT), None)) is not None:
         raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
     if (lap := next((t for t in s.tile if t.tail is Tail.LAP and s.matrix is None), None)) is not None:
         raise ScheduleError(f"{name}: tiles that overlap are those of tile registers, got {lap.axis!r}")
+    if d.overwrites and (lap := next((t for t in s.tile if _overlaps(d, s, t)), None)) is not None:
+        raise ScheduleError(f"{name}: tiles that overwrite an operand have no points in common, got {lap.axis!r}")
+
+
+def _overlaps(d: Definition, s: Schedule, t: Tile) -> bool:
+    """True if two tiles of an axis have points in common."""
+    parts = dict(s.fuse).get(t.axis, (t.axis,))
+    extent = volume(a.extent or 1 for a in d.axes if a.name in parts)
+    return t.tail is Tail.LAP and any(x.latest is not None for x in segments(extent, t))
 
 
 def _dots(d: Definition, s: Schedule) -> bool:

@@ -110,7 +110,7 @@ def _takes(maker: Step, function: _Function, steps: Steps) -> bool:
     """
     if maker.control is not None or maker.repeat is not None or not maker.works:
         return False
-    if known(buffer_bytes(function.load.buffer)) < COSTS.min_far_bytes:
+    if buffer_bytes(function.load.buffer) < COSTS.min_far_bytes:
         return False
     *before, last = maker.works
     source = function.load.buffer

@@ -19,7 +19,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import dot_factors, lie_in_words, scaled_sum, word
 from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Prim, Var
-from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
+from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.apart import has_equal_steps
 from codegen.nest.padding_terms import PaddingTerms, padding_terms
@@ -49,7 +49,8 @@ def in_tiles(
         found = matrix_form(r, form.lane) if chains else _bytes(d, form, fuse)
     axes = r.axes if chains else form.sums
     plans = word_panels(d, form, constants, axes, 2 if fuse else 1) if found is not None else ()
-    if found is None or not form.rows or (not plans and not chains) or not _lies_well(d, form, found, plans):
+    arranged = not plans and chains and not d.overwrites
+    if found is None or not form.rows or not (plans or arranged) or not _lies_well(d, form, found, plans):
         return None
     sums = [a.name for a in axes]
     if fuse:
@@ -58,7 +59,7 @@ def in_tiles(
     row, around = _rows(d, form, found, fuse)
     if row is None:
         return None
-    line = _line(form, around)
+    line = _line(d, form, around)
     skipped = _skipped(d, found, (*dict(fuse).get(row, (row,)), line))
     if skipped is None and line is not None:
         line, skipped = None, _skipped(d, found, dict(fuse).get(row, (row,)))
@@ -69,14 +70,15 @@ def in_tiles(
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
     fetched = outside and not shared and _are_fetched(form, target)
-    height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    tail = Tail.CUT if varies(form.rows) else Tail.LAP  # one configuration: another one takes as long as some tiles
+    rows = _height(d, form, row, fuse)
+    if not plans:
+        rows = replace(rows, size=prod(a.extent for a in form.rows if isinstance(a.extent, int)))
     columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
         fuse=tuple(fuse),
         order=order,
-        tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), Tile(row, height, tail), columns, terms),
+        tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), rows, columns, terms),
         skip_padding=skipped,
         matrix=row,
         lanes=(form.lane.name, ROWS),
@@ -85,6 +87,21 @@ def in_tiles(
         prefetch_level=2 if fetched else 1,
         parallel=None if shared else order[0],
     )
+
+
+def _height(d: Definition, form: MatmulShape, row: str, fuse: list[tuple[str, tuple[str, ...]]]) -> Tile:
+    """Return the tile of the rows: all of one height, as another configuration takes as long as some tiles.
+
+    The last one overlaps the one before, but where rows overwrite what they read: there, tiles divide the rows.
+    """
+    if varies(form.rows):
+        return Tile(row, 2 * ROWS, Tail.CUT)
+    parts = dict(fuse).get(row, (row,))
+    rows = prod(extent(a) for a in form.rows if a.name in parts)
+    if not d.overwrites or rows <= 2 * ROWS:
+        return Tile(row, 2 * ROWS, Tail.LAP)
+    height = even_height(rows)
+    return Tile(row, height or 2 * ROWS, Tail.LAP if height else Tail.CUT)
 
 
 def _are_fetched(form: MatmulShape, target: Target) -> bool:
@@ -118,7 +135,7 @@ def _scaled(
         fuse=tuple(fuse),
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
         tile=(
-            Tile(row, 2 * ROWS, Tail.CUT if varies(form.rows) else Tail.LAP),
+            _height(d, form, row, fuse),
             Tile(form.lane.name, 2 * ROWS, Tail.CUT),
             *(Tile(a.name, extent(a), Tail.CUT) for a in few),
             terms,
@@ -156,9 +173,11 @@ def _is_large(form: MatmulShape) -> bool:
     return extent(form.lane) >= ROWS and prod(map(extent, form.rows)) >= MIN_ROWS
 
 
-def _line(form: MatmulShape, around: list[str]) -> str | None:
+def _line(d: Definition, form: MatmulShape, around: list[str]) -> str | None:
     """Return the axis of picture lines, two of which fill both tiles where one line fills half of them; else None."""
     if not around or varies(form.rows) or extent(form.rows[-1]) > ROWS or extent(form.rows[-2]) < 2:
+        return None
+    if d.overwrites and extent(form.rows[-2]) % 2:
         return None
     return around[-1]
 
