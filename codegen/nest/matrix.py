@@ -44,8 +44,8 @@ from codegen.nest.matrix_tiles import Tiles, column_place, dots, epilogue, loade
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, size_of
 from codegen.nest.prefetch import prefetch_panels
-from codegen.nest.reduction import fresh
 from codegen.nest.scaled_matrix import scaled_tile
+from codegen.nest.stored import fresh
 from runtime.abi import DType
 
 

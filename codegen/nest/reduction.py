@@ -50,25 +50,10 @@ from codegen.nest.chains import chained
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
 from codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
+from codegen.nest.stored import at_point, fresh
 from runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
-
-
-def guarded(definition: Definition, value: Expr) -> Stmt:
-    """Return the store of one point, guarded by the bounds of the definition."""
-    stmt: Stmt = Store(definition.out, definition.target, value)
-    for index, most in definition.where:
-        stmt = If(prim("lt", index, as_expr(most, DType.I64)), (stmt,))
-    return stmt
-
-
-def fresh(name: str, definition: Definition) -> str:
-    """Return `name`, or a longer one if the definition has a buffer of that name."""
-    taken = {x.buffer.name for x in loads(definition.value, *definition.target)} | {definition.out.name}
-    while name in taken:
-        name += "."
-    return name
 
 
 def in_tiles(
@@ -141,7 +126,7 @@ def _between_blocks(
     """
     cell = points.cell
     first = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
-    last = points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),))
+    last = points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),))
     for axis in reduction.axes:
         if axis in part:
             begin, extent = part[axis].start, size_of(axis.extent)
@@ -281,6 +266,6 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
         *sums,
         *(points.each((For(later, (fold,), LoopKind.UNROLLED),)) if most > 1 else ()),
         *points.each((vectors(lane, Store(acc, cell, Load(part, (*cell, lane)), reduction.fn)),)),
-        *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
+        *points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),)),
     )
     return (Alloc(part, (Alloc(acc, body),)),)

@@ -59,7 +59,7 @@ from codegen.nest.matrix_tiles import (
     zeroed,
 )
 from codegen.nest.points import Points, Span, Spans, Stmts
-from codegen.nest.reduction import fresh
+from codegen.nest.stored import fresh
 from runtime.abi import DType
 
 

@@ -120,6 +120,13 @@ def in_place(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(z, weights(b, 8, 8, seed=1))
 
 
+def two_results(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+    """A product, which is an output, and its levels, which are another one."""
+    y = b.MatMul(x, weights(b, 16, 2048))
+    level = b.Clamp(b.Round(b.Divide(y, b.const(0.03, DType.F32))), min=0.0, max=255.0)
+    return y, b.Convert(level, destination_type=DType.U8)
+
+
 CASES = {
     "fuse_steps": Case(linear, ((4, 32),)),
     "use_integer_dots": Case(quantised, ((4, 64),), ("avxvnni",), dtype=DType.U8),
@@ -149,6 +156,7 @@ CASES = {
         lambda b, x: b.MatMul(x, b.const(whole(256, 48) * np.float32(0.037), DType.F32)), ((2, 256),)
     ),
     "narrow_constants": Case(halves, ((2, 64),)),
+    "join_results": Case(two_results, ((64, 16),)),
 }
 
 
