@@ -38,10 +38,10 @@ from codegen.ir.loops import (
 from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
 from codegen.nest.matrix_tiles import column_place, dots, epilogue, loaded, shape_of, stored, tiles_of, zeroed
-from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
+from codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from codegen.nest.points import Points, Span, Spans, Stmts
 from codegen.nest.prefetch import prefetch_panels
-from codegen.nest.reduction import fresh
+from codegen.nest.reduction import unused_name
 from codegen.nest.scaled_matrix import scaled_tile
 from runtime.abi import DType
 
@@ -54,7 +54,9 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     if schedule.apart is not None:
         return scaled_tile(d, reduction, schedule, points)
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
-    form = matrix_form(asking_no_longer(reduction, outside, points), points.vector, _block_axis(reduction, schedule))
+    form = matrix_form(
+        without_hoisted_tests(reduction, outside, points), points.vector, _block_axis(reduction, schedule)
+    )
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
     if form is None or row is None or points.vector is None or reduction.init is not None:
         raise ScheduleError(f"{d.out.name}: tile registers sum products of rows and columns, got {reduction.fn}")
@@ -77,7 +79,7 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
     tiles = tiles_of(d, schedule, points)
     rows = sum(tiles.heights)
-    result = dense(fresh("c", d), rows, tiles.columns * ROWS, space=Space.STACK, dtype=reduction.dtype)
+    result = dense(unused_name("c", d), rows, tiles.columns * ROWS, space=Space.STACK, dtype=reduction.dtype)
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
         if not axes:
@@ -90,7 +92,7 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
         here = inner | {axis: Span(step * size, size)}
         stmts = terms(tuple(rest), here)
         for border in (b for b in outside if b.axis == axis):
-            stmts = passed_over(border, points, here, stmts)
+            stmts = skip_padding_terms(border, points, here, stmts)
         return (For(step, stmts),)
 
     sums = (*(a for a in reduction.axes if a != form.axis), form.axis)
@@ -109,7 +111,7 @@ def _panel(d: Definition, form: MatrixForm, points: Points) -> Buffer:
     assert points.vector is not None and isinstance(form.axis.extent, int)
     columns = -(-points.extent(points.vector) // ROWS)
     shape = columns, form.axis.extent // form.word, ROWS
-    return dense(fresh("panel", d), *shape, space=Space.STACK, dtype=DType.U32)
+    return dense(unused_name("panel", d), *shape, space=Space.STACK, dtype=DType.U32)
 
 
 def _arranged(form: MatrixForm, panel: Buffer, points: Points) -> Stmts:

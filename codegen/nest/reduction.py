@@ -46,7 +46,7 @@ from codegen.ir.loops import (
 from codegen.ir.schedule import Schedule, ScheduleError
 from codegen.nest.apart import Apart, Kept, kept_values, with_kept
 from codegen.nest.chains import chained
-from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
+from codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
 from codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue
 from runtime.abi import DType
@@ -62,7 +62,7 @@ def guarded(definition: Definition, value: Expr) -> Stmt:
     return stmt
 
 
-def fresh(name: str, definition: Definition) -> str:
+def unused_name(name: str, definition: Definition) -> str:
     """Return `name`, or a longer one if the definition has a buffer of that name."""
     taken = {x.buffer.name for x in loads(definition.value, *definition.target)} | {definition.out.name}
     while name in taken:
@@ -74,17 +74,17 @@ def in_tiles(
     definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans, tiles: Tiler
 ) -> Stmts:
     """Reduce with an accumulator per point of the tile. Partial sums of the blocks in `part` are in the output."""
-    acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
+    acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
     sums = _in_order(reduction.axes, schedule)
     steps = next((a for a in sums if a.name == schedule.apart), None)
-    apart = None if steps is None else Apart(reduction, steps, schedule, points, fresh("", definition))
+    apart = None if steps is None else Apart(reduction, steps, schedule, points, unused_name("", definition))
     kept: tuple[Kept, ...] = ()
     total, own = (acc, reduction.body) if apart is None else (apart.total, apart.body)
     if apart is None and schedule.dots is None and not is_chains(reduction):
-        kept, own = kept_values(own, reduction.axes, (), schedule, points, fresh("", definition))
+        kept, own = kept_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
     whole = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
-    inside = asking_no_longer(replace(reduction, body=own), outside, points)
+    inside = without_hoisted_tests(replace(reduction, body=own), outside, points)
 
     def update(inner: Spans) -> Stmts:
         if is_chains(reduction):
@@ -107,7 +107,7 @@ def in_tiles(
         def step(span: Spans) -> Stmts:
             stmts = terms(tuple(rest), inner | span)
             for border in (b for b in outside if b.axis == axis):
-                stmts = passed_over(border, points, inner | span, stmts)
+                stmts = skip_padding_terms(border, points, inner | span, stmts)
             return stmts if apart is None or axis != apart.axis else apart.around(stmts, inner | span, acc, cell)
 
         return tiles((axis,), schedule, mine, step)
@@ -217,8 +217,8 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     assert extent is not None
     most = max(1, min(schedule.partials, extent // lanes)) if isinstance(extent, int) else schedule.partials
     sweep = _Sweep(extent, lanes, lanes * most)
-    part = points.accumulator(fresh("part", definition), reduction.dtype, sweep.width)
-    acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
+    part = points.accumulator(unused_name("part", definition), reduction.dtype, sweep.width)
+    acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
     here, lane, later = Var(f"{name}.t", sweep.width), Var("lane", lanes), Var("later", most - 1)
     start = identity(reduction.fn, acc.dtype)
 
