@@ -219,8 +219,7 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     sweep = _Sweep(extent, lanes, lanes * most)
     part = points.accumulator(unused_name("part", definition), reduction.dtype, sweep.width)
     acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
-    here, lane, later = Var(f"{name}.t", sweep.width), Var("lane", lanes), Var("later", most - 1)
-    start = identity(reduction.fn, acc.dtype)
+    here, start = Var(f"{name}.t", sweep.width), identity(reduction.fn, acc.dtype)
 
     def vectors(over: Var, *stmts: Stmt) -> Stmt:
         return For(over, stmts, LoopKind.VECTOR, lanes)
@@ -248,13 +247,20 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     else:
         sums = tiles(outer, schedule, {}, lambda inner: tuple(s for update in parts for s in update(inner)))
 
-    fold = vectors(lane, Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), reduction.fn))
     body = (
         *points.each((vectors(here, Store(part, (*cell, here), start)),)),
         *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
         *sums,
-        *(points.each((For(later, (fold,), LoopKind.UNROLLED),)) if most > 1 else ()),
-        *points.each((vectors(lane, Store(acc, cell, Load(part, (*cell, lane)), reduction.fn)),)),
+        *_fold(part, acc, reduction.fn, lanes, most, points),
         *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
     )
     return (Alloc(part, (Alloc(acc, body),)),)
+
+
+def _fold(part: Buffer, acc: Buffer, fn: str, lanes: int, count: int, points: Points) -> Stmts:
+    """Reduce the `count` vectors of partial results at each point to one, and its lanes into the accumulator."""
+    cell, lane, later = points.cell, Var("lane", lanes), Var("later", count - 1)
+    vector = Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), fn)
+    vectors = For(later, (For(lane, (vector,), LoopKind.VECTOR, lanes),), LoopKind.UNROLLED)
+    scalar = For(lane, (Store(acc, cell, Load(part, (*cell, lane)), fn),), LoopKind.VECTOR, lanes)
+    return (*(points.each((vectors,)) if count > 1 else ()), *points.each((scalar,)))
