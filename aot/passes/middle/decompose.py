@@ -14,15 +14,13 @@ from aot.opset.base.decomposition import narrowed
 from aot.opset.control.demands import Within
 from aot.opset.control.generators import Sequence
 from aot.opset.elementwise.binary import AutoBroadcast
-from aot.opset.elementwise.quantization import FakeQuantize
+from aot.opset.elementwise.quantization import FakeQuantize, steps_of
 from aot.opset.reduction.segments import SegmentMax
 from aot.passes.match import constant
 from aot.passes.middle.run_time_axes import cumulate_in_the_middle, reduce_one_by_one
 from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
-
-ON_STEP = 1e-4  # fraction of a step: rounding error by which a whole number of steps may be missed
 
 
 @rule(DecomposedOp)
@@ -110,10 +108,9 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
 
     moved = build.Subtract(x, number(low)) if low.any() else x
     level = build.Clamp(build.Round(build.Divide(moved, number((high - low) / steps))), min=0.0, max=float(steps))
-    step = (out_high - out_low) / steps
-    zero = -out_low / step
-    if (abs(zero - np.rint(zero)) < ON_STEP).all():
-        from_zero = build.Subtract(level, number(np.rint(zero))) if np.rint(zero).any() else level
+    step, zero = steps_of(out_low, out_high, op.levels)
+    if not np.isnan(zero).any():
+        from_zero = build.Subtract(level, number(zero)) if zero.any() else level
         return build.Multiply(from_zero, number(step))
     return build.Add(build.Multiply(level, number(step)), number(out_low))
 
