@@ -54,7 +54,7 @@ class FixedPointProduct(Elementwise):
 class FakeQuantize(ComputeOp):
     """round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol; ol below, oh above the input range.
 
-    Inputs: x, input low il, input high ih, output low ol, output high oh.
+    Inputs: x, input low il, input high ih, output low ol, output high oh. NaN gives ol, as in OpenVINO's kernels.
     """
 
     elements = Elements.FLOAT
@@ -88,7 +88,7 @@ class FakeQuantize(ComputeOp):
         level = prim("round_even", (x - low) / (high - low) * steps)
         inside = level / steps * (out_high - out_low) + out_low
         above = select(prim("gt", x, prim("max", low, high)), out_high, inside)
-        return select(prim("le", x, prim("min", low, high)), out_low, above)
+        return select(prim("gt", x, prim("min", low, high)), above, out_low)
 
     def reference(self, x: Array, *limits: Array) -> Array:
         shape: Shape = x.shape
@@ -103,7 +103,8 @@ class FakeQuantize(ComputeOp):
         step, zero = steps_of(out_low, out_high, self.levels)
         exact: Array = ((level - zero) * step).astype(x.dtype)  # products, as quantised weights are recognised by
         inside: Array = np.where(np.isnan(zero), level / steps * (out_high - out_low) + out_low, exact)
-        return np.where(x <= np.minimum(low, high), out_low, np.where(x > np.maximum(low, high), out_high, inside))
+        above = np.where(x > np.maximum(low, high), out_high, inside)
+        return np.where(x > np.minimum(low, high), above, out_low)
 
 
 def steps_of(low: Array, high: Array, levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

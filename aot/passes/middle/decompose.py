@@ -22,6 +22,8 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
 
+MOST_LEVEL = 255  # a byte
+
 
 @rule(DecomposedOp)
 def decompose_operation(node: Node, op: DecomposedOp, build: Builder) -> Replacement:
@@ -92,7 +94,7 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
     """FakeQuantize(x, il, ih, ol, oh) -> (Clamp(Round((x - il) / s), 0, levels - 1) - z) t, where -z t = ol
 
     s = (ih - il) / (levels - 1), t = (oh - ol) / (levels - 1). For constants with il < ih; where ol is no whole number
-    of steps, it is added instead.
+    of steps, it is added instead. Up to 256 levels are bytes.
     """
     x, limits = node.source(0), [constant(node.source(i)) for i in range(1, 5)]
     known = [a.astype(np.float64) for a in limits if a is not None and a.ndim <= x.type.rank]
@@ -108,6 +110,8 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
 
     moved = build.Subtract(x, number(low)) if low.any() else x
     level = build.Clamp(build.Round(build.Divide(moved, number((high - low) / steps))), min=0.0, max=float(steps))
+    if steps <= MOST_LEVEL:
+        level = build.Convert(build.Convert(level, destination_type=DType.U8), destination_type=DType.F32)
     step, zero = steps_of(out_low, out_high, op.levels)
     if not np.isnan(zero).any():
         from_zero = build.Subtract(level, number(zero)) if zero.any() else level
