@@ -1,0 +1,56 @@
+"""Functions whose results are rounded to bf16 or to bytes: the forms of few digits, which divide nothing.
+
+    exp_normal(x)   erf(x)   tanh(x)          exp_short(x)   erf_short(x)   tanh_short(x)
+    x * 0.5 * (erf(x * sqrt(0.5)) + 1)        gelu_short(x)
+    x * 0.5 * (tanh(..) + 1)                  gelu_tanh_short(x)
+    y / (exp_normal(-x) + 1)                  y * sigmoid_short(x)
+
+Each is one formula of multiply-adds for all targets, so that their bits are equal.
+"""
+
+from __future__ import annotations
+
+from aot.opset.elementwise.activation import Approximation, Gelu
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Const, Expr, Prim, prim
+from codegen.ir.traverse import Work, rewrite_work
+from runtime.abi import DType
+
+SHORT = {"exp_normal": "exp_short", "erf": "erf_short", "tanh": "tanh_short"}
+GELUS = {"gelu_short": Gelu(Approximation.ERF), "gelu_tanh_short": Gelu(Approximation.TANH)}
+
+
+def shorten_functions(work: Work) -> Work:
+    """Compute the functions of a work whose results are rounded with few digits."""
+    return rewrite_work(work, _with_few_digits)
+
+
+def _with_few_digits(e: Expr) -> Expr | None:
+    if not isinstance(e, Prim) or e.dtype is not DType.F32:
+        return None
+    found = _gelu(e) or _share(e)
+    if found is None and e.fn in SHORT:
+        found = prim(SHORT[e.fn], *e.args)
+    if not isinstance(found, Prim):
+        return None
+    return prim(found.fn, *(rewrite(a, _with_few_digits) for a in found.args))
+
+
+def _gelu(e: Prim) -> Expr | None:
+    """Return Gelu of x if it is written out as the operation writes it."""
+    match e:
+        case Prim("mul", (Prim("mul", (x, Const(0.5))), Prim("add"))):
+            return next((prim(fn, x) for fn, op in GELUS.items() if op.scalar(x) == e), None)
+        case _:
+            return None
+
+
+def _share(e: Prim) -> Expr | None:
+    """Return y / (e^-x + 1), which Sigmoid and Swish are, as a product."""
+    match e:
+        case Prim("div", (y, Prim("add", (Prim("exp_normal", (power,)), Const(1.0))))):
+            x = power.args[0] if isinstance(power, Prim) and power.fn == "neg" else prim("neg", power)
+            share = prim("sigmoid_short", x)
+            return share if y == Const(1.0, e.dtype) else prim("mul", y, share)
+        case _:
+            return None
