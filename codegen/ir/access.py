@@ -192,6 +192,7 @@ COST = {
     "exp_normal": 10,
     "exp_short": 8,
     "sigmoid_short": 12,
+    "sigmoid_level": 14,
     "log": 12,
     "tanh": 12,
     "tanh_short": 12,

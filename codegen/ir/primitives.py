@@ -18,6 +18,7 @@ from __future__ import annotations
 #   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
 #   exp_short erf_short tanh_short              f32 `exp_normal`, `erf` and `tanh` within 2^-11 of the result
 #   sigmoid_short gelu_short gelu_tanh_short    f32 1 / (1 + e^-x) so, and both forms of Gelu within 2^-11
+#   sigmoid_level(x)                            f32 1 / (1 + e^-x) within 2^-17 of the result
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
@@ -26,7 +27,9 @@ from __future__ import annotations
 #   lookup(a, q)                                byte q, a u8, of the table of 256 whose first element is loaded
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 #   fixed_product(x, m, right)                  i32: (x m + 2^30) >> 31, over 2^right and rounded away from zero
-SHORT_FUNCTIONS = frozenset("exp_short erf_short tanh_short sigmoid_short gelu_short gelu_tanh_short".split())
+SHORT_FUNCTIONS = frozenset(
+    "exp_short erf_short tanh_short sigmoid_short sigmoid_level gelu_short gelu_tanh_short".split()
+)
 PRIMS = SHORT_FUNCTIONS | frozenset(
     "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan "
     "asin acos atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away "

@@ -19,6 +19,9 @@ from runtime.abi import DType
 SHORT = {"exp_normal": "exp_short", "erf": "erf_short", "tanh": "tanh_short"}
 GELUS = {"gelu_short": Gelu(Approximation.ERF), "gelu_tanh_short": Gelu(Approximation.TANH)}
 
+ERROR = 2.6e-4  # the largest one of all of them: of Gelu the absolute error, of others relative to the result
+LEVEL_ERROR = 5e-6  # that of `sigmoid_level`, relative to the result
+
 
 def shorten_functions(work: Work) -> Work:
     """Compute the functions of a work whose results are rounded with few digits."""
@@ -26,14 +29,21 @@ def shorten_functions(work: Work) -> Work:
 
 
 def _with_few_digits(e: Expr) -> Expr | None:
+    found = short_form(e)
+    return None if found is None else prim(found.fn, *(rewrite(a, _with_few_digits) for a in found.args))
+
+
+def short_form(e: Expr, sigmoid: str = "sigmoid_short") -> Prim | None:
+    """Return a function of f32 with few digits, its operands as they are; None for other expressions.
+
+    `sigmoid`: the form of 1 / (1 + e^-x).
+    """
     if not isinstance(e, Prim) or e.dtype is not DType.F32:
         return None
-    found = _gelu(e) or _share(e)
+    found = _gelu(e) or _share(e, sigmoid)
     if found is None and e.fn in SHORT:
         found = prim(SHORT[e.fn], *e.args)
-    if not isinstance(found, Prim):
-        return None
-    return prim(found.fn, *(rewrite(a, _with_few_digits) for a in found.args))
+    return found if isinstance(found, Prim) else None
 
 
 def _gelu(e: Prim) -> Expr | None:
@@ -45,12 +55,12 @@ def _gelu(e: Prim) -> Expr | None:
             return None
 
 
-def _share(e: Prim) -> Expr | None:
+def _share(e: Prim, sigmoid: str) -> Expr | None:
     """Return y / (e^-x + 1), which Sigmoid and Swish are, as a product."""
     match e:
         case Prim("div", (y, Prim("add", (Prim("exp_normal", (power,)), Const(1.0))))):
             x = power.args[0] if isinstance(power, Prim) and power.fn == "neg" else prim("neg", power)
-            share = prim("sigmoid_short", x)
+            share = prim(sigmoid, x)
             return share if y == Const(1.0, e.dtype) else prim("mul", y, share)
         case _:
             return None
