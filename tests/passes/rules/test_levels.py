@@ -7,6 +7,7 @@ import pytest
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.opset.products.pooling import DilatedMaxPool
 from aot.passes.pipeline import canonicalize, simplify
 from aot.passes.rules import levels
 from runtime.abi import DType
@@ -83,6 +84,16 @@ def test_windows_that_may_lie_in_the_padding_read_numbers() -> None:
         return b.MaxPool(numbers_of(b, q), kernel=(1, 2), strides=(1, 1), pads_begin=(1, 1), pads_end=(0, 0))
 
     assert after([canonicalize], make, (1, 2, 5, 6))[-1] == "MaxPool"
+
+
+def test_taps_that_step_over_the_data_read_numbers() -> None:
+    """Three apart, before and after two elements."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        pool = DilatedMaxPool(kernel=(1, 2), strides=(1, 1), pads_begin=(0, 1), pads_end=(0, 1), dilations=(1, 3))
+        return b(pool, numbers_of(b, b.Convert(x, destination_type=DType.U8)))
+
+    assert after([canonicalize], make, (1, 2, 5, 2))[-1] == "DilatedMaxPool"
 
 
 def test_parts_of_numbers_have_their_own_levels() -> None:
