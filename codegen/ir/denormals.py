@@ -25,7 +25,7 @@ from runtime.abi import DType
 MIN_NORMAL = 2.0**-126  # the least normal f32
 MIN_SAFE_SUMMAND = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
 TAME_FNS = SHORT_FUNCTIONS | frozenset(
-    "add sub mul neg abs min max exp exp_normal tanh erf sin cos atan asinh fma within select "
+    "add sub mul neg abs min max larger exp exp_normal tanh erf sin cos atan asinh fma within select "
     "cast and or xor not exact_add exact_sub exact_mul exact_fma".split()
 )
 JUMP_FNS = COMPARISONS | {"sign", "floor", "ceil", "trunc", "round_even", "round_away"}

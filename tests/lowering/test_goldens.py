@@ -69,6 +69,11 @@ def quantised_rows(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(data, b.const(whole(64, 32) * np.float32(0.5), DType.F32))
 
 
+def levels_of_sigmoid(b: Builder, x: OutPort) -> OutPort:
+    level = b.Round(b.Divide(b.Sigmoid(x), 0.004))
+    return b.Convert(b.Clamp(level, min=0.0, max=255.0), destination_type=DType.U8)
+
+
 def sigmoid_of_levels(b: Builder, x: OutPort) -> OutPort:
     y = b.Sigmoid(b.Multiply(b.Subtract(b.Convert(x, destination_type=DType.F32), 121.0), 0.02))
     level = b.Clamp(b.Round(b.Divide(y, 0.004)), min=0.0, max=255.0)
@@ -128,14 +133,12 @@ CASES = {
     "hoist_invariants": Case(lambda b, x, grid: b.GridSample(x, grid), ((1, 5, 6, 7), (1, 3, 11, 2))),
     "use_integer_dots_again": Case(quantised_groups, ((1, 32, 6, 5),), ("avxvnni",), dtype=DType.U8),
     "tabulate_functions": Case(sigmoid_of_levels, ((4, 64),), dtype=DType.U8),
+    "shorten_levels": Case(levels_of_sigmoid, ((4, 64),)),
     "shorten_floats": Case(linear, ((4, 32),), precision="bf16"),
     "defer_division": Case(attention, ((2, 5, 8), (2, 40, 8), (2, 40, 16))),
     "fuse_attention": Case(attention, ((4, 200, 16),) * 3),
     "use_winograd": Case(lambda b, x: conv(b, x, 64), ((1, 64, 28, 28),)),
     "assign_layouts": Case(lambda b, x: conv(b, b.Relu(x), 24), ((1, 8, 6, 5),)),
-    "arrange_words": Case(
-        attention, ((2, 65, 64),) * 3, ("avx512f", "avx512vl", "avx512bf16"), precision="bf16", fast_math=True
-    ),
     "use_strassen": Case(lambda b, x: b.MatMul(x, weights(b, 512, 512)), ((128, 512),), cpu="znver4"),
     "separate_pooling": Case(
         lambda b, x: b(MaxPool((1, 1), (2, 2), (2, 2), (5, 5)), conv(b, x, 32, 1, begin=(0, 0))), ((1, 3, 12, 12),)
@@ -145,6 +148,9 @@ CASES = {
     "separate_functions": Case(lambda b, x: b.Sigmoid(b.ReduceSum(x, ints(b, -1), keep_dims=False)), ((8, 20, 16),)),
     "unroll_recurrence": Case(recurrent, ((1, 4, 8), (1, 1, 192), (1, 1, 192))),
     "write_in_place": Case(in_place, ((8, 8),)),
+    "arrange_words": Case(
+        attention, ((2, 65, 64),) * 3, ("avx512f", "avx512vl", "avx512bf16"), precision="bf16", fast_math=True
+    ),
     "compress_constants": Case(
         lambda b, x: b.MatMul(x, b.const(whole(256, 48) * np.float32(0.037), DType.F32)), ((2, 256),)
     ),

@@ -15,15 +15,17 @@ from dataclasses import dataclass
 
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.byte_values import is_byte
-from aot.lowering.storage.precision.short_functions import ERROR, GELUS, LEVEL_ERROR, SHORT, short_form
+from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
 from codegen.ir.clamps import clamp_of, rounded_of
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Const, Expr, Prim, prim
+from codegen.ir.primitives import SHORT_FUNCTIONS
 from codegen.ir.traverse import rewrite_work
 from runtime.abi import DType
 
 MOST_ERROR = 1 / 64  # of a level: so many results, or fewer, lie so near to the middle of two
 SIGMOID = "sigmoid_level"
+GELUS = ("gelu_short", "gelu_tanh_short")  # whose errors are absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class _Line:
     def allows(self, made: Prim, low: float, high: float) -> bool:
         """True if the error of functions of few digits is small for levels from `low` to `high`."""
         ends = max(abs((level - self.offset) / self.factor) for level in (low, high))
-        error = ERROR if made.fn in GELUS else (ERROR if made.fn in SHORT.values() else LEVEL_ERROR) * ends
+        few = made.fn in SHORT_FUNCTIONS and made.fn != SIGMOID
+        error = GELU_ERROR if made.fn in GELUS else (ERROR if few else LEVEL_ERROR) * ends
         return error * self.factor <= MOST_ERROR
 
 
@@ -73,7 +76,7 @@ def _level(e: Expr) -> Expr | None:
 
 def _sigmoid(e: Expr) -> Prim | None:
     """Return a sigmoid, or a number times one, with the digits that levels need; None for other expressions."""
-    form = short_form(e, SIGMOID)
+    form = short_form(e, sigmoid=SIGMOID)
     return (
         form if form is not None and SIGMOID in (form.fn, *(a.fn for a in form.args if isinstance(a, Prim))) else None
     )

@@ -33,6 +33,10 @@ def gelu_tanh(x: np.ndarray) -> np.ndarray:
     return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
 
 
+def mish(x: np.ndarray) -> np.ndarray:
+    return x * np.tanh(np.logaddexp(x, 0))
+
+
 REFERENCE = {
     "exp_short": (exp, 1e-4),
     "erf_short": (erf, 2e-4),
@@ -64,6 +68,13 @@ def test_errors_are_a_fraction_of_what_rounding_loses(fn: str) -> None:
     assert (near | (found == expected) | (np.isnan(found) & np.isnan(expected))).all()
 
 
+def test_errors_of_mish() -> None:
+    """Relative ones, too; far below zero its factor is 3.2e-38, not zero."""
+    x = X[np.isfinite(X)]
+    found, expected = run("mish_short", DType.F32, x).astype("f8"), mish(x.astype("f8"))
+    assert (np.abs(found - expected) <= 4e-4 * np.abs(expected) + 2 * TINY * np.maximum(np.abs(x), 1)).all()
+
+
 @pytest.mark.parametrize("fn", GELUS)
 def test_errors_of_gelu_are_below_those_of_results_near_one(fn: str) -> None:
     reference, bound = GELUS[fn]
@@ -88,7 +99,7 @@ def test_sigmoid_is_exact_where_it_ends() -> None:
     assert (found[3:5] > 0).all() and (found[3:5] < TINY).all() and np.isnan(found[5])
 
 
-@pytest.mark.parametrize("fn", [*REFERENCE, *GELUS])
+@pytest.mark.parametrize("fn", [*REFERENCE, *GELUS, "mish_short"])
 def test_all_targets_compute_the_same_bits(fn: str) -> None:
     """Without multiply-adds, as on x86-64-v2, results are near."""
     found = {name: run(fn, DType.F32, X, target=name) for name in TARGETS}

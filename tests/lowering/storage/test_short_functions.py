@@ -44,6 +44,17 @@ def test_functions_have_few_digits_where_8_bits_are_left(
     assert Counter(FUNCTION.findall(groups)) == Counter({"gelu_short": short, "erf": exact})
 
 
+@pytest.mark.parametrize(
+    ("target", "fast_math", "divides"),
+    [("x86-64-v4", False, 0), ("x86-64-v4-amx", True, 0), ("x86-64-v4-bf16", True, 1)],
+)
+def test_only_fast_math_without_tile_registers_divides(target: str, fast_math: bool, divides: int) -> None:
+    """There, multiply-adds of products are what limits."""
+    options = CompileOptions(level=None, target=target, precision="bf16", fast_math=fast_math)
+    groups = stages(graph_of(between(lambda b, x: b.Swish(x)), (48, 64)), options).groups
+    assert (groups.count("/ (exp_short("), groups.count("sigmoid_short(")) == (divides, 1 - divides)
+
+
 def between(function: Callable[[Builder, OutPort], OutPort]) -> Make:
     """Return a network of a function between two products."""
     return lambda b, x: b.MatMul(function(b, b.MatMul(x, weights(b, 64, 64))), weights(b, 64, 64, seed=1))
@@ -65,7 +76,7 @@ FUNCTIONS: dict[str, Callable[[Builder, OutPort], OutPort]] = {
 FORMS = {
     "Swish": "sigmoid_short",
     "Swish with a factor": "sigmoid_short",
-    "Mish": "exp_short",
+    "Mish": "mish_short",
     "two functions": "gelu_short sigmoid_short",
     "Gelu written out": "gelu_short",
 }

@@ -3,6 +3,7 @@
     exp_normal(x)   erf(x)   tanh(x)          exp_short(x)   erf_short(x)   tanh_short(x)
     x * 0.5 * (erf(x * sqrt(0.5)) + 1)        gelu_short(x)
     x * 0.5 * (tanh(..) + 1)                  gelu_tanh_short(x)
+    x * (n / (n + 2)), n = e^x (e^x + 2)      mish_short(x)
     y / (exp_normal(-x) + 1)                  y * sigmoid_short(x)
 
 Each is one formula of multiply-adds for all targets, so that their bits are equal.
@@ -10,49 +11,57 @@ Each is one formula of multiply-adds for all targets, so that their bits are equ
 
 from __future__ import annotations
 
-from aot.opset.elementwise.activation import Approximation, Gelu
+from aot.opset.elementwise.activation import Approximation, Gelu, Mish
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import Const, Expr, Prim, prim
 from codegen.ir.traverse import Work, rewrite_work
 from runtime.abi import DType
 
 SHORT = {"exp_normal": "exp_short", "erf": "erf_short", "tanh": "tanh_short"}
-GELUS = {"gelu_short": Gelu(Approximation.ERF), "gelu_tanh_short": Gelu(Approximation.TANH)}
+OPERATIONS = {
+    "gelu_short": Gelu(Approximation.ERF),
+    "gelu_tanh_short": Gelu(Approximation.TANH),
+    "mish_short": Mish(),
+}
 
-ERROR = 2.6e-4  # the largest one of all of them: of Gelu the absolute error, of others relative to the result
+ERROR = 4e-4  # the largest one of all but Gelu, relative to the result
+GELU_ERROR = 2.6e-4  # absolute
 LEVEL_ERROR = 5e-6  # that of `sigmoid_level`, relative to the result
 
 
-def shorten_functions(work: Work) -> Work:
-    """Compute the functions of a work whose results are rounded with few digits."""
-    return rewrite_work(work, _with_few_digits)
+def shorten_functions(work: Work, divides: bool = False) -> Work:
+    """Compute the functions of a work whose results are rounded with few digits; `divides`: quotients stay."""
+
+    def shorter(e: Expr) -> Expr | None:
+        found = short_form(e, divides)
+        return None if found is None else prim(found.fn, *(rewrite(a, shorter) for a in found.args))
+
+    return rewrite_work(work, shorter)
 
 
-def _with_few_digits(e: Expr) -> Expr | None:
-    found = short_form(e)
-    return None if found is None else prim(found.fn, *(rewrite(a, _with_few_digits) for a in found.args))
-
-
-def short_form(e: Expr, sigmoid: str = "sigmoid_short") -> Prim | None:
+def short_form(e: Expr, divides: bool = False, sigmoid: str = "sigmoid_short") -> Prim | None:
     """Return a function of f32 with few digits, its operands as they are; None for other expressions.
 
-    `sigmoid`: the form of 1 / (1 + e^-x).
+    `divides`: quotients stay; `sigmoid`: the form of 1 / (1 + e^-x).
     """
     if not isinstance(e, Prim) or e.dtype is not DType.F32:
         return None
-    found = _gelu(e) or _share(e, sigmoid)
+    found = _operation(e, divides) or (None if divides else _share(e, sigmoid))
     if found is None and e.fn in SHORT:
         found = prim(SHORT[e.fn], *e.args)
     return found if isinstance(found, Prim) else None
 
 
-def _gelu(e: Prim) -> Expr | None:
-    """Return Gelu of x if it is written out as the operation writes it."""
+def _operation(e: Prim, divides: bool) -> Expr | None:
+    """Return Gelu or Mish of x if it is written out as the operation writes it."""
     match e:
         case Prim("mul", (Prim("mul", (x, Const(0.5))), Prim("add"))):
-            return next((prim(fn, x) for fn, op in GELUS.items() if op.scalar(x) == e), None)
+            pass
+        case Prim("mul", (x, Prim("div"))) if not divides:
+            pass
         case _:
             return None
+    return next((prim(fn, x) for fn, op in OPERATIONS.items() if op.scalar(x) == e), None)
 
 
 def _share(e: Prim, sigmoid: str) -> Expr | None:

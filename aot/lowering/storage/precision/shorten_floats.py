@@ -41,7 +41,7 @@ def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums
         block.steps = [s for step in block.steps for s in (*_shorten_products(step, products), step)]
         for step in block.steps:
             if types.rounds_results(step):
-                step.works = tuple(map(shorten_functions, step.works))
+                step.works = tuple(shorten_functions(w, sums.divides) for w in step.works)
             if types.kind(step) is not None:
                 step.works = tuple(map(invert_divisors, step.works))
 
