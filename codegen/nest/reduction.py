@@ -88,12 +88,15 @@ def in_tiles(
     inside = asking_no_longer(replace(reduction, body=own), outside, points)
 
     def update(inner: Spans) -> Stmts:
+        def ahead(some: Spans) -> Stmts:
+            return prefetch_ahead(reduction, schedule, points, part, whole, some)
+
         if is_chains(reduction):
-            return chained(definition, inside, points, total, cell, inner)
+            return chained(definition, inside, points, total, cell, inner, ahead)
         stmts: Stmts = ()
         for body, some in _by_words(inside, schedule, inner):
             stmts += _unrolled(points.each((Store(total, cell, body, reduction.fn),), some), reduction.axes, some)
-        fetches = () if schedule.dots else prefetch_ahead(reduction, schedule, points, part, whole, inner)
+        fetches = () if schedule.dots else ahead(inner)
         if schedule.prefetch_epilogue:
             fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)
         return (*fetches, *stmts)
@@ -117,7 +120,7 @@ def in_tiles(
         parts = replace(schedule, tile=(Tile(axis.name, size, Tail.CUT),))
 
         def fetched(span: Spans) -> Stmts:
-            ahead = () if panels is None else prefetch_panels(panels, schedule, points, sums, inner | span)
+            ahead = () if panels is None else prefetch_panels(panels, schedule, points, part, sums, inner | span)
             return (*ahead, *tiles((axis,), schedule, mine | span, step))
 
         return tiles((axis,), parts, mine, fetched)
