@@ -100,7 +100,9 @@ def _row_blocks(row: str, form: MatmulShape, data: int, near: int) -> tuple[tupl
     return ((row, 2 * ROWS * -(-tiles // count)),)
 
 
-def _height(d: Definition, form: MatmulShape, row: str, fuse: list[tuple[str, tuple[str, ...]]], words: bool) -> Tile:
+def _height(
+    d: Definition, form: MatmulShape, row: str, fuse: list[tuple[str, tuple[str, ...]]], words: bool = True
+) -> Tile:
     """Return the tile of the rows: all of one height, as another configuration takes as long as some tiles.
 
     The last one overlaps the one before, but where rows overwrite what they read: there, tiles divide the rows.
