@@ -7,11 +7,12 @@ numbers of q:   (Convert(q) - z) s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import ViewOp
+from aot.opset.control.infrastructure import Parameter
 from aot.opset.elementwise.activation import Clamp
 from aot.opset.elementwise.binary import Add, Binary, Divide, Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
@@ -54,6 +55,12 @@ def _levels(node: Node) -> _Levels | None:
         return None
     if (clamp.op.min, clamp.op.max) != RANGES[op.destination_type] or clamp.source(0).type.dtype is not DType.F32:
         return None
+    levels = _rounded(clamp)
+    return None if levels is None else replace(levels, nodes=(node, *levels.nodes))
+
+
+def _rounded(clamp: Node) -> _Levels | None:
+    """Match the levels of a tensor, in its type, whose last operation is `clamp`."""
     moved = _operand(clamp.source(0), Add)
     port = clamp.source(0) if moved is None else moved[1]
     rounded = source(port, Round)
@@ -61,7 +68,7 @@ def _levels(node: Node) -> _Levels | None:
     if rounded is None or divided is None or rounded.op != Round(mode=Rounding.HALF_TO_EVEN):
         return None
     zero = 0.0 if moved is None else moved[2]
-    nodes = (node, clamp, *(() if moved is None else (moved[0],)), rounded, divided[0])
+    nodes = (clamp, *(() if moved is None else (moved[0],)), rounded, divided[0])
     return _Levels(divided[1], divided[2], zero, nodes)
 
 
@@ -145,4 +152,25 @@ def pool_levels(node: Node, op: MaxPool | DilatedMaxPool, build: Builder) -> Out
     return _again(build, numbers.nodes, build(op, numbers.x))
 
 
-RULES = (drop_levels_of_levels, levels_before_concat, pool_levels)
+@rule(Clamp)
+def levels_before_pool(node: Node, op: Clamp, build: Builder) -> OutPort | None:
+    """Clamp(Round(MaxPool(x) / s) + z) to a byte -> MaxPool(the same of x, in bytes), in f32: s > 0
+
+    The operation that computes x writes bytes, and the window reads a quarter of the memory.
+    """
+    dtype = next((t for t in BYTES if (op.min, op.max) == RANGES[t]), None)
+    found = _rounded(node)
+    if dtype is None or found is None or found.scale <= 0 or found.x.type.dtype is not DType.F32:
+        return None
+    pool = found.x.node
+    if not isinstance(pool.op, MaxPool):
+        return None
+    ports = (*(n.out_port(0) for n in (pool, *found.nodes[1:])), pool.source(0))
+    alone = not isinstance(ports[-1].node.op, Parameter) and all(map(has_one_consumer, ports))
+    if not alone:
+        return None
+    levels = build.Convert(_again(build, found.nodes, pool.source(0)), destination_type=dtype)
+    return build.Convert(build(pool.op, levels), destination_type=DType.F32)
+
+
+RULES = (drop_levels_of_levels, levels_before_concat, pool_levels, levels_before_pool)

@@ -10,8 +10,8 @@ from aot.ir.graph import OutPort
 from aot.passes.pipeline import canonicalize, simplify
 from aot.passes.rules import levels
 from runtime.abi import DType
-from tests.passes.check import after
-from tests.rules.entries.quantisation import SCALE, ZERO, again, joined, levels_of, numbers_of, pooled
+from tests.passes.check import Make, after
+from tests.rules.entries.quantisation import SCALE, ZERO, again, joined, levels_of, levels_of_pool, numbers_of, pooled
 
 PASSES = [canonicalize, simplify]
 LEVELS = ["Divide", "Round", "Add", "Clamp", "Convert"]
@@ -73,3 +73,31 @@ def test_windows_that_may_lie_in_the_padding_read_numbers() -> None:
         return b.MaxPool(numbers_of(b, q), kernel=(1, 2), strides=(1, 1), pads_begin=(1, 1), pads_end=(0, 0))
 
     assert after([canonicalize], make, (1, 2, 5, 6))[-1] == "MaxPool"
+
+
+def test_levels_of_maxima_are_maxima_of_levels() -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return numbers_of(b, b.Convert(levels_of_pool(b, b.Sin(x), zero=ZERO), destination_type=DType.U8))
+
+    found = after(PASSES, make, (1, 2, 5, 6))
+    assert found.index("Round") < found.index("MaxPool")
+
+
+def read_twice(b: Builder, x: OutPort) -> OutPort:
+    x = b.Sin(x)
+    return b.Add(levels_of_pool(b, x), b.ReduceMax(x, b.const([2, 3], DType.I64), keep_dims=True))
+
+
+def few(b: Builder, x: OutPort) -> OutPort:
+    return levels_of_pool(b, b.Sin(x), high=100.0)
+
+
+def falling(b: Builder, x: OutPort) -> OutPort:
+    """Levels with a step below zero."""
+    return levels_of_pool(b, b.Sin(x), scale=-SCALE)
+
+
+@pytest.mark.parametrize("make", [levels_of_pool, read_twice, few, falling])
+def test_windows_of_other_numbers_stay(make: Make) -> None:
+    found = after(PASSES, make, (1, 2, 5, 6))
+    assert found.index("MaxPool") < found.index("Round")

@@ -37,6 +37,18 @@ def pooled(b: Builder, x: OutPort, pad: int = 1) -> OutPort:
     return b.MaxPool(numbers_of(b, q), kernel=(3, 3), strides=(2, 2), pads_begin=(pad, pad), pads_end=(1, 1))
 
 
+def levels_of_pool(
+    b: Builder, x: OutPort, low: float = 0.0, high: float = 255.0, zero: float = 0.0, scale: float = SCALE
+) -> OutPort:
+    x = b.MaxPool(x, kernel=(3, 3), strides=(2, 2), pads_begin=(1, 1), pads_end=(1, 1))
+    x = b.Round(b.Divide(x, scale))
+    return b.Clamp(b.Add(x, zero) if zero else x, min=low, max=high)
+
+
+def number(b: Builder, x: OutPort) -> OutPort:
+    return b.Select(b.IsNaN(x), b.const(0.0, DType.F32), x)
+
+
 ENTRIES = (
     Entry(
         levels.drop_levels_of_levels,
@@ -57,4 +69,12 @@ ENTRIES = (
         why="conversions of floats to integers are not expressed",
     ),
     Entry(levels.pool_levels, (Pattern(pooled, ((1, 2, 5, 6),)),), why=ROUNDED),
+    Entry(
+        levels.levels_before_pool,
+        (
+            Pattern(lambda b, x: levels_of_pool(b, number(b, x)), ((1, 2, 5, 6),)),
+            Pattern(lambda b, x: levels_of_pool(b, number(b, x), -128.0, 127.0, ZERO), ((1, 2, 5, 6),)),
+        ),
+        why="conversions of floats to integers are not expressed; NaN, which has no level, is left out",
+    ),
 )
