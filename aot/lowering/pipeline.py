@@ -74,10 +74,11 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
     functions = partial(separate_functions, target=target)
     halved = partial(halve_products, target=target)
+    placed = partial(assign_layouts, target=target)
     words = partial(arrange_words, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
-    placed = partial(write_in_place, target=target)
+    overwritten = partial(write_in_place, target=target)
     compressed = partial(compress_constants, always=small)
     narrowed = partial(narrow_constants, target=target, always=small)
     every = (
@@ -96,15 +97,16 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("fuse_attention", attention),  # needs softmax as a group of rows
         _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below
-        Lowering("assign_layouts", assign_layouts, Layouts.LOGICAL, Layouts.FINAL, required=True),
-        _final("arrange_words", words, enabled=not precision.is_plain),  # asks which dots read columns in rows
+        Lowering("assign_layouts", placed, Layouts.LOGICAL, Layouts.FINAL, required=True),
         _final("use_strassen", strassen, enabled=not (plain or alike)),  # halves are addresses: needs strides
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory
         _final("halve_products", halved, enabled=not plain),  # takes what no group took; words lie side by side by now
         _final("separate_functions", functions),  # asks which sums run along memory; groups made before stay whole
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step
-        _final("write_in_place", placed),  # the last readers are known, and which layouts are equal
+        _final("write_in_place", overwritten),  # the last readers are known, and which layouts are equal
+        # the passes above see no works inside of choices
+        _final("arrange_words", words, enabled=not precision.is_plain),
         _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known
         _final("narrow_constants", narrowed, whole=True),  # takes what bytes could not hold
         _final("join_results", join_results),  # other passes see definitions with one output

@@ -10,7 +10,7 @@ from math import prod
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, variables, walk
 from codegen.ir.index import Affine, bounds, depends_on, factors, normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, as_expr
 from runtime.abi import DType
 
 # How a definition accesses memory is found once for all passes and schedules: definitions never change.
@@ -99,6 +99,11 @@ def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
 def varies(axes: Iterable[Var]) -> bool:
     """True if some extent is dynamic."""
     return any(not isinstance(a.extent, int) for a in axes)
+
+
+def fills(axes: Iterable[Var], size: int) -> bool:
+    """True if axes that are fused have `size` points or more, whatever the dynamic sizes are."""
+    return prod(max(bounds(normal(as_expr(a.extent or 1, DType.I64), {}))[0], 0) for a in axes) >= size
 
 
 def access(buffer: Buffer, index: tuple[Expr, ...], axes: tuple[Var, ...], load: Load | None = None) -> Access:
@@ -191,10 +196,15 @@ COST = {
     "exp": 10,
     "exp_normal": 10,
     "exp_short": 8,
+    "sigmoid_short": 12,
+    "mish_short": 16,
     "log": 12,
     "tanh": 12,
+    "tanh_short": 12,
     "erf": 14,
-    "erf_short": 10,
+    "erf_short": 8,
+    "gelu_short": 10,
+    "gelu_tanh_short": 10,
     "pow": 25,
     "sin": 15,
     "cos": 15,

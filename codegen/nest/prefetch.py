@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from codegen.costs import COSTS
 from codegen.ir.access import volume
@@ -46,29 +47,36 @@ def prefetch_ahead(
     return (For(n, (Prefetch(read.buffer, (*index, at + n * line), level=schedule.prefetch_level),)),)
 
 
-def prefetch_panels(w: Load, schedule: Schedule, points: Points, sums: tuple[Var, ...], inner: Spans) -> Stmts:
+def prefetch_panels(
+    w: Load, schedule: Schedule, points: Points, part: Spans, sums: tuple[Var, ...], inner: Spans
+) -> Stmts:
     """Prefetch the panels of words behind those of a tile, spread evenly over the tiles of rows that use these.
 
-    `w`: the packed operand; `inner`: the current block of the sum, over the axes `sums`.
+    `w`: the packed operand; `part`: the block of rows that use them; `inner`: the current block of the sum, over the
+    axes `sums`.
     """
     plan = next((p for p in schedule.pack if p.operand == schedule.prefetch == w.buffer.name), None)
-    lane, stride = points.vector, w.buffer.strides[0]
-    if plan is None or plan.place != 0 or lane is None or not isinstance(stride, int):
+    lane, stride = points.vector, None if plan is None else w.buffer.strides[plan.place]
+    if plan is None or lane is None or not isinstance(stride, int):
         return ()
     rank = {name: n for n, name in enumerate(schedule.order)}
     column = rank.get(lane.name, -1)
     rows = sorted((a for a in points.spans if rank.get(a.name, -1) > column), key=lambda a: rank[a.name])
     panels = -(-points.extent(lane) // plan.width)
-    whole, here = volume(size_of(a.extent) for a in rows), volume(points.spans[a].extent for a in rows)
+    spans = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
+    whole, here = volume(s.extent for s in spans.values()), volume(points.spans[a].extent for a in rows)
     terms, block = volume(size_of(a.extent) for a in sums), volume(inner[a].extent for a in sums)
     if not (isinstance(whole, int) and isinstance(here, int) and isinstance(terms, int) and isinstance(block, int)):
         return ()
     share = -(-panels * stride // whole)  # elements for each row
     each = -(-here * share // terms)  # elements for each term of the sum
-    at = _linear([(points.spans[a].start, a.extent) for a in rows]) * share
+    at = _linear([(points.spans[a].start - s.start, s.extent) for a, s in spans.items()]) * share
     at = at + _linear([(inner[a].start, a.extent) for a in sums]) * each
     line = COSTS.line_bytes // w.buffer.dtype.stored_bytes
-    first = points.spans[lane].start // plan.width + panels, *(Const(0) for _ in w.buffer.shape[2:])
+    known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+    outer = (rewrite(i, known) for i in w.index[: plan.place])
+    following = points.spans[lane].start // plan.width + panels
+    first = *outer, following, *(Const(0) for _ in w.buffer.shape[plan.place + 2 :])
     fetched = range(-(-each * block // line))
     return tuple(Prefetch(w.buffer, (*first, at + n * line), level=schedule.prefetch_level) for n in fetched)
 
@@ -86,22 +94,25 @@ def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> St
 
 
 def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Spans) -> Stmts:
-    """Prefetch the same steps of the sum of the tile that comes `COSTS.tiles_ahead` later along the vector axis.
+    """Prefetch the same terms of the sum of the tile that comes `COSTS.tiles_ahead` later along the vector axis.
 
-    None beyond the last tile: there, its own lines are asked for once more.
+    None beyond the last tile: there, its own lines are asked for once more. `inner`: the current terms.
     """
     tile, size = points.spans[lane], read.buffer.dtype.stored_bytes
-    width = points.extent(lane)
-    if width < schedule.size(lane.name).size or any(s.extent != 1 for s in inner.values()):
+    width, extents = points.extent(lane), [s.extent for s in inner.values()]
+    outside: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+    if width < schedule.size(lane.name).size:
         return ()
     last = as_expr(size_of(lane.extent), DType.I64) - width
     begin = prim("min", tile.start + COSTS.tiles_ahead * width, last)
-    known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
     stmts: Stmts = ()
-    for n in range(-(-width * size // COSTS.line_bytes)):
-        here = known | {lane: begin + n * COSTS.line_bytes // size}
-        here |= {axis: rewrite(value, here) for axis, value in points.lets}
-        stmts += (Prefetch(read.buffer, tuple(rewrite(i, here) for i in read.index), level=schedule.prefetch_level),)
+    for steps in product(*(range(n) for n in extents if isinstance(n, int))):
+        known = outside | {a: s.start + n for (a, s), n in zip(inner.items(), steps, strict=True)}
+        for n in range(-(-width * size // COSTS.line_bytes)):
+            here = known | {lane: begin + n * COSTS.line_bytes // size}
+            here |= {axis: rewrite(value, here) for axis, value in points.lets}
+            at = tuple(rewrite(i, here) for i in read.index)
+            stmts += (Prefetch(read.buffer, at, level=schedule.prefetch_level),)
     return stmts
 
 

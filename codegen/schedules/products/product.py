@@ -34,7 +34,7 @@ from codegen.schedules.products.chains import chained
 from codegen.schedules.products.depthwise import window
 from codegen.schedules.products.grouped import grouped
 from codegen.schedules.products.matrix import in_tiles
-from codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside
+from codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows
 from codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
 from codegen.schedules.products.product_loops import ProductLoops, product_loops
 from codegen.schedules.products.product_prefetch import (
@@ -101,12 +101,17 @@ def _matrix(
     whole = terms > 0 and scaled  # steps add up integers
     alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
     blocks = cache_blocks(d, form, loops, columns, outside, target) if alone and (outside or not whole) else ()
+    if (near := near_rows(d, form, loops, outside, target)) and alone:
+        blocks, order = near, (form.lane.name, *loops.rows, *loops.sums)
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
     epilogue = has_time_for_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
     fetched = outside and columns < extent(form.lane) and _has_many_rows(form)
+    # Of dots those of i16 alone: bytes take half of the memory, and gained nothing.
+    pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, form) or varies(form.rows))
+    panels = fetched and len(plans) == 1 and (pairs or not terms)
     further = outside and alone and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
     within = prefetch_within(d, form, columns, target) if further else None
-    streamed = None if plans or terms or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
+    streamed = None if plans or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
     return Schedule(
         fuse=loops.fuse,
         blocks=blocks,
@@ -119,12 +124,12 @@ def _matrix(
         skip_padding=tuple(b.axis.name for b in loops.skipped),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not terms) else streamed,
+        prefetch=plans[0].operand if within is not None or panels else streamed,
         prefetch_within=within,
         apart=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
-        prefetch_level=2 if streamed is not None else prefetch_level(form, target),
+        prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
 
@@ -201,8 +206,12 @@ def _dots(
         few = fields(d.reduction) is not None  # elements of a word alone, since their loop is inside of that of fields
         terms = word(kind) if few else UNROLLED_DOT_TERMS[kind]
         return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
-    rows = not plans and len(inner) == 1 and any(f(d, inner[0], form.lane.name) for f in (takes_arranged, takes_rows))
-    return UNROLLED_DOT_TERMS[kind] if rows else 0, plans
+    if plans or len(inner) != 1:
+        return 0, plans
+    if takes_rows(d, inner[0], form.lane.name):
+        several = varies((*form.rows, form.lane, *inner))  # a loop for each size of the tile: little code for each
+        return word(kind) if several else UNROLLED_DOT_TERMS[kind], plans
+    return UNROLLED_DOT_TERMS[kind] if takes_arranged(d, inner[0], form.lane.name) else 0, plans
 
 
 def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:
