@@ -34,6 +34,7 @@ from aot.lowering.storage.narrow_constants import narrow_constants
 from aot.lowering.storage.precision.short_types import Sums
 from aot.lowering.storage.precision.shorten_floats import shorten_floats
 from aot.lowering.storage.quantise_activations import quantise_activations
+from aot.lowering.storage.shorten_levels import shorten_levels
 from aot.lowering.storage.tabulate_functions import tabulate_functions
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
@@ -91,6 +92,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("hoist_invariants", hoist_invariants),  # what is equal along an axis leaves the sums
         _logical("use_integer_dots_again", dots),  # for products that the split has exposed
         _logical("tabulate_functions", tabulate_functions),  # levels and their functions are one expression by now
+        _logical("shorten_levels", shorten_levels),  # functions that no table holds
         # after all that decides by the model alone which layers run together, before what the target decides
         _logical("shorten_floats", shortened, whole=True, enabled=not precision.is_plain),
         _logical("defer_division", defer_division),  # needs softmax as a group of rows; takes a pass out of the kernel

@@ -197,6 +197,7 @@ COST = {
     "exp_normal": 10,
     "exp_short": 8,
     "sigmoid_short": 12,
+    "sigmoid_level": 14,
     "mish_short": 16,
     "log": 12,
     "tanh": 12,

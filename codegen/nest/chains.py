@@ -17,7 +17,7 @@ from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, Prim, Reduce, Store, Var
 from codegen.ir.schedule import ScheduleError
 from codegen.nest.points import Points, Span, Spans, Stmts
-from codegen.nest.stored import fresh
+from codegen.nest.stored import unused_name
 from runtime.abi import DType
 
 
@@ -37,7 +37,7 @@ def chained(
         raise ScheduleError(f"{definition.out.name}: blocks of chains have an even number of terms, got {extent}")
     pair = Var(f"{axis.name}.c", extent // 2)
     spans = {**inner, axis: Span(start + pair * 2, 1)}
-    buffers = tuple(points.accumulator(fresh(name, definition), acc.dtype) for name in ("even", "odd"))
+    buffers = tuple(points.accumulator(unused_name(name, definition), acc.dtype) for name in ("even", "odd"))
     steps: Stmts = ahead({**inner, axis: Span(start + pair * 2, 2)})
     for part, buffer in enumerate(buffers):
         steps += points.each((Store(buffer, cell, _part(reduction, axis, part), "add"),), spans)

@@ -24,7 +24,7 @@ def at_point(definition: Definition, value: Expr, points: Points) -> Stmt:
     if definition.results:
         lane = points.vector
         extent, cell = (1, Const(0)) if lane is None else (points.extent(lane), points.point(lane))
-        point = dense(fresh("point", definition), extent, space=Space.REGISTERS, dtype=definition.value.dtype)
+        point = dense(unused_name("point", definition), extent, space=Space.REGISTERS, dtype=definition.value.dtype)
         kept = Load(point, (cell,))
         known: dict[Expr, Expr] = {Load(definition.point, (Const(0),)): kept}
         beside = (Store(r.out, r.index, rewrite(r.value, known)) for r in definition.results)
@@ -35,7 +35,7 @@ def at_point(definition: Definition, value: Expr, points: Points) -> Stmt:
     return stmts[0]
 
 
-def fresh(name: str, definition: Definition) -> str:
+def unused_name(name: str, definition: Definition) -> str:
     """Return `name`, or a longer one if the definition has a buffer of that name."""
     taken = {x.buffer.name for x in loads(*expressions(definition), *definition.target)}
     taken |= {b.name for b in writes(definition)}

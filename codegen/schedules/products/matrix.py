@@ -203,12 +203,12 @@ def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) ->
     terms = [b for b in padding_terms(d) if b.axis != found.axis and moving.isdisjoint(variables(b.index))]
     passed = [b for b in terms if _is_passed(b)]
     asked = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
-    return tuple(b.axis.name for b in passed) if asked <= {b.asks for b in passed} else None
+    return tuple(b.axis.name for b in passed) if asked <= {b.test for b in passed} else None
 
 
 def _is_passed(b: PaddingTerms) -> bool:
     """True if terms in padding are passed over: they are asked for, or worth it."""
-    return b.asks is not None or b.share >= COSTS.min_skipped_share
+    return b.test is not None or b.share >= COSTS.min_skipped_share
 
 
 def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:

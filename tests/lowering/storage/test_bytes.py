@@ -15,8 +15,6 @@ from aot.ir.interpret import interpret
 from aot.opset.control.control_flow import If
 from aot.opset.control.port_maps import InputMap, OutputMap
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads
 from runtime.abi import DType
 from tests.dynamic.loops import Body
 from tests.dynamic.networks import parameter, result
@@ -128,19 +126,3 @@ def test_bytes_that_a_body_reads(chosen: bool) -> None:
     expected, found = interpret(make(), given), in_memory(stages(make(), CompileOptions(level=None)).built)(given)
     for n, y in enumerate(expected):
         assert np.abs(found[n] - y).max() <= CLOSE * np.abs(y).max()
-
-
-@pytest.mark.parametrize("form", ["levels", "FakeQuantize"])
-def test_windows_over_levels_read_bytes(form: str) -> None:
-    """The convolution before the window stores the levels that the convolution behind it multiplies."""
-
-    def make(b: Builder, x: OutPort) -> OutPort:
-        y = b.Relu(convolution(b, quantised(b, x), 24))
-        y = b.MaxPool(y, kernel=(3, 3), strides=(2, 2), pads_begin=(1, 1), pads_end=(1, 1))
-        y = quantised(b, y) if form == "levels" else fake(b, y, 0.0, 255 * SCALE, 256)
-        return convolution(b, y, 8, seed=1)
-
-    made = check(make, IMAGE, dots=2)
-    sums = [w for s in made.steps.steps for w in s.works if isinstance(w, Definition) and w.reduction is not None]
-    (pool,) = [w for w in sums if w.reduction is not None and w.reduction.fn == "max"]
-    assert {x.buffer.dtype for x in loads(pool.value)} == {U8}
