@@ -95,7 +95,6 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below
         Lowering("assign_layouts", assign_layouts, Layouts.LOGICAL, Layouts.FINAL, required=True),
-        _final("arrange_words", words, enabled=not precision.is_plain),  # asks which dots read columns in rows
         _final("use_strassen", strassen, enabled=not (plain or alike)),  # halves are addresses: needs strides
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory
@@ -103,6 +102,9 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _final("separate_functions", functions),  # asks which sums run along memory; groups made before stay whole
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step
         _final("write_in_place", write_in_place),  # the last readers are known, and which layouts are equal
+        _final(
+            "arrange_words", words, enabled=not precision.is_plain
+        ),  # the passes above see no works inside of choices
         _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known
         _final("narrow_constants", narrowed, whole=True),  # takes what bytes could not hold
     )

@@ -10,7 +10,7 @@ from math import prod
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import loads, variables, walk
 from codegen.ir.index import Affine, bounds, depends_on, factors, normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
+from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, as_expr
 from runtime.abi import DType
 
 # How a definition accesses memory is found once for all passes and schedules: definitions never change.
@@ -99,6 +99,11 @@ def runs_on(accesses: Iterable[Access], outer: Var, inner: Var) -> bool:
 def varies(axes: Iterable[Var]) -> bool:
     """True if some extent is dynamic."""
     return any(not isinstance(a.extent, int) for a in axes)
+
+
+def fills(axes: Iterable[Var], size: int) -> bool:
+    """True if axes that are fused have `size` points or more, whatever the dynamic sizes are."""
+    return prod(max(bounds(normal(as_expr(a.extent or 1, DType.I64), {}))[0], 0) for a in axes) >= size
 
 
 def access(buffer: Buffer, index: tuple[Expr, ...], axes: tuple[Var, ...], load: Load | None = None) -> Access:

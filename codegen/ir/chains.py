@@ -6,23 +6,30 @@
                                        odd = fma(x[i, k + 1], w[k + 1, j], odd)
                                        sum += even + odd
 
-Sums run over the other axes from the outside in. Denormal numbers count as zero, in operands and in results. That is
-the order of Intel's TDPBF16PS; its VDPBF16PS rounds in another order.
+The last block of a dynamic number of terms may be shorter: zeros behind it would change nothing. Sums run over the
+other axes from the outside in. Denormal numbers count as zero, in operands and in results. That is the order of Intel's
+TDPBF16PS; its VDPBF16PS rounds in another order.
 """
 
 from __future__ import annotations
 
 from codegen.ir.access import coefficient, offset
 from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var
+from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
 from codegen.ir.primitives import CHAINS
+from codegen.ir.schedule import Tail, Tile
 
 MAX_BLOCK_TERMS = 32  # terms of a block at most: those of one instruction
 MIN_BLOCK_TERMS = 16  # with fewer, half of a tile register would be empty
 
 
-def block_terms(n: int) -> int:
-    """Return the terms of a block of a sum of `n`: the greatest even divisor within bounds; 0 if there is none."""
+def block_terms(n: Size) -> int:
+    """Return the terms of a block of a sum of `n`: the greatest even divisor within bounds; 0 if there is none.
+
+    Of a dynamic number all blocks but the last one are full.
+    """
+    if not isinstance(n, int):
+        return MAX_BLOCK_TERMS
     best = next((t for t in range(MAX_BLOCK_TERMS, MIN_BLOCK_TERMS - 1, -2) if n % t == 0), 0)
     return best if n > 0 else 0
 
@@ -33,6 +40,12 @@ def padded_terms(n: int) -> int:
         return n if block_terms(n) else 0
     blocks = -(-n // MAX_BLOCK_TERMS)
     return 2 * blocks * -(-n // (2 * blocks))
+
+
+def block_tile(axis: Var) -> Tile:
+    """Return the tile of the axis whose terms form blocks."""
+    n = axis.extent or 1
+    return Tile(axis.name, block_terms(n), Tail.CUT if isinstance(n, int) else Tail.SHORT)
 
 
 def is_chains(r: Reduce | None) -> bool:

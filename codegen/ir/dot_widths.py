@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.ir.access import Access, access, all_axes, coefficient, volume
+from codegen.ir.access import Access, access, all_axes, coefficient, known, volume
 from codegen.ir.chains import chain_factors
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
@@ -181,7 +181,7 @@ def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
 def takes_rows(d: Definition, part: Var, lane: str) -> bool:
     """True if products of bf16 have words of data along `part`, and weights that lie side by side along the lanes."""
     weights = _weights_of_pairs(d, part, lane)
-    return weights is not None and weights.steps[part] is not None and _step(weights, lane) == 1
+    return weights is not None and coefficient(weights.at, part) is not None and _step(weights, lane) == 1
 
 
 def takes_arranged(d: Definition, part: Var, lane: str) -> bool:
@@ -214,12 +214,12 @@ def _step(x: Access, axis: str) -> int | None:
 
 
 def lie_in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
-    """True if data are contiguous along `parts`, outermost first."""
+    """True if data are contiguous along `parts`, outermost first, of which only that one may have a dynamic size."""
     data, step = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):
-        if data.steps.get(a) != step or not isinstance(a.extent, int):
+        if data.steps.get(a) != step or not (isinstance(a.extent, int) or a == parts[0]):
             return False
-        step *= a.extent
+        step *= known(a.extent or 1)
     return bool(parts)
 
 

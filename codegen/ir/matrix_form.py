@@ -50,14 +50,14 @@ def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixF
     if scaled_sum(r) is not None:
         return _scaled_form(r, lane, axis)
     factors, axis = (chain_factors(r), chain_axis(r)) if is_chains(r) else (small_factors(r), axis)
-    if factors is None or axis is None or not isinstance(axis.extent, int):
+    if factors is None or axis is None:
         return None
     x, w = factors if lane in variables(*factors[1].index) else factors[::-1]
     if lane in variables(*x.index) or lane not in variables(*w.index):
         return None
     if is_chains(r):
-        return MatrixForm(x, w, axis, block_terms(axis.extent), 2, "bf16")
-    terms = byte_terms(axis.extent)
+        return MatrixForm(x, w, axis, block_terms(axis.extent or 1), 2, "bf16")
+    terms = byte_terms(axis.extent) if isinstance(axis.extent, int) else 0
     kind = BYTES.get((x.dtype, w.dtype))
     return MatrixForm(x, w, axis, terms, 4, kind) if terms and kind is not None else None
 

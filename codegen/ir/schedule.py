@@ -18,7 +18,7 @@ class Tail(StrEnum):
     BALANCE = "balance"  # 49 by 6 -> 4 of 6, 5 of 5
     CUT = "cut"  # 49 by 6 -> 8 of 6, 1 of 1
     PEEL = "peel"  # as cut, and the last tile stands alone so that its bounds are known
-    LAP = "lap"  # 49 by 32 -> 2 of 25, the last of which computes a row again: all tiles are equal
+    LAP = "lap"  # 49 by 32 -> 2 of 25, the last of which computes a row again: all tiles are equal, of 32 if dynamic
     SHORT = "short"  # as cut; but a dynamic extent is one loop, whose last tile is as long as the rest
 
 
@@ -102,7 +102,7 @@ class Segment:
     size: int
     count: Size
     last: Size | None = None  # end of the axis if the last tile may be shorter
-    latest: int | None = None  # start of the last tile if it overlaps the one before
+    latest: Size | None = None  # start of the last tile if it overlaps the one before
 
 
 def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
@@ -113,6 +113,8 @@ def segments(extent: Size, tile: Tile) -> tuple[Segment, ...]:
             return (Segment(0, 1, extent),)
         if tile.tail is Tail.SHORT:
             return (Segment(0, size, (extent + (size - 1)) // size, extent),)
+        if tile.tail is Tail.LAP:
+            return (Segment(0, size, (extent + (size - 1)) // size, latest=extent - size),)
         return _balanced(tile) if tile.tail is Tail.BALANCE else _cut(extent, size)
     if extent <= 0:
         return ()

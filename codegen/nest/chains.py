@@ -1,13 +1,15 @@
 """Sums of bf16 products by chains, with multiply-adds: see `codegen.ir.chains`.
 
 even[tile] = odd[tile] = 0
-for k.c in 16:
+for k.c in 16:                                     fewer in the last block of a sum of dynamic length
   even[tile] += x[i, 2 k.c] * w[2 k.c, j]          words of two elements are loaded at once where they lie together
   odd[tile] += x[i, 2 k.c + 1] * w[2 k.c + 1, j]
 acc[tile] += even[tile] + odd[tile]
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from codegen.ir.chains import chain_axis, is_contiguous
 from codegen.ir.definition import Definition
@@ -19,22 +21,33 @@ from runtime.abi import DType
 
 
 def chained(
-    definition: Definition, reduction: Reduce, points: Points, acc: Buffer, cell: tuple[Expr, ...], inner: Spans
+    definition: Definition,
+    reduction: Reduce,
+    points: Points,
+    acc: Buffer,
+    cell: tuple[Expr, ...],
+    inner: Spans,
+    ahead: Callable[[Spans], Stmts],
 ) -> Stmts:
-    """Add a block of terms to the accumulators of a tile; `inner`: the block."""
+    """Add a block of terms to the accumulators of a tile; `inner`: the block. `ahead`: prefetches for some terms."""
     axis = chain_axis(reduction)
     start, extent = inner[axis].start, inner[axis].extent
-    if not isinstance(extent, int) or extent % 2:
+    if isinstance(extent, int) and extent % 2:
         raise ScheduleError(f"{definition.out.name}: blocks of chains have an even number of terms, got {extent}")
     pair = Var(f"{axis.name}.c", extent // 2)
     spans = {**inner, axis: Span(start + pair * 2, 1)}
     buffers = tuple(points.accumulator(_fresh(name, definition), acc.dtype) for name in ("even", "odd"))
-    steps: Stmts = ()
+    steps: Stmts = ahead({**inner, axis: Span(start + pair * 2, 2)})
     for part, buffer in enumerate(buffers):
         steps += points.each((Store(buffer, cell, _part(reduction, axis, part), "add"),), spans)
+    last: Stmts = ()
+    if not isinstance(extent, int):  # a word that is not full: what lies behind is not loaded
+        alone = points.each((Store(buffers[0], cell, reduction.body, "add"),), {axis: Span(start + extent - 1, 1)})
+        last = (For(Var(f"{axis.name}.l", extent % 2), alone),)
     stmts: Stmts = (
         *(s for b in buffers for s in points.each((Store(b, cell, Const(0.0, acc.dtype)),))),
         For(pair, steps),
+        *last,
         *points.each((Store(acc, cell, Load(buffers[0], cell) + Load(buffers[1], cell), "add"),)),
     )
     for b in buffers:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codegen.ir.access import access, all_axes
-from codegen.ir.chains import block_terms, is_chains
+from codegen.ir.access import access, all_axes, fills, varies
+from codegen.ir.chains import block_tile, chain_axis, is_chains
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import (
     DOT_LANES,
@@ -124,7 +124,7 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     if s.members or s.pitch:
         field = "members" if s.members else "pitch"
         raise ScheduleError(f"{name}: {field} belong to a group, got {len(s.members or s.pitch)}")
-    _tails(name, s)
+    _tails(definition, s)
     operands = {x.buffer.name: x.buffer for x in loads(definition.value)}
     for p in s.pack:
         _pack(name, p, operands)
@@ -156,11 +156,21 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
             raise ScheduleError(f"{name}: unroll needs a static extent, got {n!r}")
 
 
-def _tails(name: str, s: Schedule) -> None:
-    if (short := next((t for t in s.tile if t.tail is Tail.SHORT), None)) is not None:
+def _tails(d: Definition, s: Schedule) -> None:
+    r, name = d.reduction, d.out.name
+    blocks = chain_axis(r).name if r is not None and is_chains(r) else None
+    if (short := next((t for t in s.tile if t.tail is Tail.SHORT and t.axis != blocks), None)) is not None:
         raise ScheduleError(f"{name}: tiles with a short one belong to a group, got {short.axis!r}")
-    if (lap := next((t for t in s.tile if t.tail is Tail.LAP and s.matrix is None), None)) is not None:
-        raise ScheduleError(f"{name}: tiles that overlap are those of tile registers, got {lap.axis!r}")
+    if (lap := next((t for t in s.tile if t.tail is Tail.LAP and not _may_overlap(d, t, s)), None)) is not None:
+        rule = "tiles that overlap are those of tile registers, or of enough rows, each of which is summed at once"
+        raise ScheduleError(f"{name}: {rule}, got {lap.axis!r}")
+
+
+def _may_overlap(d: Definition, tile: Tile, s: Schedule) -> bool:
+    """True if a tile may compute points of the one before it again, and an axis of dynamic size fills a tile."""
+    parts = dict(s.fuse).get(tile.axis, (tile.axis,))
+    axes = [a for a in d.axes if a.name in parts]
+    return not s.blocks and fills(axes, tile.size) if varies(axes) else s.matrix is not None
 
 
 def _dots(d: Definition, s: Schedule) -> bool:
@@ -219,14 +229,15 @@ def _chains(name: str, r: Reduce, s: Schedule) -> None:
     if changed and changed != axes:
         raise ScheduleError(f"{name}: chains run over {', '.join(axes)} in this order, got {', '.join(changed)}")
     last = r.axes[-1]
-    block = block_terms(last.extent) if isinstance(last.extent, int) else 0
-    if not block or s.size(last.name) != Tile(last.name, block, Tail.CUT):
-        raise ScheduleError(f"{name}: chains of {last.name!r} have blocks of {block}, got {s.size(last.name)}")
+    block = block_tile(last)
+    if not block.size or s.size(last.name) != block:
+        raise ScheduleError(f"{name}: chains of {last.name!r} have blocks of {block.size}, got {s.size(last.name)}")
     wrong = [n for n in axes[:-1] if s.size(n).size != 1]
     wrong += [n for n in axes if (s.lanes is not None and s.lanes[0] == n) or n in dict(s.blocks) or n in s.unroll]
     wrong += [n for n, parts in s.fuse if not set(parts).isdisjoint(axes)]
-    if wrong or s.dots is not None or (s.prefetch is not None and s.matrix is None):
-        rule = "chains are neither cut, fused, spread nor prefetched"
+    panels = s.prefetch is not None and s.matrix is None and any(p.operand == s.prefetch for p in s.pack)
+    if wrong or s.dots is not None or panels:
+        rule = "chains are neither cut, fused, spread nor prefetched panel by panel"
         raise ScheduleError(f"{name}: {rule}, got {(*wrong, s.dots, s.prefetch)[0]!r}")
 
 

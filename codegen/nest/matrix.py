@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import is_arranged
 from codegen.ir.expressions import rewrite
 from codegen.ir.loops import (
     Alloc,
@@ -24,6 +25,7 @@ from codegen.ir.loops import (
     Const,
     Expr,
     For,
+    If,
     Load,
     LoopKind,
     Prim,
@@ -32,14 +34,15 @@ from codegen.ir.loops import (
     Store,
     TileOp,
     Var,
+    as_expr,
     dense,
     prim,
 )
 from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
-from codegen.nest.matrix_tiles import column_place, dots, epilogue, loaded, shape_of, stored, tiles_of, zeroed
+from codegen.nest.matrix_tiles import Tiles, column_place, dots, epilogue, loaded, shape_of, stored, tiles_of, zeroed
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
-from codegen.nest.points import Points, Span, Spans, Stmts
+from codegen.nest.points import Points, Span, Spans, Stmts, size_of
 from codegen.nest.prefetch import prefetch_panels
 from codegen.nest.reduction import fresh
 from codegen.nest.scaled_matrix import scaled_tile
@@ -58,7 +61,7 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
     if form is None or row is None or points.vector is None or reduction.init is not None:
         raise ScheduleError(f"{d.out.name}: tile registers sum products of rows and columns, got {reduction.fn}")
-    if any(p.operand == form.w.buffer.name for p in schedule.pack):
+    if any(p.operand == form.w.buffer.name for p in schedule.pack) or is_arranged(form.w, reduction.axes) is not None:
         return _tile(d, reduction, schedule, points, part, form)
     panel = _panel(d, form, points)
     words = replace(form, w=Load(panel, column_place(form, points)))
@@ -84,19 +87,36 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
             ahead = prefetch_panels(form.w, schedule, points, sums, inner)
             return (*loaded(form, tiles, points, inner), *ahead, *dots(form, tiles))
         axis, *rest = axes
-        size = form.terms if axis == form.axis else 1
-        assert isinstance(axis.extent, int)
-        step = Var(f"{axis.name}.o", axis.extent // size)
+        size, extent = form.terms if axis == form.axis else 1, size_of(axis.extent)
+        step = Var(f"{axis.name}.o", extent // size)
         here = inner | {axis: Span(step * size, size)}
         stmts = terms(tuple(rest), here)
         for border in (b for b in outside if b.axis == axis):
             stmts = passed_over(border, points, here, stmts)
-        return (For(step, stmts),)
+        return (For(step, stmts), *(() if isinstance(extent, int) else _last_block(d, form, tiles, points, inner)))
 
     sums = (*(a for a in reduction.axes if a != form.axis), form.axis)
     total = *zeroed(tiles), *terms(sums, dict(part)), *stored(tiles, result)
     ends = epilogue(d, reduction, points, tiles, result)
     return TileOp("configure", shape=shape_of(form, tiles)), Alloc(result, (*total, *ends))
+
+
+def _last_block(d: Definition, form: MatrixForm, tiles: Tiles, points: Points, inner: Spans) -> Stmts:
+    """Add the terms of a dynamic number that fill no block: rows are copied, with zeros behind; words end in zeros."""
+    axis, extent = form.axis, as_expr(size_of(form.axis.extent), DType.I64)
+    row, term = Var(f"{tiles.row.name}.r", sum(tiles.heights)), Var(f"{axis.name}.t", form.terms)
+    copy = dense(fresh("last", d), row.extent or 1, form.terms, space=Space.STACK, dtype=DType.BF16)
+    begin = extent - extent % form.terms
+    here = inner | {axis: Span(begin, form.terms)}
+    known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
+    known |= {tiles.row: points.spans[tiles.row].start + row, axis: begin + term}
+    known |= {a: rewrite(value, known) for a, value in points.lets}
+    x = Load(form.x.buffer, tuple(rewrite(i, known) for i in form.x.index))
+    store = Store(copy, (row, term), prim("within", begin + term, extent, x, 0.0))
+    copied = For(row, (For(term, (store,), LoopKind.VECTOR, points.lanes),))
+    rows = replace(form, x=Load(copy, (tiles.row - points.spans[tiles.row].start, axis - begin)))
+    stmts = copied, *loaded(rows, tiles, points, here), *dots(form, tiles)
+    return (If(prim("ne", extent % form.terms, 0), (Alloc(copy, stmts),)),)
 
 
 def _block_axis(r: Reduce, schedule: Schedule) -> Var | None:

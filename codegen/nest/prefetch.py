@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from codegen.costs import COSTS
 from codegen.ir.access import volume
@@ -86,22 +87,25 @@ def _further(read: Load, schedule: Schedule, points: Points, inner: Spans) -> St
 
 
 def _across(read: Load, schedule: Schedule, points: Points, lane: Var, inner: Spans) -> Stmts:
-    """Prefetch the same steps of the sum of the tile that comes `COSTS.tiles_ahead` later along the vector axis.
+    """Prefetch the same terms of the sum of the tile that comes `COSTS.tiles_ahead` later along the vector axis.
 
-    None beyond the last tile: there, its own lines are asked for once more.
+    None beyond the last tile: there, its own lines are asked for once more. `inner`: the current terms.
     """
     tile, size = points.spans[lane], read.buffer.dtype.stored_bytes
-    width = points.extent(lane)
-    if width < schedule.size(lane.name).size or any(s.extent != 1 for s in inner.values()):
+    width, extents = points.extent(lane), [s.extent for s in inner.values()]
+    outside: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+    if width < schedule.size(lane.name).size:
         return ()
     last = as_expr(size_of(lane.extent), DType.I64) - width
     begin = prim("min", tile.start + COSTS.tiles_ahead * width, last)
-    known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
     stmts: Stmts = ()
-    for n in range(-(-width * size // COSTS.line_bytes)):
-        here = known | {lane: begin + n * COSTS.line_bytes // size}
-        here |= {axis: rewrite(value, here) for axis, value in points.lets}
-        stmts += (Prefetch(read.buffer, tuple(rewrite(i, here) for i in read.index), level=schedule.prefetch_level),)
+    for steps in product(*(range(n) for n in extents if isinstance(n, int))):
+        known = outside | {a: s.start + n for (a, s), n in zip(inner.items(), steps, strict=True)}
+        for n in range(-(-width * size // COSTS.line_bytes)):
+            here = known | {lane: begin + n * COSTS.line_bytes // size}
+            here |= {axis: rewrite(value, here) for axis, value in points.lets}
+            at = tuple(rewrite(i, here) for i in read.index)
+            stmts += (Prefetch(read.buffer, at, level=schedule.prefetch_level),)
     return stmts
 
 

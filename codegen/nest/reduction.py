@@ -87,12 +87,15 @@ def in_tiles(
     inside = asking_no_longer(replace(reduction, body=own), outside, points)
 
     def update(inner: Spans) -> Stmts:
+        def ahead(some: Spans) -> Stmts:
+            return prefetch_ahead(reduction, schedule, points, part, whole, some)
+
         if is_chains(reduction):
-            return chained(definition, inside, points, total, cell, inner)
+            return chained(definition, inside, points, total, cell, inner, ahead)
         stmts: Stmts = ()
         for body, some in _by_words(inside, schedule, inner):
             stmts += _unrolled(points.each((Store(total, cell, body, reduction.fn),), some), reduction.axes, some)
-        fetches = prefetch_ahead(reduction, schedule, points, part, whole, inner)
+        fetches = ahead(inner)
         if schedule.prefetch_epilogue:
             fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)
         return (*fetches, *stmts)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from codegen.costs import COSTS
-from codegen.ir.access import known, varies
+from codegen.ir.access import fills, known, varies
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Schedule, Tail, Tile
@@ -38,7 +38,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
             plans.append(replace(plan(block, frozenset(outer)), parallel=None))
         else:
             plans.append(replace(plan(m, frozenset()), parallel=None))
-    tile = (Tile(row.name, size, Tail.SHORT),)
+    tile = (Tile(row.name, size, Tail.LAP if varies((row,)) and fills((row,), size) else Tail.SHORT),)
     if len(outer) > 1 and varies(outer):  # any of them may be 1
         name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
         fuse = ((name, tuple(a.name for a in outer)),)

@@ -133,9 +133,6 @@ CASES = {
     "fuse_attention": Case(attention, ((4, 200, 16),) * 3),
     "use_winograd": Case(lambda b, x: conv(b, x, 64), ((1, 64, 28, 28),)),
     "assign_layouts": Case(lambda b, x: conv(b, b.Relu(x), 24), ((1, 8, 6, 5),)),
-    "arrange_words": Case(
-        attention, ((2, 65, 64),) * 3, ("avx512f", "avx512vl", "avx512bf16"), precision="bf16", fast_math=True
-    ),
     "use_strassen": Case(lambda b, x: b.MatMul(x, weights(b, 512, 512)), ((128, 512),), cpu="znver4"),
     "separate_pooling": Case(
         lambda b, x: b(MaxPool((1, 1), (2, 2), (2, 2), (5, 5)), conv(b, x, 32, 1, begin=(0, 0))), ((1, 3, 12, 12),)
@@ -145,6 +142,9 @@ CASES = {
     "separate_functions": Case(lambda b, x: b.Sigmoid(b.ReduceSum(x, ints(b, -1), keep_dims=False)), ((8, 20, 16),)),
     "unroll_recurrence": Case(recurrent, ((1, 4, 8), (1, 1, 192), (1, 1, 192))),
     "write_in_place": Case(in_place, ((8, 8),)),
+    "arrange_words": Case(
+        attention, ((2, 65, 64),) * 3, ("avx512f", "avx512vl", "avx512bf16"), precision="bf16", fast_math=True
+    ),
     "compress_constants": Case(
         lambda b, x: b.MatMul(x, b.const(whole(256, 48) * np.float32(0.037), DType.F32)), ((2, 256),)
     ),

@@ -1,117 +1,208 @@
-"""Columns of bf16 in words of two terms, for products of data that dots of pairs sum: keys and values of attention.
+"""Columns of bf16 in words of two terms, for products of data: keys and values of attention.
 
     s[i, j] = add[k in 64](q[i, k] * keys[k, j])
 ->  keys.words[p, j, e] = keys[2 * p + e, j]            for p in 32, e in 2
     s[i, j] = add[k in 64](q[i, k] * keys.words[k // 2, j, k % 2])
 
-Without it each tile of rows interleaves the same two rows of keys again. A last word that is not full ends in zeros.
+Without it each tile of rows interleaves the same two rows of keys again, and tile registers, which load words, sum no
+columns of dynamic size. Words end in zeros: the last one, and for tile registers those that fill a block.
+
+Where the number of rows is dynamic each call chooses: few rows, as one token has, read columns where they lie.
+
+    if n >= 48 { keys.words = ..; s = .. } else { s = .. }
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from math import prod
 
 from aot.lowering.fusion.substitute import simplified
-from aot.lowering.ir.steps import Step, Steps, Value
+from aot.lowering.ir.steps import Choice, Step, Steps, Value
 from codegen.costs import COSTS
-from codegen.ir.access import all_axes, known, varies
+from codegen.ir.access import access, all_axes, coefficient, known, varies
+from codegen.ir.chains import is_chains, is_contiguous
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import dot_factors, takes_rows, word
 from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
+from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, dense, prim, select
+from codegen.ir.matrix_form import ROWS, matrix_form
 from codegen.ir.program import Region
+from codegen.ir.rename_sizes import renamed
 from codegen.ir.schedule import Schedule
-from codegen.ir.traverse import rewrite_work
+from codegen.ir.traverse import Work, rewrite_work
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.abi import DType
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns that a product reads in rows: its axes that move them, the axis of its sum, and its lanes.
+
+    `rows`: the other axes, whose points read the same columns; `block`: terms whose multiple words hold.
+    """
+
+    load: Load
+    axes: tuple[Var, ...]
+    part: Var
+    lane: Var
+    rows: tuple[Var, ...]
+    block: int
+
+    @property
+    def are_many(self) -> bool:
+        """True if so many rows multiply each column that a copy pays, whatever the sizes are."""
+        return not varies(self.rows) and prod(known(a.extent or 1) for a in self.rows) >= COSTS.min_word_rows
+
+
 def arrange_words(steps: Steps, target: Target) -> None:
     """Copy the columns of products of data into words where many rows multiply them."""
-    if not target.sums_pairs:
+    if not (target.sums_pairs or target.has_tiles):
         return
     constants, copies = steps.constants(), dict[Load, Load]()
     found: list[Step] = []
-
-    def copied(e: Expr) -> Expr | None:
-        return copies.get(e) if isinstance(e, Load) else None
-
     for step in steps.steps:
         own = {b.name for b in step.writes()}
-        for d, plan in _scheduled(step, target, constants):
-            columns = _columns(d, plan)
-            if columns is None or columns[0] in copies or columns[0].buffer.name in own | constants:
-                continue
-            if (made := _in_words(*columns, d, steps)) is not None:
-                works, copies[columns[0]] = made
+        read = [c for c in _read(step, target, constants) if c.load.buffer.name not in own | constants]
+        for c in read:
+            if c.load not in copies and c.are_many:
+                works, copies[c.load] = _in_words(c, steps)
                 found.append(Step(works, step.layers, "Transpose"))
-        step.works = tuple(rewrite_work(w, copied) for w in step.works)
-        found.append(step)
+        step.works = tuple(map(_reading(copies), step.works))
+        found.append(_by_rows(step, [c for c in read if varies(c.rows)], steps))
         for x in [x for x in copies if x.buffer.name in own]:
             del copies[x]  # written again: the words are of the value before
     steps.steps = found
 
 
-def _scheduled(step: Step, target: Target, constants: frozenset[str]) -> Iterator[tuple[Definition, Schedule]]:
-    """Yield each definition of a step with the schedule that it will have."""
+def _reading(copies: dict[Load, Load]) -> Callable[[Work], Work]:
+    """Return the function that replaces loads in a work by those of their copies."""
+    return lambda work: rewrite_work(work, lambda e: copies.get(e) if isinstance(e, Load) else None)
+
+
+def _read(step: Step, target: Target, constants: frozenset[str]) -> Iterator[Columns]:
+    """Yield the columns in rows that the products of a step read."""
     if step.schedule is not None or step.repeat is not None or step.control is not None:
         return
     pairs = [(w, choose(w, target, constants)) for w in step.works if isinstance(w, Definition | Group)]
     while pairs:
         work, plan = pairs.pop()
-        if isinstance(work, Definition):
-            yield work, plan
-        else:
+        if not isinstance(work, Definition):
             pairs += zip(work.members, plan.members, strict=True)
+        elif (found := _columns(work, plan, target)) is not None:
+            yield found
 
 
-def _columns(d: Definition, plan: Schedule) -> tuple[Load, Var, Var] | None:
-    """Return columns that dots of pairs read in rows, the axis of the sum and the lanes; None for other products."""
-    if plan.dots is None or plan.lanes is None or d.reduction is None:
+def _columns(d: Definition, plan: Schedule, target: Target) -> Columns | None:
+    """Return the columns of a product that its target sums faster from words; None for others."""
+    lane = next((a for a in d.axes if plan.lanes is not None and a.name == plan.lanes[0]), None)
+    if d.reduction is None or lane is None or plan.matrix is not None:
         return None
-    part = next((a for a in d.reduction.axes if a.name == plan.dots), None)
-    lane = next((a for a in d.axes if a.name == plan.lanes[0]), None)
-    factors = dot_factors(d.reduction, plan.lanes[0])
-    if part is None or lane is None or factors is None or not takes_rows(d, part, lane.name):
+    if is_chains(d.reduction):
+        found = _of_chains(d, lane) if target.has_tiles else None
+    else:
+        found = _of_dots(d, lane, plan.dots)
+    if found is None or loads(*found[0].index):
         return None
-    return factors[1], part, lane
+    load, part, block = found
+    axes = tuple(a for a in all_axes(d) if a in variables(*load.index))
+    return Columns(load, axes, part, lane, tuple(a for a in d.axes if a not in axes), block)
 
 
-def _in_words(x: Load, part: Var, lane: Var, d: Definition, steps: Steps) -> tuple[tuple[Definition, ...], Load] | None:
-    """Return the definitions of a copy in words and the load from it; None where few rows multiply the columns."""
-    mine = [a for a in all_axes(d) if a in variables(*x.index)]
-    rows = prod(known(a.extent or 1) for a in d.axes if a not in mine)
-    if rows < COSTS.min_word_rows or varies(mine) or loads(*x.index):
+def _of_dots(d: Definition, lane: Var, dots: str | None) -> tuple[Load, Var, int] | None:
+    """Return columns that dots of pairs read in rows, the axis of the sum and the terms of a word."""
+    assert d.reduction is not None
+    part = next((a for a in d.reduction.axes if a.name == dots), None)
+    factors = dot_factors(d.reduction, lane.name)
+    if part is None or factors is None or not takes_rows(d, part, lane.name):
         return None
-    n, size = known(part.extent or 1), word(x.buffer.dtype)
-    outer = tuple(a for a in mine if a not in (part, lane))
-    shape = *(known(a.extent or 1) for a in outer), -(-n // size), known(lane.extent or 1), size
-    words, elements = _placed(steps.unused(f"{x.buffer.name}.words"), shape, x.buffer.dtype)
+    return factors[1], part, word(factors[1].buffer.dtype)
+
+
+def _of_chains(d: Definition, lane: Var) -> tuple[Load, Var, int] | None:
+    """Return columns in rows that tile registers can multiply once they are words, the axis of the sum, and a block."""
+    assert d.reduction is not None
+    form = matrix_form(d.reduction, lane)
+    if form is None or len(d.reduction.axes) > 1 or not is_contiguous(form.x, form.axis, form.terms):
+        return None
+    at = access(form.w.buffer, form.w.index, all_axes(d))
+    return (
+        (form.w, form.axis, form.terms) if at.steps[lane] == 1 and coefficient(at.at, form.axis) is not None else None
+    )
+
+
+def _by_rows(step: Step, read: list[Columns], steps: Steps) -> Step:
+    """Return a choice between the step and one that reads words, by the number of its rows; the step if none varies."""
+    varying = {a for c in read for a in c.rows if varies((a,))}
+    if len(varying) != 1:
+        return step
+    (row,) = varying
+    copies, many = dict[Load, Load](), list[Step]()
+    for c in read:
+        if c.load not in copies:
+            works, copies[c.load] = _in_words(c, steps)
+            many.append(Step(works, step.layers, "Transpose"))
+    rows = as_expr(row.extent or 1, DType.I64)
+    least = steps.sizes.of(prim("max", rows, COSTS.min_word_rows), is_size=True)
+    works = renamed(tuple(map(_reading(copies), step.works)), {row: replace(row, extent=least)})
+    many.append(Step(works, step.layers, step.kind))
+    are_many = select(prim("ge", rows, COSTS.min_word_rows), 1, 0)
+    few = Step(step.works, step.layers, step.kind)
+    then, other = (replace(steps, steps=branch, inputs=[], outputs=[]) for branch in (many, [few]))
+    return replace(step, works=(), control=Choice(are_many, then, other))
+
+
+def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
+    """Return the definitions of a copy in words, and the load from it."""
+    x, part, lane, size = c.load, c.part, c.lane, word(c.load.buffer.dtype)
+    n, outer = part.extent or 1, tuple(a for a in c.axes if a not in (part, lane))
+    whole, pairs = (steps.sizes.of(m, is_size=True) for m in (n // size, _blocks(n, c.block) * (c.block // size)))
+    words, elements = _placed(c, outer, pairs, steps)
     steps.values[words.name] = Value(words, Region.ARENA, elements=elements)
-    pair, element = Var(f"{part.name}.p", n // size), Var(f"{part.name}.e", size)
+    pair, element = Var(f"{part.name}.p", whole), Var(f"{part.name}.e", size)
 
     def term(k: Expr) -> Expr:
         return simplified(rewrite(x, {part: k}))
 
-    works = (
-        Definition(words, (*outer, pair, lane, element), term(pair * size + element), (*outer, pair, lane, element)),
-    )
-    for e in range(size if n % size else 0):  # the last word
-        value = term(Const(n - n % size + e)) if e < n % size else Const(0.0, x.dtype)
-        works += (Definition(words, (*outer, lane), value, (*outer, Const(n // size), lane, Const(e))),)
+    value = term(pair * size + element)
+    works = (Definition(words, (*outer, pair, lane, element), value, (*outer, pair, lane, element)),)
+    behind = pairs - whole
+    for e in range(size if behind else 0):
+        last = Var(f"{part.name}.z", behind)
+        place = last + whole if behind != 1 else as_expr(whole, DType.I64)
+        k = normal(place * size + e, {}).expr()
+        value = prim("within", k, n, term(k), 0.0)
+        if isinstance(k, Const) and isinstance(n, int):
+            value = term(k) if k.value < n else Const(0.0, x.dtype)
+        axes = (*outer, last, lane) if behind != 1 else (*outer, lane)
+        works += (Definition(words, axes, value, (*outer, place, lane, Const(e))),)
     at = normal(part // size, {}).expr(), lane, normal(part % size, {}).expr()
     return works, Load(words, (*outer, *at))
 
 
-def _placed(name: str, shape: tuple[int, ...], dtype: DType) -> tuple[Buffer, int]:
-    """Return the buffer and its elements; rows of words a multiple of 2 KiB apart would share lines of the cache."""
-    row = prod(shape[-2:])
-    if row * dtype.stored_bytes % (COSTS.page_bytes // 2) == 0:
-        row += COSTS.line_bytes // dtype.stored_bytes
-    outside = (row * prod(shape[k + 1 : -2]) for k in range(len(shape) - 2))
-    buffer = replace(dense(name, *shape, dtype=dtype), strides=(*outside, shape[-1], 1))
-    return buffer, row * prod(shape[:-2])
+def _blocks(n: Size, size: int) -> Size:
+    return (n + (size - 1)) // size
+
+
+def _placed(c: Columns, outer: tuple[Var, ...], pairs: Size, steps: Steps) -> tuple[Buffer, Size]:
+    """Return the buffer of the words and its elements.
+
+    Rows of words a multiple of 2 KiB apart would share lines of the cache. Tile registers load 32 words, however few
+    columns are left.
+    """
+    dtype, columns = c.load.buffer.dtype, c.lane.extent or 1
+    shape = (*(a.extent or 1 for a in outer), pairs, columns, word(dtype))
+    line, row = COSTS.line_bytes // dtype.stored_bytes, columns * word(dtype)
+    if c.block > word(dtype) or not isinstance(row, int):
+        row = (_blocks(columns, 2 * ROWS) * 2 + 1) * line
+    elif row * dtype.stored_bytes % (COSTS.page_bytes // 2) == 0:
+        row += line
+    strides: list[Size] = [word(dtype), 1]
+    for n in (row, *reversed(shape[1:-2])):
+        strides.insert(0, steps.sizes.of(n if len(strides) == 2 else strides[0] * n))
+    elements = steps.sizes.of(strides[0] * shape[0])
+    name = steps.unused(f"{c.load.buffer.name}.words")
+    return replace(dense(name, *shape, dtype=dtype), strides=tuple(strides)), elements

@@ -12,12 +12,14 @@ from dataclasses import replace
 from math import prod
 
 from codegen.ir.access import reads, varies
-from codegen.ir.chains import block_terms, chain_axis
+from codegen.ir.chains import block_tile, chain_axis
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.schedules.pointwise import packs
 from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
+from codegen.schedules.products.product_loops import tiled_rows
+from codegen.schedules.products.product_prefetch import operand_across_pages, prefetch_level
 from codegen.target import Target
 
 PANEL = 16  # columns of a panel of the weights: those of a tile register
@@ -29,16 +31,15 @@ def chained(
     """Return the schedule of a product whose sum has a fixed order."""
     assert d.reduction is not None
     axis, width = chain_axis(d.reduction), width_of(extent(form.lane), lanes)
-    assert isinstance(axis.extent, int)
     fuse: list[tuple[str, tuple[str, ...]]] = []
     loops = loops_of(d, form.outer, fuse)
-    row = form.rows[-1] if form.rows else None
-    down = [a.name for a in form.rows]
+    row = tiled_rows(d, form, constants) if form.rows else None
+    down = [*(a.name for a in form.rows if a is not row), *([row.name] if row is not None else [])]
     height, vectors = _tile(1 if row is None else extent(row), extent(form.lane), width, target)
-    tiles = [Tile(form.lane.name, width * vectors, Tail.CUT), Tile(axis.name, block_terms(axis.extent), Tail.CUT)]
+    tiles = [Tile(form.lane.name, width * vectors, Tail.CUT), block_tile(axis)]
     if row is not None:
         tiles.insert(0, Tile(row.name, height, Tail.CUT if varies((row,)) else Tail.BALANCE))
-    sums = [a.name for a in d.reduction.axes]
+    sums, plans = [a.name for a in d.reduction.axes], word_panels(d, form, constants, d.reduction.axes)
     rows, panels = prod(map(extent, form.rows)), prod(map(extent, form.sums)) * extent(form.lane)
     outside = panels > rows * extent(axis) and not varies(form.rows)
     order = (*loops, *([form.lane.name, *down] if outside else [*down, form.lane.name]), *sums)
@@ -47,7 +48,9 @@ def chained(
         order=order,
         tile=tuple(tiles),
         lanes=(form.lane.name, width),
-        pack=word_panels(d, form, constants, d.reduction.axes),
+        pack=plans,
+        prefetch=None if plans else operand_across_pages(d, form, constants, target),
+        prefetch_level=1 if plans else prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
 

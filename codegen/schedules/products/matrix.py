@@ -13,10 +13,10 @@ from itertools import pairwise
 from math import prod
 
 from codegen.costs import COSTS
-from codegen.ir.access import reads, runs_on, varies
-from codegen.ir.chains import is_chains, is_contiguous
+from codegen.ir.access import coefficient, fills, reads, runs_on, varies
+from codegen.ir.chains import block_tile, is_chains, is_contiguous
 from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, lie_in_words, scaled_sum, word
+from codegen.ir.dot_widths import dot_factors, is_arranged, lie_in_words, scaled_sum, word
 from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Prim, Var
 from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
@@ -26,6 +26,7 @@ from codegen.nest.padding_terms import PaddingTerms, padding_terms
 from codegen.schedules.pointwise import fresh
 from codegen.schedules.products.chains import word_panels
 from codegen.schedules.products.product_form import MatmulShape, extent, loops_of
+from codegen.schedules.products.product_loops import tiled_rows
 from codegen.schedules.products.scaled import field_axes, step_axis
 from codegen.schedules.reasons import note
 from codegen.target import Target
@@ -42,7 +43,7 @@ def in_tiles(
     if scaled_sum(r) is not None:
         return _scaled(d, form, target, constants, shared)
     chains = is_chains(r)
-    fits = target.has_tiles and r.init is None and not varies(form.sums)
+    fits = target.has_tiles and r.init is None and (chains or not varies(form.sums))
     fuse: list[tuple[str, tuple[str, ...]]] = []
     found = None
     if fits and (chains or _is_large(form)):
@@ -51,27 +52,31 @@ def in_tiles(
     plans = word_panels(d, form, constants, axes, 2 if fuse else 1) if found is not None else ()
     if found is None or not form.rows or (not plans and not chains) or not _lies_well(d, form, found, plans):
         return None
+    words = bool(plans) or is_arranged(found.w, axes) is not None
     sums = [a.name for a in axes]
     if fuse:
         sums[-2:] = [found.axis.name]
     loops = loops_of(d, form.outer, fuse)
-    row, around = _rows(d, form, found, fuse)
+    row, around = _rows(d, form, found, fuse, constants)
     if row is None:
         return None
-    line = _line(form, around)
+    line = _line(form, around) if not varies(axes) else None
     skipped = _skipped(d, found, (*dict(fuse).get(row, (row,)), line))
     if skipped is None and line is not None:
         line, skipped = None, _skipped(d, found, dict(fuse).get(row, (row,)))
     if skipped is None:
         return None
     panels = prod(map(extent, form.sums)) * extent(form.lane)
-    outside = not plans or panels > prod(map(extent, form.rows)) * extent(found.axis)
+    outside = not words or panels > prod(map(extent, form.rows)) * extent(found.axis)
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
     fetched = outside and not shared and _are_fetched(form, target)
-    height = 2 * ROWS if plans else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    tail = Tail.CUT if varies(form.rows) else Tail.LAP  # one configuration: another one takes as long as some tiles
-    columns, terms = Tile(form.lane.name, 2 * ROWS, Tail.CUT), Tile(found.axis.name, found.terms, Tail.CUT)
+    height = 2 * ROWS if words else prod(a.extent for a in form.rows if isinstance(a.extent, int))
+    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
+    few = varies(tiled) and not fills(tiled, height)
+    tail = Tail.CUT if few else Tail.LAP  # one configuration: another one takes as long as some tiles
+    columns = Tile(form.lane.name, 2 * ROWS, Tail.CUT)
+    terms = block_tile(found.axis) if chains else Tile(found.axis.name, found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
         fuse=tuple(fuse),
@@ -108,7 +113,7 @@ def _scaled(
     if not any(p.operand == found.w.buffer.name and p.words for p in plans):
         return None
     fuse: list[tuple[str, tuple[str, ...]]] = []
-    row, around = _rows(d, form, found, fuse)
+    row, around = _rows(d, form, found, fuse, constants)
     if row is None:
         return None
     loops = loops_of(d, form.outer, fuse)
@@ -180,27 +185,35 @@ def _is_passed(b: PaddingTerms) -> bool:
 
 
 def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
-    """True if blocks of the rows' operand lie side by side, and columns are packed or can be arranged in panels."""
+    """True if blocks of the rows' operand lie side by side, and columns lie in words or can be arranged in panels."""
     fused = found.axis not in form.sums  # by `_bytes`, which has looked at it
     if not fused and not is_contiguous(found.x, found.axis, found.terms):
         return False
     if plans:
         return all(p.operand == found.w.buffer.name and p.words for p in plans)
     assert d.reduction is not None
+    if is_arranged(found.w, d.reduction.axes) == found.axis:
+        return len(d.reduction.axes) == 1
     w = next(x for x in reads(d, body=True) if x.load == found.w)
     panel = extent(found.axis) * 2 * ROWS * found.w.buffer.dtype.stored_bytes
-    alone = len(d.reduction.axes) == 1 and len(form.rows) == 1 and not varies((*form.rows, form.lane))
+    alone = len(d.reduction.axes) == 1 and len(form.rows) == 1 and not varies((*form.rows, form.lane, found.axis))
     return alone and w.steps[form.lane] == 1 and panel <= PANEL_BYTES
 
 
 def _rows(
-    d: Definition, form: MatmulShape, found: MatrixForm, fuse: list[tuple[str, tuple[str, ...]]]
+    d: Definition,
+    form: MatmulShape,
+    found: MatrixForm,
+    fuse: list[tuple[str, tuple[str, ...]]],
+    constants: frozenset[str],
 ) -> tuple[str | None, list[str]]:
     """Return the axis of rows and the loops around it; rows that lie at equal distances are one axis."""
     x = [a for a in reads(d, body=True) if a.load == found.x]
     if len(form.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(form.rows)):
         fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
         return fuse[-1][0], []
-    names = [a.name for a in form.rows]
-    even = all(isinstance(a.steps[form.rows[-1]], int) for a in x) if form.rows else False
-    return (names[-1] if even else None), names[:-1]
+    if not form.rows:
+        return None, []
+    row = tiled_rows(d, form, constants)
+    even = all(coefficient(a.at, row) is not None for a in x)
+    return (row.name if even else None), [a.name for a in form.rows if a is not row]

@@ -106,7 +106,7 @@ def _matrix(
     fetched = outside and columns < extent(form.lane) and _has_many_rows(form)
     further = outside and alone and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
     within = prefetch_within(d, form, columns, target) if further else None
-    streamed = None if plans or terms or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
+    streamed = None if plans or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
     return Schedule(
         fuse=loops.fuse,
         blocks=blocks,
@@ -201,8 +201,12 @@ def _dots(
         few = fields(d.reduction) is not None  # elements of a word alone, since their loop is inside of that of fields
         terms = word(kind) if few else UNROLLED_DOT_TERMS[kind]
         return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
-    rows = not plans and len(inner) == 1 and any(f(d, inner[0], form.lane.name) for f in (takes_arranged, takes_rows))
-    return UNROLLED_DOT_TERMS[kind] if rows else 0, plans
+    if plans or len(inner) != 1:
+        return 0, plans
+    if takes_rows(d, inner[0], form.lane.name):
+        several = varies((*form.rows, form.lane, *inner))  # a loop for each size of the tile: little code for each
+        return word(kind) if several else UNROLLED_DOT_TERMS[kind], plans
+    return UNROLLED_DOT_TERMS[kind] if takes_arranged(d, inner[0], form.lane.name) else 0, plans
 
 
 def _packs(d: Definition, form: MatmulShape, constants: frozenset[str], width: int) -> tuple[Pack, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from codegen.costs import COSTS
-from codegen.ir.access import Access, known, reads, store, varies
+from codegen.ir.access import Access, fills, known, reads, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word
 from codegen.ir.loops import Var
@@ -116,8 +116,11 @@ def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str
 def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> Tile:
     """Return the tile of the rows. A dynamic count is balanced (a loop for each height), or cut if there are many rows.
 
-    Cutting takes five loops. `few`: always balance, because the short tiles at the end would take too much of the time.
+    Cutting takes five loops. Tiles overlap, in one loop, if there are never fewer rows than a tile has. `few`: do not
+    cut, because the short tiles at the end would take too much of the time.
     """
+    if varies(rows) and fills(rows, height):
+        return Tile(name, height, Tail.LAP)
     high = not few and height > COSTS.balanced_tile_rows
     many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height
     return Tile(name, height, Tail.CUT if many else Tail.BALANCE)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 
 from codegen.costs import COSTS
-from codegen.ir.access import reads, runs_on, store, varies
+from codegen.ir.access import fills, reads, runs_on, store, varies
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import variables
 from codegen.ir.loops import Var
@@ -86,13 +86,11 @@ def _fused_sums(d: Definition, form: MatmulShape, fuse: Fused) -> list[str]:
 
 def _dynamic_rows(d: Definition, form: MatmulShape, fuse: Fused, constants: frozenset[str]) -> list[str]:
     """Return the loops over rows of dynamic sizes: one, if they lie one after another."""
-    last = form.rows[-1]
     accesses = (store(d), *(x for x in reads(d) if any(x.moves(a) for a in form.rows)))
     if len(form.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(form.rows)):
         fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
         return [fuse[-1][0]]
-    packed = any(x.buffer.name in constants for x in reads(d, body=True))
-    last = last if packed else _certain(form.rows)
+    last = tiled_rows(d, form, constants)
     return [*loops_of(d, [a for a in form.rows if a is not last], fuse), last.name]
 
 
@@ -118,10 +116,14 @@ def _static_rows(
     return [fuse[-1][0]]
 
 
-def _certain(rows: tuple[Var, ...]) -> Var:
-    """Return the row axis to tile: the last one, but a longer static one if it is dynamic and may have one iteration.
+def tiled_rows(d: Definition, form: MatmulShape, constants: frozenset[str]) -> Var:
+    """Return the row axis to tile: the last one, but another one where that is short, or dynamic and may be short.
 
     Queries of the heads that share keys, for instance: their number is known, that of the tokens is often 1.
     """
-    static = [a for a in rows if isinstance(a.extent, int) and a.extent >= COSTS.static_tile_rows]
-    return max(static, key=extent) if static and not isinstance(rows[-1].extent, int) else rows[-1]
+    last = form.rows[-1]
+    if any(x.buffer.name in constants for x in reads(d, body=True)) or fills((last,), COSTS.max_tile_rows):
+        return last
+    long = [a for a in form.rows if varies((a,)) and fills((a,), COSTS.max_tile_rows)]
+    static = [a for a in form.rows if isinstance(a.extent, int) and a.extent >= COSTS.static_tile_rows]
+    return long[-1] if long else max(static, key=extent) if static and varies((last,)) else last

@@ -17,10 +17,11 @@ NETWORK = Network("llama", "F32")
 IDS = np.random.default_rng(4).integers(0, WORDS, 150).tolist()
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[False, True], ids=["exact", "fast"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("caches")
-    made = compile_model(NETWORK.write(folder / "m.gguf"), precision="bf16", row_lengths=True)
+    file = NETWORK.write(folder / "m.gguf")
+    made = compile_model(file, precision="bf16", fast_math=request.param, row_lengths=True)
     made.export_model(folder / "m.so")
     return folder / "m.so"
 

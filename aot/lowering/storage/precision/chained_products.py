@@ -19,7 +19,7 @@ from codegen.ir.access import known
 from codegen.ir.chains import block_terms, chain_factors
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import rewrite, variables, walk
-from codegen.ir.loops import Buffer, Const, Load, Reduce, Space, Var, dense
+from codegen.ir.loops import Buffer, Const, Load, Reduce, Size, Space, Var, dense
 from codegen.ir.primitives import CHAINS
 from codegen.ir.program import Region
 from codegen.ir.traverse import move_loads
@@ -94,7 +94,7 @@ class ChainedProducts:
             return None
         x, w = factors
         both = variables(*x.index) & variables(*w.index)
-        axes = [a for a in r.axes if a in both and isinstance(a.extent, int) and self._fills_words(a.extent)]
+        axes = [a for a in r.axes if a in both and self._fills_words(a.extent or 1)]
         if not axes and not self.sums.pairs:
             axes = [a for a in r.axes if can_fill(a, r, self.types.constants)]
         axis = max(axes, key=lambda a: (a in x.index, known(a.extent or 1)), default=None)
@@ -117,13 +117,15 @@ class ChainedProducts:
         rows = prod(known(a.extent or 1) for a in d.axes if a not in variables(*w.index))
         return (x, w) if rows >= MIN_ROWS else None
 
-    def _fills_words(self, terms: int) -> bool:
+    def _fills_words(self, terms: Size) -> bool:
         """True if so many terms are summed by dots of two, or in blocks of chains."""
+        if not isinstance(terms, int):
+            return True
         return terms >= MIN_DOT_TERMS if self.sums.pairs else block_terms(terms) > 0
 
     def _shared_dimensions(self, product: _Product) -> list[Load]:
         """Return the factors that zeros shall follow, but whose dimensions the terms share with other axes."""
-        if self._fills_words(known(product.axis.extent or 1)):
+        if self._fills_words(product.axis.extent or 1):
             return []
         return [x for x in (product.x, product.w) if dim_along(x, product.axis) is None]
 
@@ -153,6 +155,6 @@ class ChainedProducts:
         short = move_loads({n: b for n, b in self._copies.items() if n in names})
         axes = (*(a for a in r.axes if a is not product.axis), product.axis)
         total = Reduce("add" if self.sums.pairs else CHAINS, axes, rewrite(r.body, short))
-        if not self._fills_words(known(product.axis.extent or 1)):
+        if not self._fills_words(product.axis.extent or 1):
             total = filled(total, product.axis, self.weights.zero_padded)
         return replace(d, value=rewrite(d.value, {r: total if r.init is None else total + r.init}))

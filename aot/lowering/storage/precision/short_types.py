@@ -76,10 +76,15 @@ class ShortTypes:
         return self._producers[name] <= 1
 
     def can_copy(self, b: Buffer) -> bool:
-        """True if a copy in bf16 may stand for a value: all of it is written before, in the order of its dimensions."""
+        """True if a copy in bf16 may stand for a value: all of it is written before, in the order of its dimensions.
+
+        A value of the state in bf16, as kept keys and values, is read where it lies.
+        """
         value = self.steps.values.get(b.name)
-        if value is None or b.dtype not in (DType.F32, DType.BF16) or value.region not in READ:
+        if value is None or b.dtype not in (DType.F32, DType.BF16):
             return False
+        if value.region not in READ:
+            return value.region is Region.STATE and b.dtype is DType.BF16
         if b.dtype is DType.F32 and not self.has_one_producer(b.name):
             return False  # a copy of all parts would need those that this step may be made before
         return value.region is not Region.CONSTANT or (value.data is not None and value.arrange is None)
