@@ -34,7 +34,7 @@ from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
 from aot.options import Stage
-from runtime.arrays.files import check_output
+from runtime.atomic import replacing
 from runtime.describe import escape_unprintable, size_text
 from runtime.errors import UnsupportedError
 from runtime.version import VERSION
@@ -210,14 +210,16 @@ def config(
 
     Adds the inputs and outputs that its sub-graphs have in the model.
     """
+    from aot.compilation.outputs import check_outputs
     from aot.mo.config.update import updated
 
     text = updated(model, file)
     if output is None:
         typer.echo(text, nl=False)
     else:
-        check_output(output, model, model.with_suffix(".bin"))
-        output.write_text(text, "utf-8")
+        check_outputs([output], model)
+        with replacing(output) as new:
+            new.write_text(text, "utf-8")
 
 
 @command

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from aot.compilation.cache import files_of
 from aot.compilation.driver import stages
+from aot.compilation.outputs import check_outputs
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.options import CompileOptions
@@ -16,9 +15,7 @@ from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
 from aot.writers.openvino import VERSIONS, write
 from aot.writers.openvino.forms import fold_formless, give_forms
-from runtime.arrays.files import check_output
 from runtime.errors import UsageError
-from runtime.regular import open_file
 from runtime.version import VERSION
 
 # options that the converted network depends on
@@ -50,26 +47,13 @@ def convert_model(
         raise UsageError(f"convert: the IR version must be one of {', '.join(map(str, VERSIONS))}, got {ir_version}")
     if options.feeds:
         raise UsageError(f"convert: IR has no inputs that may be left out, got feeds {', '.join(options.feeds)}")
-    for target in (path, path.with_suffix(".bin")):
-        check_output(target, *([] if isinstance(model, Graph) else _sources(Path(model))))
+    check_outputs((path, path.with_suffix(".bin")), model)
     graph = made.extended
     if "conversion_parameters" not in graph.rt_info:
         graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
     with within(made.shared.scope):  # the graph may have operations of extensions
         run_passes(graph, (give_forms, fold_formless, remove_dead_code))
         write(graph, path, version=ir_version, half=compress_to_f16)
-
-
-def _sources(model: Path) -> list[Path]:
-    """Return the files that a model is read from."""
-    if not model.is_file():
-        return [model]
-    weights = model.with_suffix(".bin")
-    with open_file(model, "model") as stream:
-        head = stream.read(1)
-        named = bool(head) and mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ).find(weights.name.encode()) >= 0
-    own = model.suffix == ".xml" or named  # else an earlier conversion may have written it
-    return [path for path in files_of(model) if own or path != weights]
 
 
 def _parameters(model: str | Path | Graph, options: CompileOptions, half: bool) -> Mapping[str, object]:

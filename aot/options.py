@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aot.precision import precision_of
+from runtime.arrays.files import read_arrays
 from runtime.errors import UsageError
-from runtime.regular import open_file
 
 Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
 ACTIVATIONS = ("f32", "int8")
@@ -213,9 +212,10 @@ def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
     for text in given or ():
         name, _, value = text.rpartition("=")
         try:
-            read = _array(Path(value)).tolist() if value.endswith(".npy") else json.loads(value)
-            found.append((name, _nested(read)))
-        except (ValueError, TypeError, OSError) as error:
+            found.append((name, _nested(_array(Path(value)) if value.endswith(".npy") else json.loads(value))))
+        except UsageError:  # of a file, which it names
+            raise
+        except (ValueError, TypeError) as error:
             raise UsageError(f"value: INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy, got {text}") from error
     return tuple(found)
 
@@ -234,9 +234,9 @@ def bytes_of(given: str | None, option: str = "max-memory") -> int | None:
     return size
 
 
-def _array(path: Path) -> NDArray[Any]:
-    with open_file(path, "value") as stream:
-        return np.load(stream, allow_pickle=False)
+def _array(path: Path) -> object:
+    found = read_arrays(path)
+    return found.tolist() if isinstance(found, np.ndarray) else found
 
 
 def _nested(value: object) -> Nested:

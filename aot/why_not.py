@@ -35,8 +35,9 @@ def attempts(model: str | Path, name: str, options: CompileOptions) -> list[Atte
     known = sorted({*rule_names((*passes, *extra)), *own})
     if name not in known:
         near = get_close_matches(name, known, 1)
-        shown = f"did you mean {near[0]}" if near else f"rules are {', '.join(known)}"
-        raise UsageError(f"rewrite: no rule {name}; {shown}")
+        perhaps = f"; did you mean {near[0]}" if near else ""
+        rule = "must be a rule, a set of rules or a class of an extension"
+        raise UsageError(f"rewrite: {rule}, got {name}{perhaps}", advice=f"one of {', '.join(known)}")
     found: dict[tuple[str, str], Attempt] = {}
 
     def record(attempt: Attempt) -> None:

@@ -37,13 +37,19 @@ class Costs:
     fetch_rows: int = 8  # rows from which on a panel is used longer than it takes to fetch; measured 2026-11-22
     stream_rows: int = 4  # rows up to which only data of the same panel can be fetched in time; measured 2026-11-23
     fetch_steps: int = 4  # steps of the sum between prefetches: each line is asked for once; measured 2026-11-22
+    fetch_words: int = 32  # words of a sum by dots between prefetches of the next panel; measured 2026-11-26
     epilogue_fetch_steps: int = 48  # steps of the sum during which the epilogue's lines arrive; measured 2026-11-22
     stream_distance_bytes: int = 2048  # prefetch distance in a panel that is read once; measured 2026-11-23
     tiles_ahead: int = 2  # tiles between use and prefetch of an operand that lies across the sum; measured 2026-11-26
     streamed_vectors: int = 8  # vectors of a tile whose columns come from memory, two rows at once; measured 2026-11-26
+    min_overlapped_steps: int = (
+        4  # steps of a tile's sum that hide the epilogue of the tile before; measured 2026-11-26
+    )
     shared_panel_bytes: int = 256 << 10  # weights from which on cores share panels of one row tile; measured 2026-11-23
     min_block_steps: int = 384  # steps of the sum that pay for a round trip of the accumulators; measured 2026-11-22
     max_block_panels: int = 4  # panels that take turns on a block of the sum; measured 2026-11-22
+    max_near_rows: int = 64  # rows of halved products that share a panel in L1; measured 2026-11-26
+    min_near_rows: int = 24  # rows for which a panel is brought from L2; estimated
     min_core_rows: int = 48  # rows that a core gets at least if each core reads all weights; measured 2026-11-22
     min_scaled_terms: int = 16  # terms of a sum that pay for accumulators of their own; estimated
     min_skipped_share: float = 0.08  # share of a sum's terms in padding that pays for tests; measured 2026-11-22

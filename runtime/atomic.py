@@ -13,11 +13,21 @@ _PIECE_BYTES = 2 << 20  # one large page
 
 
 @contextmanager
+def naming(path: Path) -> Generator[None]:
+    """Give an OSError that has no file name, as that of a full disk, the name `path`."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path) -> Generator[Path]:
     """Yield a new, empty file beside `path` that is renamed to `path` at the end; after an exception it is removed.
 
-    A process that is killed leaves at most a hidden file `.NAME.*`, never half of `path`. FileNotFoundError names a
-    folder that does not exist.
+    A process that is killed leaves at most a hidden file `.NAME.*`, never half of `path`. An OSError names `path`,
+    FileNotFoundError a folder that does not exist.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(path.parent))
@@ -25,11 +35,12 @@ def replacing(path: Path) -> Generator[Path]:
     mode = 0o777 if path.suffix == ".so" else 0o666
     os.close(os.open(temporary_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
     try:
-        yield temporary_path
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary_path.chmod(mode & ~umask)
-        temporary_path.replace(path)
+        with naming(path):
+            yield temporary_path
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary_path.chmod(mode & ~umask)
+            temporary_path.replace(path)
     finally:
         temporary_path.unlink(missing_ok=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping
 from io import TextIOWrapper
@@ -28,6 +29,23 @@ from runtime.loading.weights import beside
 from runtime.machine import missing_features, needed, refused_tiles
 
 SHOWN = 4  # layers that a note names
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NEXT_STEPS: tuple[tuple[type[Exception], str], ...] = (  # the first class that fits
+    (UsageError, "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"),
+    (UnsupportedError, "aot check MODEL lists what cannot be compiled, aot ops the operations that can be"),
+    (CorruptError, "make or copy the file again; aot info FILE says what is in it"),
+    (ModelError, "export the model again, or give its inputs other sizes: --shape, --dim"),
+    (MissingError, "install what is missing, then run the command again"),
+    (
+        PlatformError,
+        "compile for the machine where it runs, there or by --target; aot info MODEL.so says what it needs",
+    ),
+    (CancelledError, "run it again"),
+    (BudgetError, "free memory, or compile a smaller model"),
+    (MemoryError, "free memory, or compile a smaller model"),
+    (OSError, "check the path and its permissions"),
+)
+_BUG = "this is a bug of aot: run it again with --debug and report what it prints"
 
 
 def error_text(error: Exception) -> str:
@@ -47,31 +65,13 @@ def error_text(error: Exception) -> str:
 
 def hint(error: Exception) -> str:
     """Return the next step that the user can take after an error."""
-    match error:
-        case AotError(advice=str(advice)) if advice:
-            return advice
-        case UsageError():
-            return "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"
-        case UnsupportedError():
-            return "aot check MODEL lists what cannot be compiled, aot ops the operations that can be"
-        case CorruptError():
-            return "make or copy the file again; aot info FILE says what is in it"
-        case ModelError():
-            return "export the model again, or give its inputs other sizes: --shape, --dim"
-        case MissingError():
-            return "install what is missing, then run the command again"
-        case PlatformError():
-            return "compile for the machine where it runs, there or by --target; aot info MODEL.so says what it needs"
-        case CancelledError():
-            return "run it again"
-        case BudgetError() if "--max-" in str(error):
-            return "if the model is one that you trust, raise the limit: --max-memory 8GB, --max-seconds 600"
-        case BudgetError() | MemoryError():
-            return "free memory, or compile a smaller model"
-        case OSError():
-            return "check the path and its permissions"
-        case _:
-            return "this is a bug of aot: run it again with --debug and report what it prints"
+    if isinstance(error, AotError) and error.advice:
+        return error.advice
+    if isinstance(error, BudgetError) and "--max-" in str(error):
+        return "if the model is one that you trust, raise the limit: --max-memory 8GB, --max-seconds 600"
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        return "free space there, or write to another disk"
+    return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), _BUG)
 
 
 def escape_unprintable(*streams: TextIO) -> None:

@@ -18,10 +18,19 @@ AotError
 
 
 class AotError(Exception):
-    """Root of all errors that this project raises on purpose."""
+    """Root of all errors that this project raises on purpose.
+
+    `advice`: the next step, if the error has a more specific one than its class; it is a note of the error, too.
+    """
 
     exit_code = 1
-    advice = ""  # the next step, if the error has a more specific one than its class
+    advice = ""
+
+    def __init__(self, *args: object, advice: str = "") -> None:
+        super().__init__(*args)
+        if advice:
+            self.advice = advice
+            self.add_note(advice)
 
 
 class UsageError(AotError, ValueError):

@@ -26,6 +26,7 @@ FLOAT: dict[str, Callable[..., Array]] = {
     "abs": np.abs,
     "min": np.minimum,
     "max": np.maximum,
+    "larger": np.fmax,
     "sign": np.sign,
     "rem": np.fmod,
     "pow": np.power,

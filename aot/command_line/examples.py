@@ -40,7 +40,7 @@ EXAMPLES = {
         aot dump model.xml --stage groups -v
         aot dump model.xml --stage asm --kernel k1_convolution""",
     "rewrite": """
-        aot rewrite model.onnx --explain fold_constants""",
+        aot rewrite model.onnx --explain merge_reshapes""",
     "convert": """
         aot convert model.onnx -o model.xml
         aot convert model.onnx -o model.xml --compress-to-f16""",

@@ -12,7 +12,7 @@ import typer
 from aot.command_line import arguments as arg
 from aot.commands import loading
 from aot.commands.output import echo_json
-from runtime.arrays.files import check_output
+from runtime.arrays.files import files_named
 from runtime.atomic import replacing
 from runtime.measuring import load, profile
 
@@ -52,7 +52,9 @@ def bench(
 ) -> None:
     """Time a model, or each of its kernels. Without inputs, on noise."""
     if trace is not None:
-        check_output(trace, model, *(against or ()))
+        from aot.compilation.outputs import check_outputs
+
+        check_outputs([trace], model, *(against or ()), *files_named(inputs or ()))
     files = [model, *(against or ())]
     loaded = [loading.ready(one, threads, shape, dim) for one in files]
     first = loaded[0]

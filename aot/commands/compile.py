@@ -14,7 +14,8 @@ from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from aot.options import Stage
 from aot.precision import AUTO, F32
-from runtime.arrays.files import check_output, read_arrays
+from runtime.arrays.files import read_arrays
+from runtime.atomic import replacing
 from runtime.describe import certificate_lines, notes, size_text
 from runtime.errors import UsageError
 
@@ -90,12 +91,15 @@ def compile(
     """Compile a model into a shared library, or an object to link."""
     given = locals()
     out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
-    for path in filter(None, (out, header, tune_file)):
-        check_output(path, model, model.with_suffix(".bin"))
     from aot.command_line.progress import Watch
+    from aot.compilation.outputs import check_outputs, library_files
     from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from codegen.llvm.object.link import find_linker
 
+    external = weights is arg.Weights.EXTERNAL
+    schedules = tune_file or (out.with_suffix(".tune.json") if tune else None)
+    others = [path for path in (header, schedules) if path is not None]
+    check_outputs([*library_files(out, external), *others], model, *([data] if data else []))
     called = name_from(out.stem) if name is None else checked_name(name)
     automatic = precision.split(",")[0].strip() == AUTO
     if (data is not None) != automatic:
@@ -105,8 +109,8 @@ def compile(
         options = arg.options_of(
             given,
             on_event=watch,
-            external_weights=weights is arg.Weights.EXTERNAL,
-            tune_file=tune_file or (out.with_suffix(".tune.json") if tune else None),
+            external_weights=external,
+            tune_file=schedules,
             on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
         )
         chosen = (
@@ -129,7 +133,8 @@ def compile(
         write(out)
         if header is not None:
             text = (cpp_header_text if header.suffix == ".hpp" else header_text)(built, called)
-            header.write_text(text, encoding="utf-8")
+            with replacing(header) as new:
+                new.write_text(text, encoding="utf-8")
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}

@@ -9,7 +9,7 @@ import typer
 
 from aot.command_line import arguments as arg
 from aot.commands.samples import samples
-from runtime.arrays.files import check_output
+from runtime.arrays.files import files_named
 from runtime.atomic import replacing
 from runtime.describe import size_text
 
@@ -41,7 +41,9 @@ def report(
     """Write a web page about a model. Graph, times, memory, weights, loop nests; it loads nothing from elsewhere."""
     given = locals()
     out = output if output is not None else Path(file.with_suffix(".html").name)
-    check_output(out, file, *([model] if model else []), *([against] if against else []))
+    from aot.compilation.outputs import check_outputs
+
+    check_outputs([out], file, *filter(None, (model, against)), *files_named(data or ()))
     from aot.report.facts import Asked, facts
     from aot.report.page import page
 

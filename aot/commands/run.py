@@ -16,7 +16,7 @@ from aot.commands.compare import DIFFERENT, differences
 from aot.commands.output import echo_json
 from aot.options import bytes_of
 from aot.running import classes
-from runtime.arrays.files import Arrays, check_results_path, is_compiled, write_outputs
+from runtime.arrays.files import Arrays, check_results_path, files_named, is_compiled, write_outputs
 from runtime.arrays.strings import joined
 from runtime.describe import summary
 from runtime.errors import UsageError
@@ -70,7 +70,7 @@ def run(
     manifest = ready.manifest if ready is not None else _manifest(model)
     outputs = joined(manifest.outputs)
     if output is not None:
-        check_results_path(output, len(outputs))
+        check_results_path(output, len(outputs), model, *files_named(inputs or ()), *([expect] if expect else []))
     given = loading.inputs(model, manifest, inputs, shape, dim, made_up=bool(shape or dim))
     names = classes.labels_of(labels)
     if ready is not None:

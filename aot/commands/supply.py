@@ -13,7 +13,6 @@ import typer
 from aot.command_line import arguments as arg
 from aot.commands.compare import DIFFERENT
 from aot.supply import signature
-from runtime.arrays.files import check_output
 from runtime.atomic import replacing
 from runtime.errors import UsageError
 from runtime.loading.library import verify as check_contents
@@ -131,6 +130,8 @@ def _write(facts: dict[str, object], output: Path | None, *inputs: Path) -> None
     if output is None:
         typer.echo(text, nl=False)
         return
-    check_output(output, *inputs)
+    from aot.compilation.outputs import check_outputs
+
+    check_outputs([output], *inputs)
     with replacing(output) as new:
         new.write_text(text, encoding="utf-8")

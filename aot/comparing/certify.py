@@ -68,9 +68,10 @@ def certified(model: Path, options: CompileOptions, built: Built | Levels, count
     """
     made = certify(model, options, built, count)
     if made.fault is not None:
-        error = InternalError(f"certify: results must be those of the reference, got others from {made.fault}")
-        error.advice = f"aot compare {model.name} shows the layers around it; report it with the model"
-        raise error
+        raise InternalError(
+            f"certify: results must be those of the reference, got others from {made.fault}",
+            advice=f"aot compare {model.name} shows the layers around it; report it with the model",
+        )
     return replace(built, manifest=built.manifest | {"certificate": made.json})
 
 
@@ -223,7 +224,10 @@ def recheck(manifest: Manifest, model: Path, options: CompileOptions) -> list[st
     """
     told = manifest.json.get("certificate")
     if not isinstance(told, dict):
-        raise UsageError("verify: --recheck is for libraries that were compiled with --certify, got one that was not")
+        raise UsageError(
+            "verify: --recheck is for libraries that were compiled with --certify, got one that was not",
+            advice="compile it with --certify, or check its provenance: aot provenance",
+        )
     given = cast(Json, told)
     if given.get("version") != CERTIFICATE or not isinstance(given.get("noise"), int):
         raise CorruptError(f"verify: a certificate of version {CERTIFICATE}, got {str(given.get('version'))[:20]}")

@@ -8,6 +8,7 @@ from typing import Unpack
 
 from aot.compilation.cache import check_files, key_of, load_or_make
 from aot.compilation.jit import in_memory
+from aot.compilation.outputs import check_outputs, library_files
 from aot.compilation.sources import Source, as_file
 from aot.compilation.stages import Compilation
 from aot.ir.graph import Graph
@@ -56,6 +57,7 @@ def compile_model(
     with as_file(model) as given:
         made = stages(given, options, **keywords)
         if output is not None:
+            check_outputs(library_files(Path(output), made.options.external_weights), given)
             made.built.write_shared(Path(output))
             return load(output, threads)
         if cache_dir is None:

@@ -52,6 +52,7 @@ from codegen.llvm.levels import Levels, join, names_of
 from codegen.schedules.choose import choose, explain
 from codegen.target import Target
 from codegen.versions import join_versions
+from runtime.atomic import naming
 from runtime.errors import AotError, UnsupportedError, UsageError
 from runtime.machine import refused_tiles
 
@@ -370,4 +371,6 @@ class Compilation:
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:
             self.options.save_temps.mkdir(parents=True, exist_ok=True)
-            (self.options.save_temps / name).write_text(text())
+            path = self.options.save_temps / name
+            with naming(path):
+                path.write_text(text())

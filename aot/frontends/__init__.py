@@ -51,7 +51,7 @@ def read_model(path: Path | str, weights: Path | str | None = None, signature: s
     with open_file(path, "model") as file:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if not head:
-        raise CorruptError(f"{path.name}: a model is read, got an empty file")
+        raise CorruptError(f"{path.name}: must be a model, got an empty file")
     reader = _with_signatures(head, path)
     if reader is not None:
         return reader(path, signature)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 
@@ -32,13 +32,10 @@ class Kind:
 
 def refuse(kind: Kind, path: Path) -> AotError:
     """Return the error for a file of this kind; its advice is a note, too."""
-    error = kind.error(
-        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite and GGUF can be read, got {kind.what}"
+    return kind.error(
+        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite and GGUF can be read, got {kind.what}",
+        advice=kind.advice.format(file=path, stem=path.stem),
     )
-    names = {"file": str(path), "stem": path.stem}
-    error.advice = kind.advice.format(**names)
-    error.add_note(error.advice)
-    return error
 
 
 def foreign(head: bytes, path: Path) -> Kind | None:
@@ -90,6 +87,11 @@ def _entries(path: Path) -> list[str]:
             return archive.namelist()[:MOST_NAMES]
     except (BadZipFile, OSError, ValueError, NotImplementedError):
         return []
+
+
+def _is_broken_zip(head: bytes, path: Path) -> bool:
+    """True if a file begins as a zip archive, and its list of entries, which is at the end, cannot be read."""
+    return head.startswith(ZIP) and not is_zipfile(path)
 
 
 def _holds(*patterns: str) -> Test:
@@ -158,6 +160,8 @@ FROM_KERAS = (
     "export it in Python: keras.saving.load_model('{file}').export('{stem}'), then aot compile '{stem}', its SavedModel"
 )
 EXPORT_HUB = "export the network with its weights: optimum-cli export onnx --model NAME FOLDER"
+COPY_AGAIN = "make or copy the file again"
+DECRYPT = "decrypt it, or copy it again"
 DOWNLOAD = "download the file itself, and look at its first bytes: head -c 100 '{file}'"
 
 BY_CONTENT = (
@@ -189,6 +193,7 @@ BY_CONTENT = (
     Kind("a Keras model", FROM_KERAS, _zipped("config.json", ".h5")),
     Kind("a Core ML package", FROM_TRAINING, _zipped("Manifest.json")),
     Kind("arrays of NumPy", "they are inputs: aot run MODEL '{file}'", _zipped(".npy")),
+    Kind("a zip archive that is cut short or damaged", COPY_AGAIN, _is_broken_zip, CorruptError),
     Kind("a zip archive", "unpack it: unzip '{file}', then compile the .xml or .onnx file in it", _begins(ZIP)),
     Kind("a compressed file", "unpack it: gunzip '{file}'", _begins(b"\x1f\x8b")),
     Kind("a compressed file", "unpack it: unzstd '{file}'", _begins(b"\x28\xb5\x2f\xfd")),
@@ -233,14 +238,15 @@ BY_BOTH = (
 OTHER = Kind("something else", "OpenVINO reads other formats, too: " + VIA_OPENVINO, lambda head, path: True)
 BY_SUFFIX = (
     Kind("a text", "give the .xml or .onnx file of the network", _is_text),
-    Kind("no XML: the file is encrypted or damaged", "decrypt it, or copy it again", _ends(".xml"), CorruptError),
+    Kind("no XML: the file is encrypted or damaged", DECRYPT, _ends(".xml"), CorruptError),
     Kind("a PyTorch file that is damaged or encrypted", FROM_TORCH, _ends(".pt", ".pth", ".pt2"), CorruptError),
-    Kind("a TensorFlow Lite file that is damaged or encrypted", VIA_OPENVINO, _ends(".tflite"), CorruptError),
+    Kind("a TensorFlow Lite file that is damaged or encrypted", DECRYPT, _ends(".tflite"), CorruptError),
+    Kind("a GGUF file that is damaged or encrypted", DECRYPT, _ends(".gguf"), CorruptError),
     Kind("a Keras file that is damaged or encrypted", FROM_KERAS, _ends(".h5", ".keras"), CorruptError),
     Kind(
         "weights without a network",
         "give the .xml or .onnx file of the network",
-        _ends(".bin", ".safetensors", ".gguf", ".data", ".weights", ".ckpt", ".caffemodel"),
+        _ends(".bin", ".safetensors", ".data", ".weights", ".ckpt", ".caffemodel"),
     ),
     Kind(
         "a TensorFlow.js, ncnn, MNN or RKNN model",

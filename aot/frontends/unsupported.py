@@ -30,9 +30,9 @@ class Problem:
 class UnconvertedError(UnsupportedError):
     """Lists all nodes that cannot be converted: `problems`, and as `text` has them."""
 
-    def __init__(self, text: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, text: str, problems: Sequence[Problem], advice: str = "") -> None:
         self.problems = tuple(problems)
-        super().__init__(text)
+        super().__init__(text, advice=advice)
 
 
 def unconverted(file: str, problems: Sequence[Problem]) -> UnconvertedError:

@@ -73,6 +73,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     winograd, strassen = partial(use_winograd, target=target), partial(use_strassen, target=target)
     functions = partial(separate_functions, target=target)
     halved = partial(halve_products, target=target)
+    placed = partial(assign_layouts, target=target)
     words = partial(arrange_words, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
@@ -94,7 +95,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("fuse_attention", attention),  # needs softmax as a group of rows
         _logical("use_winograd", winograd, enabled=not plain),  # its tiles are values that get layouts below
         # strides are final below
-        Lowering("assign_layouts", assign_layouts, Layouts.LOGICAL, Layouts.FINAL, required=True),
+        Lowering("assign_layouts", placed, Layouts.LOGICAL, Layouts.FINAL, required=True),
         _final("use_strassen", strassen, enabled=not (plain or alike)),  # halves are addresses: needs strides
         _final("separate_pooling", separate_pooling),  # needs the halo fills that layouts brought
         _final("fuse_row_strips", strips),  # weighs bytes of rows as they lie in memory

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from aot.compilation.outputs import check_outputs
 from aot.convert import SAID
 from aot.options import CompileOptions
-from runtime.arrays.files import check_output
 from runtime.errors import UsageError
 
 
@@ -15,8 +15,7 @@ def check_xml(output: Path, model: Path) -> None:
     """Raise UsageError unless `output` is an .xml that can be written beside its .bin, and neither is the model."""
     if output.suffix != ".xml":
         raise UsageError(f"quantize: the output must be an .xml file, got {output}")
-    for target in (output, output.with_suffix(".bin")):
-        check_output(target, model, model.with_suffix(".bin"))
+    check_outputs((output, output.with_suffix(".bin")), model)
 
 
 def here(options: CompileOptions) -> CompileOptions:

@@ -58,7 +58,9 @@ def _read(image: Any, path: Path, channels: int, size: tuple[int, int]) -> Array
     except image.DecompressionBombError as error:
         raise BudgetError(f"run: {path}: {error}") from None
     except (OSError, ValueError, SyntaxError) as error:
-        raise UsageError(f"run: {path}: must be a picture, got {error}") from None
+        unknown = type(error).__name__ == "UnidentifiedImageError"  # whose text is the address of an object
+        reason = "another file, or a damaged one" if unknown else error
+        raise UsageError(f"run: {path}: must be a picture, got {reason}") from None
     wanted = (size[0] or opened.width, size[1] or opened.height)
     pixels = opened if opened.size == wanted else opened.resize(wanted, image.Resampling.BILINEAR)
     return np.asarray(pixels).reshape(wanted[1], wanted[0], channels)

@@ -10,10 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from aot.supply.signature import pem_key
-from runtime.errors import CorruptError, MissingError, UsageError
+from aot.supply.signature import missing, pem_key, refused
+from runtime.atomic import replacing
+from runtime.errors import MissingError, UsageError
 from runtime.loading.library import verify as verify_contents
 
+_MAKE_KEY = (
+    "openssl ecparam -name prime256v1 -genkey -noout -out key.pem makes a key, openssl pkey -in key.pem -pubout -out "
+    "key.pub its public part; without --format oms keys are Ed25519"
+)
 CURVES = ("secp256r1", "secp384r1", "secp521r1")  # P-256, P-384, P-521
 
 
@@ -31,7 +36,8 @@ def sign_oms(library: Path, key: Path) -> Path:
     signing = _package("signing")
     _check_key(key, private=True)
     made = oms_signature_of(library)
-    signing.Config().use_elliptic_key_signer(private_key=key).sign(library, made)
+    with replacing(made) as new:
+        signing.Config().use_elliptic_key_signer(private_key=key).sign(library, new)
     return made
 
 
@@ -41,13 +47,12 @@ def verify_oms(library: Path, key: Path) -> None:
     _check_key(key, private=False)
     signature = oms_signature_of(library)
     if not signature.exists():
-        raise CorruptError(f"verify: {library}: must have a signature beside it, got none")
+        raise missing(library, signature)
     try:
         config = verifying.Config().use_elliptic_key_verifier(public_key=key)
         config.verify(library, signature)
     except (ValueError, TypeError) as error:
-        rule = f"must be signed with the key {key}"
-        raise CorruptError(f"verify: {library}: {rule}, got another file, key or signature: {error}") from None
+        raise refused(library, key, str(error)) from None
     verify_contents(library)
 
 
@@ -56,7 +61,8 @@ def _check_key(path: Path, private: bool) -> None:
     key = pem_key(path, private)
     name = str(getattr(getattr(key, "curve", None), "name", type(key).__name__))
     if name not in CURVES:
-        raise UsageError(f"sign: {path}: must be a key of one of {', '.join(CURVES)}, got {name}")
+        rule = f"must be a key of one of {', '.join(CURVES)}"
+        raise UsageError(f"{'sign' if private else 'verify'}: {path}: {rule}, got {name}", advice=_MAKE_KEY)
 
 
 def _package(part: str) -> Any:

@@ -18,6 +18,10 @@ from runtime.regular import read_file
 from runtime.version import VERSION
 
 Json = dict[str, Any]
+_OTHER = (
+    "give the model's own files, this version of aot and the options that a library does not tell again: "
+    "--value, --extensions, --cut, --seed"
+)
 STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:aot:compile:v1"
 
@@ -30,7 +34,7 @@ def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
     manifest = verify(library)
     if not is_same(manifest, model, options_of(manifest, options)):
         rule = f"compiling {model} again must give the hash {str(manifest.json['hash'])[:16]}..."
-        raise CorruptError(f"provenance: {library}: {rule}, got another: it is of other files, options or versions")
+        raise CorruptError(f"provenance: {library}: {rule}, got another", advice=_OTHER)
     own = material(library)
     sources = [{"name": s.name, "digest": {"sha256": s.sha256}} for s in materials(model)]
     definition = {

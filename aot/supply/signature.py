@@ -11,11 +11,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from runtime.atomic import replacing
 from runtime.errors import CorruptError, MissingError, UsageError
 from runtime.loading.library import verify as verify_contents
 from runtime.regular import open_file, read_file
 
 _CONTEXT = b"aot compiled model 1\0"  # a signature of something else is none of a model
+_MAKE_KEY = (
+    "openssl genpkey -algorithm ed25519 -out key.pem makes a key, openssl pkey -in key.pem -pubout -out key.pub its "
+    "public part; --format oms takes keys of P-256, P-384 and P-521"
+)
 
 
 def signature_of(library: Path) -> Path:
@@ -30,7 +35,9 @@ def sign(library: Path, key: Path) -> Path:
     """
     verify_contents(library)
     made = signature_of(library)
-    made.write_bytes(_key(key, private=True).sign(_message(library)))
+    signature = _key(key, private=True).sign(_message(library, "sign"))
+    with replacing(made) as new:
+        new.write_bytes(signature)
     return made
 
 
@@ -40,17 +47,31 @@ def verify(library: Path, key: Path) -> None:
     try:
         signature = read_file(signature_of(library), "verify")
     except FileNotFoundError:
-        raise CorruptError(f"verify: {library}: must have a signature beside it, got none") from None
+        raise missing(library, signature_of(library)) from None
     try:
-        public.verify(signature, _message(library))
+        public.verify(signature, _message(library, "verify"))
     except import_module("cryptography.exceptions").InvalidSignature:
-        rule = f"must be signed with the key {key}"
-        raise CorruptError(f"verify: {library}: {rule}, got another file or signature") from None
+        raise refused(library, key) from None
     verify_contents(library)
 
 
-def _message(library: Path) -> bytes:
-    with open_file(library, "sign") as stream:
+def missing(library: Path, signature: Path) -> CorruptError:
+    """Return the error for a library without a signature."""
+    advice = f"aot sign {library.name} key.pem makes one; else copy {signature.name} from where it was made"
+    return CorruptError(f"verify: {library}: must have a signature beside it, got none", advice=advice)
+
+
+def refused(library: Path, key: Path, reason: str = "") -> CorruptError:
+    """Return the error for a signature that the key does not accept, with the reason if there is one."""
+    return CorruptError(
+        f"verify: {library}: must be signed with the key {key}, got another file, key or signature{reason and ': '}"
+        f"{reason}",
+        advice="copy library, signature and public key again from whoever signed it, and do not load it before",
+    )
+
+
+def _message(library: Path, operation: str) -> bytes:
+    with open_file(library, operation) as stream:
         return _CONTEXT + hashlib.file_digest(stream, "sha256").digest()
 
 
@@ -58,17 +79,20 @@ def _key(path: Path, private: bool) -> Any:
     key = pem_key(path, private)
     kinds = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
     if not isinstance(key, kinds.Ed25519PrivateKey if private else kinds.Ed25519PublicKey):
-        raise UsageError(f"sign: {path}: must be an Ed25519 key, got {type(key).__name__}")
+        name = "sign" if private else "verify"
+        raise UsageError(f"{name}: {path}: must be an Ed25519 key, got {type(key).__name__}", advice=_MAKE_KEY)
     return key
 
 
 def pem_key(path: Path, private: bool) -> Any:  # the package is optional, so are its types
     """Return the key in a PEM file; UsageError if it has none, or a password, MissingError without the package."""
     if find_spec("cryptography") is None:
-        raise MissingError("sign: needs the package cryptography: pip install 'cryptography>=43'")
+        raise MissingError("sign: needs the package cryptography: pip install 'aot[sign]'")
     serialization = import_module("cryptography.hazmat.primitives.serialization")
-    data, kind = read_file(path, "sign"), "private" if private else "public"
+    operation, kind = ("sign", "private") if private else ("verify", "public")
+    data = read_file(path, operation)
     try:
         return serialization.load_pem_private_key(data, None) if private else serialization.load_pem_public_key(data)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"sign: {path}: must be a {kind} key in PEM, without a password, got {error}") from None
+        rule = f"must be a {kind} key in PEM, without a password"
+        raise UsageError(f"{operation}: {path}: {rule}, got {error}", advice=_MAKE_KEY) from None

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aot.text.tokenizer import Tokenizer, has_tokenizer
+from runtime.arrays.files import is_compiled
 from runtime.errors import UsageError
+from runtime.generation.generator import check_inputs
+from runtime.loading.library import read_manifest
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
 
@@ -42,12 +45,17 @@ def ids_of(text: str) -> list[int]:
 
 
 def text_source(model: Path, tokenizer: Path | None) -> Path:
-    """Return the file with the tokenizer: the one that is named, the model itself if it has one, or one beside it."""
+    """Return the file with the tokenizer: the one that is named, the model itself if it has one, or one beside it.
+
+    UsageError if there is none, or if a library is none of a language model.
+    """
     if tokenizer is not None:
         return tokenizer
     beside = (model.with_suffix(".gguf"), model.with_name("tokenizer.json"))
     found = model if has_tokenizer(model) else next((p for p in beside if p.is_file()), None)
     if found is None:
+        if is_compiled(model):
+            check_inputs([tensor.name for tensor in read_manifest(model).inputs])
         rule = "give --tokenizer tokenizer.json or --tokenizer m.gguf, or --ids and numbers"
         raise UsageError(f"generate: {rule}: no {beside[0].name} and no {beside[1].name} lies beside {model.name}")
     return found

@@ -95,7 +95,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
     except Exception as error:  # the package raises Exception itself
         if type(error) is not Exception and not isinstance(error, UnicodeDecodeError):
             raise
-        raise CorruptError(f"{path.name}: tokenizer: a tokenizer.json is read, got {str(error)[:120]}") from error
+        raise CorruptError(f"{path.name}: tokenizer: must be a tokenizer.json, got {str(error)[:120]}") from error
     return _beside(inner, path)
 
 

@@ -17,15 +17,15 @@ from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition
 from codegen.ir.expressions import walk
 from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce
-from codegen.ir.primitives import COMPARISONS
+from codegen.ir.primitives import COMPARISONS, SHORT_FUNCTIONS
 from codegen.ir.traverse import Work, members
 from codegen.target import Target
 from runtime.abi import DType
 
 MIN_NORMAL = 2.0**-126  # the least normal f32
 MIN_SAFE_SUMMAND = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it
-TAME_FNS = frozenset(
-    "add sub mul neg abs min max exp exp_normal exp_short tanh erf erf_short sin cos atan asinh fma within select "
+TAME_FNS = SHORT_FUNCTIONS | frozenset(
+    "add sub mul neg abs min max larger exp exp_normal tanh erf sin cos atan asinh fma within select "
     "cast and or xor not exact_add exact_sub exact_mul exact_fma".split()
 )
 JUMP_FNS = COMPARISONS | {"sign", "floor", "ceil", "trunc", "round_even", "round_away"}

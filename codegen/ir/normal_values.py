@@ -13,9 +13,11 @@ from collections.abc import Iterator
 
 from codegen.ir.denormals import MIN_NORMAL
 from codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Prim, Space, Stmt, Store, While
+from codegen.ir.primitives import SHORT_FUNCTIONS
 from runtime.abi import DType
 
 ROUNDED_FNS = frozenset({"add", "sub", "mul", "div", "fma"})
+NORMAL_FNS = SHORT_FUNCTIONS | {"exp", "exp_normal", "erf", "tanh"}  # functions whose results are those of arithmetic
 CHOOSING_FNS = {"max": 0, "min": 0, "neg": 0, "abs": 0, "select": 1, "within": 2}  # the first operand that is chosen
 
 
@@ -44,6 +46,8 @@ def is_normal(e: Expr, buffers: frozenset[str]) -> bool:
             return not x.dtype.is_float or is_normal(x, buffers)
         case Prim(fn, args, DType.F32) if fn in CHOOSING_FNS:
             return all(is_normal(x, buffers) for x in args[CHOOSING_FNS[fn] :] if x.dtype.is_float)
+        case Prim(fn, _, DType.F32) if fn in NORMAL_FNS:
+            return True
         case Prim(fn, args, DType.F32) if fn in ROUNDED_FNS:
             return not _may_vanish(e) or all(is_normal(x, buffers) for x in args)
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Meaning of the primitives. Integers wrap; unsigned types compare and divide unsigned.
 #   add sub mul neg abs min max sign            numbers; min and max of floats propagate NaN
+#   larger(a, b)                                floats: b where b > a, else a; one instruction, which may lose NaN
 #   div                                         floats: a / b;  integers: truncates towards zero (x / 0 = 0)
 #   floordiv mod                                rounds towards minus infinity; the remainder has the divisor's sign
 #   rem                                         remainder of `div`, with the dividend's sign
@@ -16,7 +17,9 @@ from __future__ import annotations
 #   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
 #   bits(x)                                     the same bits as another type of equal size
 #   exp_normal(x)                               e^x, 0 where that is no normal number, infinite from about 2^127.5 on
-#   exp_short(x) erf_short(x)                   f32 `exp_normal` and `erf` with four digits
+#   exp_short erf_short tanh_short              f32 `exp_normal`, `erf` and `tanh` within 2^-11 of the result
+#   sigmoid_short mish_short                    f32 1 / (1 + e^-x) and x tanh(ln(1 + e^x)) so
+#   gelu_short gelu_tanh_short                  f32 Gelu in both forms within 2^-11
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
@@ -25,12 +28,18 @@ from __future__ import annotations
 #   lookup(a, q)                                byte q, a u8, of the table of 256 whose first element is loaded
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 #   fixed_product(x, m, right)                  i32: (x m + 2^30) >> 31, over 2^right and rounded away from zero
-PRIMS = frozenset(
-    "add sub mul neg abs min max sign div floordiv mod rem pow atan2 sqrt exp exp_normal exp_short log sin cos tan "
-    "asin acos atan sinh cosh tanh asinh acosh atanh erf erf_short floor ceil trunc round_even round_away "
+SHORT_FUNCTIONS = frozenset(
+    "exp_short erf_short tanh_short sigmoid_short mish_short gelu_short gelu_tanh_short".split()
+)
+PRIMS = SHORT_FUNCTIONS | frozenset(
+    "add sub mul neg abs min max larger sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan "
+    "asin acos atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away "
     "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd word lookup "
     "exact_add exact_sub exact_mul exact_fma fixed_product".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 CHAINS = "chains"
-IDENTITY = {"add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "and": 1, "or": 0}
+IDENTITY = {
+    "add": 0.0, CHAINS: 0.0, "mul": 1.0, "max": float("-inf"), "larger": float("-inf"), "min": float("inf"), "and": 1,
+    "or": 0,
+}  # fmt: skip

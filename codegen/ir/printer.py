@@ -59,7 +59,7 @@ PRECEDENCE = {
     "floordiv": 2,
     "mod": 2,
 }
-ASSIGN = {None: "=", "add": "+=", "mul": "*=", "max": "max=", "min": "min=", "and": "and=", "or": "or="}
+ASSIGN = {None: "=", "add": "+=", "mul": "*=", **{fn: f"{fn}=" for fn in ("max", "larger", "min", "and", "or")}}
 
 
 def kernel_text(kernel: Kernel) -> str:

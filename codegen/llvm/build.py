@@ -40,7 +40,7 @@ from codegen.llvm.object.relocatable import add_sections
 from codegen.llvm.object.workers import Workers
 from codegen.target import Target
 from runtime import abi
-from runtime.atomic import replacing
+from runtime.atomic import naming, replacing
 from runtime.errors import InternalError, UnsupportedError
 from runtime.loading.seal import seal
 from runtime.loading.weights import WeightsInfo, beside, content_hash, padded
@@ -80,7 +80,7 @@ class Built:
         PlatformError without a linker.
         """
         chosen = linker if linker is not None else find_linker(self.arch)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
+        with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             folder_path = Path(folder)
             made = folder_path / "model.so"
             link(self._objects(folder_path), made, chosen, abi.MACHINES[self.arch])

@@ -36,7 +36,7 @@ from codegen.llvm.object.relocatable import add_sections, hidden
 from codegen.llvm.pool import template_text
 from codegen.target import LEVELS, Target
 from runtime import abi
-from runtime.atomic import replacing
+from runtime.atomic import naming, replacing
 from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
 from runtime.loading.seal import seal
 from runtime.loading.weights import WeightsInfo
@@ -97,7 +97,11 @@ class Levels:
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write the library, as for a single level."""
         chosen = linker if linker is not None else find_linker("x86_64")
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder, replacing(path) as made:
+        with (
+            naming(path),
+            tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder,
+            replacing(path) as made,
+        ):
             name = abi.SEAL_PREFIX + self.tag
             mark = Data(abi.SEAL_SECTION, name, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
             data = mark, placeholder(), reserved(self._weights())
@@ -112,7 +116,7 @@ class Levels:
         """
         check_object(self.built[0].constant_bytes)
         chosen = linker if linker is not None else find_linker("x86_64")
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
+        with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
 
     def _weights(self) -> Data:

@@ -84,7 +84,7 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
         if not axes:
-            ahead = prefetch_panels(form.w, schedule, points, sums, inner)
+            ahead = prefetch_panels(form.w, schedule, points, part, sums, inner)
             return (*loaded(form, tiles, points, inner), *ahead, *dots(form, tiles))
         axis, *rest = axes
         size, extent = form.terms if axis == form.axis else 1, size_of(axis.extent)

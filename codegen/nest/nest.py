@@ -47,6 +47,7 @@ from codegen.nest.points import Lets, Points, Span, Spans, Stmts
 from codegen.nest.reduction import along_lanes, guarded, in_tiles
 from codegen.nest.scaled_matrix import is_summed_by_vectors
 from codegen.nest.tile_configurations import with_tiles
+from codegen.nest.tile_epilogues import overlap_epilogues
 from runtime.abi import DType
 
 Works = Definition | Group | tuple[Definition | Group, ...]
@@ -95,7 +96,7 @@ def _kernel(
             bodies[shared] = with_halo_fills(bodies[shared], tuple(fills.values()))
             bodies = [b for n, b in enumerate(bodies) if n not in fills]
         bodies = [b if has_parallel(b) else (For(Var("once", 1), b, LoopKind.PARALLEL),) for b in bodies]
-    body = with_tiles(tuple(s for b in bodies for s in b))
+    body = overlap_epilogues(with_tiles(tuple(s for b in bodies for s in b)))
     _check_parallel(name, body, True)
     used = {b.name: b for b in accessed(body)}
     return Kernel(name, sizes, tuple(used.get(p.name, p) for p in params), body)

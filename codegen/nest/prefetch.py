@@ -21,8 +21,8 @@ def prefetch_ahead(
     """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
-    if read is None or points.vector is None:
-        return ()
+    if read is None or points.vector is None or (place is not None and schedule.dots is not None):
+        return ()  # panels of dots: `prefetch_panels`
     if place is None:
         return _across(read, schedule, points, points.vector, inner)
     if schedule.prefetch_within is not None:
@@ -47,29 +47,36 @@ def prefetch_ahead(
     return (For(n, (Prefetch(read.buffer, (*index, at + n * line), level=schedule.prefetch_level),)),)
 
 
-def prefetch_panels(w: Load, schedule: Schedule, points: Points, sums: tuple[Var, ...], inner: Spans) -> Stmts:
+def prefetch_panels(
+    w: Load, schedule: Schedule, points: Points, part: Spans, sums: tuple[Var, ...], inner: Spans
+) -> Stmts:
     """Prefetch the panels of words behind those of a tile, spread evenly over the tiles of rows that use these.
 
-    `w`: the packed operand; `inner`: the current block of the sum, over the axes `sums`.
+    `w`: the packed operand; `part`: the block of rows that use them; `inner`: the current block of the sum, over the
+    axes `sums`.
     """
     plan = next((p for p in schedule.pack if p.operand == schedule.prefetch == w.buffer.name), None)
-    lane, stride = points.vector, w.buffer.strides[0]
-    if plan is None or plan.place != 0 or lane is None or not isinstance(stride, int):
+    lane, stride = points.vector, None if plan is None else w.buffer.strides[plan.place]
+    if plan is None or lane is None or not isinstance(stride, int):
         return ()
     rank = {name: n for n, name in enumerate(schedule.order)}
     column = rank.get(lane.name, -1)
     rows = sorted((a for a in points.spans if rank.get(a.name, -1) > column), key=lambda a: rank[a.name])
     panels = -(-points.extent(lane) // plan.width)
-    whole, here = volume(size_of(a.extent) for a in rows), volume(points.spans[a].extent for a in rows)
+    spans = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in rows}
+    whole, here = volume(s.extent for s in spans.values()), volume(points.spans[a].extent for a in rows)
     terms, block = volume(size_of(a.extent) for a in sums), volume(inner[a].extent for a in sums)
     if not (isinstance(whole, int) and isinstance(here, int) and isinstance(terms, int) and isinstance(block, int)):
         return ()
     share = -(-panels * stride // whole)  # elements for each row
     each = -(-here * share // terms)  # elements for each term of the sum
-    at = _linear([(points.spans[a].start, a.extent) for a in rows]) * share
+    at = _linear([(points.spans[a].start - s.start, s.extent) for a, s in spans.items()]) * share
     at = at + _linear([(inner[a].start, a.extent) for a in sums]) * each
     line = COSTS.line_bytes // w.buffer.dtype.stored_bytes
-    first = points.spans[lane].start // plan.width + panels, *(Const(0) for _ in w.buffer.shape[2:])
+    known: dict[Expr, Expr] = {a: s.start for a, s in points.spans.items()}
+    outer = (rewrite(i, known) for i in w.index[: plan.place])
+    following = points.spans[lane].start // plan.width + panels
+    first = *outer, following, *(Const(0) for _ in w.buffer.shape[plan.place + 2 :])
     fetched = range(-(-each * block // line))
     return tuple(Prefetch(w.buffer, (*first, at + n * line), level=schedule.prefetch_level) for n in fetched)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from codegen.costs import COSTS
 from codegen.ir.chains import is_chains
 from codegen.ir.definition import Definition, identity
 from codegen.ir.dot_widths import (
@@ -43,12 +44,12 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from codegen.ir.schedule import Schedule, ScheduleError
+from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.apart import Apart, Kept, kept_values, with_kept
 from codegen.nest.chains import chained
 from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
-from codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue
+from codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
 from runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
@@ -113,8 +114,18 @@ def in_tiles(
                 stmts = passed_over(border, points, inner | span, stmts)
             return stmts if apart is None or axis != apart.axis else apart.around(stmts, inner | span, acc, cell)
 
-        return tiles((axis,), schedule, mine, step)
+        if panels is None or axis.name != schedule.dots:
+            return tiles((axis,), schedule, mine, step)
+        w = panels
+        parts = replace(schedule, tile=(Tile(axis.name, _fetch_terms(size_of(axis.extent), w, schedule), Tail.CUT),))
 
+        def fetched(span: Spans) -> Stmts:
+            ahead = prefetch_panels(w, schedule, points, part, sums, inner | span)
+            return (*ahead, *tiles((axis,), schedule, mine | span, step))
+
+        return tiles((axis,), parts, mine, fetched)
+
+    panels = _fetched_panels(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, part, acc)
     begin = points.each((Store(acc, cell, first),))
     return (Alloc(acc, (*begin, *with_kept(kept, {}, terms(sums, {})), *last)),)
@@ -138,6 +149,24 @@ def _between_blocks(
             raw = points.each((Store(definition.out, definition.target, Load(acc, cell)),))
             last = (If(prim("lt", begin + size_of(part[axis].extent), as_expr(extent, DType.I64)), raw, last),)
     return first, last
+
+
+def _fetched_panels(reduction: Reduce, schedule: Schedule) -> Load | None:
+    """Return the packed operand of a sum by dots whose next panel is prefetched; None without one."""
+    packed = {p.operand for p in schedule.pack if p.operand == schedule.prefetch and schedule.dots}
+    return next((x for x in loads(reduction.body) if x.buffer.name in packed), None)
+
+
+def _fetch_terms(extent: Size, w: Load, schedule: Schedule) -> int:
+    """Return the terms of a sum by dots between prefetches of the next panel: all, if no tiles of the sum divide it.
+
+    Loads behind prefetches of many lines at a time wait for them.
+    """
+    assert schedule.dots is not None
+    step, least = schedule.size(schedule.dots).size, COSTS.fetch_words * word(w.buffer.dtype)
+    if not isinstance(extent, int):
+        return least
+    return next((n for n in range(-(-least // step) * step, extent, step) if extent % n == 0), extent)
 
 
 def _in_order(axes: tuple[Var, ...], schedule: Schedule) -> tuple[Var, ...]:

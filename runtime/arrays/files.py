@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -21,8 +21,8 @@ def read_inputs(paths: list[str], names: list[str]) -> Arrays:
     """Return arrays by input name from files; those without a name are used in the order of the model's inputs."""
     arrays: Arrays = {}
     for text in paths:
-        name, _, path = text.rpartition("=") if not Path(text).exists() else ("", "", text)
-        loaded = read_arrays(Path(path))
+        name, path = _name_and_path(text)
+        loaded = read_arrays(path)
         if isinstance(loaded, dict):
             arrays |= loaded
             continue
@@ -35,22 +35,32 @@ def read_inputs(paths: list[str], names: list[str]) -> Arrays:
 
 def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
     """Return the array of a .npy, or the arrays of a .npz by name; pickled data is refused."""
-    stream = open_file(path, "run")
+    stream = open_file(path, "input")
     try:
         with stream:
             loaded: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = np.load(stream, allow_pickle=False)
             return dict(loaded) if isinstance(loaded, Mapping) else loaded
     except (ValueError, EOFError, BadZipFile) as error:
         reason = "a damaged one, or one of Python objects" if path.suffix in (".npy", ".npz") else "another file"
-        rule = "an input must be a .npy or .npz file of numbers or strings"
-        raise UsageError(f"run: {rule}, got {reason}: {path}") from error
+        raise UsageError(f"input: {path}: must be a .npy or .npz file of numbers or strings, got {reason}") from error
 
 
-def check_results_path(path: Path, count: int) -> None:
+def files_named(texts: Iterable[str]) -> list[Path]:
+    """Return the paths in `x.npy` and `NAME=x.npy`."""
+    return [_name_and_path(text)[1] for text in texts]
+
+
+def _name_and_path(text: str) -> tuple[str, Path]:
+    """Return both parts of `NAME=x.npy`; the name is empty where none is given, or a file has all of it as its name."""
+    name, _, path = text.rpartition("=") if not Path(text).exists() else ("", "", text)
+    return name, Path(path)
+
+
+def check_results_path(path: Path, count: int, *inputs: Path) -> None:
     """Raise UsageError unless `path` can hold this number of results: an .npz, or an .npy for one."""
     if path.suffix != ".npz" and (path.suffix != ".npy" or count != 1):
         raise UsageError(f"run: -o must be an .npz file, or .npy for one output, got {path} for {count} outputs")
-    check_output(path)
+    check_output(path, *inputs)
 
 
 def check_output(path: Path, *inputs: Path) -> None:

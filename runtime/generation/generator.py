@@ -6,7 +6,7 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from io import BytesIO
 from zipfile import BadZipFile
 
@@ -21,6 +21,12 @@ from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
 
 
+def check_inputs(names: Collection[str]) -> None:
+    """Raise UsageError unless inputs with these names are those of a language model."""
+    if IDS not in names or not NAMES.issuperset(names):
+        raise UsageError(f"generate: inputs: a language model has {INPUTS}, got {', '.join(sorted(names))}")
+
+
 class Generator(TokenLoop):
     """One sequence of tokens, whose keys and values a request keeps.
 
@@ -31,10 +37,7 @@ class Generator(TokenLoop):
     def __init__(self, model: CompiledModel) -> None:
         """UsageError for a model with other inputs or without variables."""
         self._model, self._names = model, {t.name for t in model.inputs}
-        unknown = sorted(self._names - NAMES)
-        if IDS not in self._names or unknown:
-            rule = f"a language model has {INPUTS}"
-            raise UsageError(f"generate: inputs: {rule}, got {', '.join(sorted(self._names))}")
+        check_inputs(self._names)
         self._request = model.create_infer_request()
         if not self._request.query_state():
             raise UsageError("generate: a language model keeps keys and values in variables, got a model without state")

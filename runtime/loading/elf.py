@@ -17,6 +17,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _LOAD = 1
 _NO_BITS = 8
 _MAX_SECTIONS = 10_000
+_COMPILE = "a model is compiled before it is loaded: aot compile MODEL, or aot.compile_model(MODEL)"
 _MAX_READ = 256 << 20  # bytes of one section at most
 
 
@@ -43,11 +44,7 @@ class ElfFile:
         ident, self.kind, self.machine, version, _, segments_at, sections_at = header[:7]
         segment_size, segments, section_size, count, names = header[9:]
         if ident[:7] != b"\x7fELF\x02\x01\x01" or version != 1:
-            error = self._corrupt("another file than little-endian ELF64")
-            if ident[:4] != b"\x7fELF":
-                error.advice = "a model is compiled before it is loaded: aot compile MODEL, or aot.compile_model(MODEL)"
-                error.add_note(error.advice)
-            raise error
+            raise self._corrupt("another file than little-endian ELF64", "" if ident[:4] == b"\x7fELF" else _COMPILE)
         if section_size != _SECTION.size or not 0 < count <= _MAX_SECTIONS or names >= count:
             raise self._corrupt("damaged section headers")
         if segments and segment_size != _SEGMENT.size:
@@ -116,5 +113,5 @@ class ElfFile:
             raise self._corrupt("one that is cut short")
         return data
 
-    def _corrupt(self, what: str) -> CorruptError:
-        return CorruptError(f"load: {self._name}: must be a whole compiled model, got {what}")
+    def _corrupt(self, what: str, advice: str = "") -> CorruptError:
+        return CorruptError(f"load: {self._name}: must be a whole compiled model, got {what}", advice=advice)

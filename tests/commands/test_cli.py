@@ -250,6 +250,12 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in result.stderr
 
 
+def test_a_library_of_another_network_is_no_language_model(library: Path) -> None:
+    for command_line in (("generate", library, "hi"), ("chat", library, "hi"), ("generate", library, "1", "--ids")):
+        error = aot(*command_line, code=2).stderr
+        assert "a language model has input_ids" in error and "got image" in error
+
+
 def test_version_is_printed() -> None:
     assert aot("--version").stdout.strip() == VERSION
 
@@ -299,7 +305,7 @@ def test_info_and_library_call_outputs_the_same(tmp_path: Path) -> None:
     [
         (b"", 4, "empty file"),
         (b"\x7fELF....", 2, "next: run it: aot run"),
-        (b"\n<\x0a\x08binary", 4, "a TensorFlow GraphDef is read, got bytes that are none"),
+        (b"\n<\x0a\x08binary", 4, "must be a TensorFlow GraphDef, got other bytes"),
     ],
 )
 def test_files_that_are_no_model(tmp_path: Path, content: bytes, code: int, text: str) -> None:

@@ -50,6 +50,13 @@ def test_examples_can_be_parsed(name: str, line: str, tmp_path: Path, monkeypatc
     COMMANDS[name].make_context(name, arguments)
 
 
+def test_the_rule_of_the_example_exists() -> None:
+    rule = EXAMPLES["rewrite"].split()[-1]
+    assert CliRunner().invoke(cli.app, ["rewrite", str(DIGITS), "--explain", rule]).exit_code == 0
+    wrong = CliRunner().invoke(cli.app, ["rewrite", str(DIGITS), "--explain", rule[:-1]])
+    assert wrong.exit_code == 2 and f"did you mean {rule}\n" in wrong.stderr
+
+
 @pytest.mark.parametrize("command", [["compile", "-o", "m.so"], ["check"]])
 def test_quiet_commands_print_errors_only(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

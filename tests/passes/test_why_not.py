@@ -82,7 +82,7 @@ def test_transformations_of_model_optimizer_say_what_does_not_fit(tmp_path: Path
 
 
 def test_unknown_rules_are_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no rule swsh; did you mean swish"):
+    with pytest.raises(UsageError, match="got swsh; did you mean swish"):
         told(tmp_path, "y = Relu(x)", "swsh")
 
 

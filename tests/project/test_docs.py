@@ -144,7 +144,9 @@ def test_page_is_short(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_commands_are_marked_as_such(name: str) -> None:
-    """A block without a language holds no command: it would not run here."""
+    """A block without a language, or one that is indented, holds no command: it would not run here."""
+    text = re.sub(r"(?ms)^```.*?^```$", "", (ROOT / name).read_text())
+    assert not re.search(r"(?m)^    (\$ |aot |python |pip |sh |pytest )", text), name
     for block in blocks(ROOT / name):
         assert block.mark in ("", "not run", "excerpt", "golden", "file"), f"{name}:{block.line}: {block.mark}"
         commands = re.search(r"(?m)^(\$ |aot |python |pip |sh |pytest )", block.text)

@@ -11,6 +11,7 @@ import cli
 from aot.supply.signature import sign, verify
 from codegen.llvm.build import build
 from codegen.llvm.host import parse_target
+from runtime.describe import hint
 from runtime.errors import CorruptError, UsageError
 from tests.programs import chain
 
@@ -35,7 +36,7 @@ def test_sign_and_verify(tmp_path: Path, external: bool) -> None:
         verify(path, public)
     assert sign(path, private) == tmp_path / "m.so.sig"
     verify(path, public)
-    with pytest.raises(CorruptError, match="got another file or signature"):
+    with pytest.raises(CorruptError, match="got another file, key or signature"):
         verify(path, keys(tmp_path, "b")[1])
     changed = path.with_suffix(".weights") if external else path
     data = bytearray(changed.read_bytes())
@@ -48,10 +49,24 @@ def test_sign_and_verify(tmp_path: Path, external: bool) -> None:
 def test_wrong_keys(tmp_path: Path) -> None:
     build(chain(), parse_target("native")).write_shared(tmp_path / "m.so")
     private, public = keys(tmp_path, "a")
-    with pytest.raises(UsageError, match="must be a private key in PEM"):
+    with pytest.raises(UsageError, match=r"sign: .*must be a private key in PEM") as caught:
         sign(tmp_path / "m.so", public)
-    with pytest.raises(UsageError, match="must be a public key in PEM"):
+    assert "openssl genpkey -algorithm ed25519" in hint(caught.value)
+    with pytest.raises(UsageError, match=r"verify: .*must be a public key in PEM") as caught:
         verify(tmp_path / "m.so", private)
+    assert "openssl pkey -in key.pem -pubout" in hint(caught.value)
+
+
+def test_a_library_without_a_signature_and_one_of_others(tmp_path: Path) -> None:
+    build(chain(), parse_target("native")).write_shared(tmp_path / "m.so")
+    _, public = keys(tmp_path, "a")
+    with pytest.raises(CorruptError, match="must have a signature") as caught:
+        verify(tmp_path / "m.so", public)
+    assert "aot sign m.so key.pem" in hint(caught.value)
+    (tmp_path / "m.so.sig").write_bytes(b"none")
+    with pytest.raises(CorruptError, match="must be signed with the key") as caught:
+        verify(tmp_path / "m.so", public)
+    assert "from whoever signed it" in hint(caught.value)
 
 
 def test_commands_sign_and_verify(tmp_path: Path) -> None:

@@ -68,5 +68,5 @@ def test_what_is_refused(changed: dict[str, object], error: type[AotError], text
 
 def test_a_file_of_another_kind_is_corrupt(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(CorruptError, match=r"a tokenizer.json is read"):
+    with pytest.raises(CorruptError, match=r"must be a tokenizer.json"):
         read_tokenizer(tmp_path / "tokenizer.json")

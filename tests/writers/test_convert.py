@@ -328,7 +328,7 @@ def test_paths_that_cannot_be_written_are_refused_before_the_work(name: str, par
     (tmp_path / "folder.xml").mkdir()
     path = save(tmp_path, made)
     if name == "weights.xml":  # the model names the .bin that would be written
-        made.graph.doc_string = "weights.bin"
+        made.metadata_props.add(key="location", value="weights.bin")
         (tmp_path / "weights.bin").write_bytes(b"data")
         path.write_bytes(made.SerializeToString())
     before = sorted(tmp_path.iterdir())
@@ -341,14 +341,14 @@ def test_a_full_disk_leaves_the_old_files(tmp_path: Path) -> None:
     path, out = save(tmp_path, layers()[0]), tmp_path / "ir.xml"
     convert_model(path, out)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    command = [sys.executable, str(ROOT / "cli.py"), "convert", str(path), "-o", str(out), "--compress-to-f16"]
+    command = [sys.executable, "-B", str(ROOT / "cli.py"), "convert", str(path), "-o", str(out), "--compress-to-f16"]
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, check=False)
     assert done.returncode == 2
-    assert f"error: {out}: file too large" in done.stderr
+    assert f"error: {out.with_suffix('.bin')}: file too large" in done.stderr
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 

@@ -185,7 +185,7 @@ def _read(path: Path) -> dict[str, dict[str, dict[str, object]]]:
         version, choices = tree["version"], tree["choices"]
         well = all(isinstance(one, dict) for forms in choices.values() for one in forms.values())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"tune: {path.name}: a file that --tune wrote, got another one") from error
+        raise UsageError(f"tune: {path.name}: must be a file that --tune wrote, got another one") from error
     if version != FILE_VERSION or not well:
-        raise UsageError(f"tune: {path.name}: version {FILE_VERSION} is read, got {version}")
+        raise UsageError(f"tune: {path.name}: must have version {FILE_VERSION}, got {version}")
     return cast("dict[str, dict[str, dict[str, object]]]", choices)

@@ -60,7 +60,8 @@ class _Cursor:
 
     def bytes(self, count: int) -> Raw:
         if count > len(self.data) - self.at:
-            raise self.corrupt(f"{count} bytes at {self.at} lie in the file", f"a file of {len(self.data)} bytes")
+            rule = f"{count} bytes at offset {self.at} must lie in the file"
+            raise self.corrupt(rule, f"a file of {len(self.data)} bytes")
         found = self.data[self.at : self.at + count]
         self.at += count
         return found

@@ -108,11 +108,8 @@ class _Reader:
                 layers[f"{layer.type} ({layer.version or 'no version'})"].append(layer.name)
             lines = [f"{kind} in {_names(named)}" for kind, named in sorted(layers.items())]
             text = listing(f"{self.file}: operations are not supported", lines)
-            error = UnconvertedError(text, [_problem(layer) for layer in self.unsupported])
-            if any(layer.type in TOKENIZER_TYPES for layer in self.unsupported):
-                error.advice = TOKENIZER_ADVICE
-                error.add_note(TOKENIZER_ADVICE)
-            raise error
+            advice = TOKENIZER_ADVICE if any(layer.type in TOKENIZER_TYPES for layer in self.unsupported) else ""
+            raise UnconvertedError(text, [_problem(layer) for layer in self.unsupported], advice)
 
     def region(self, body: _Body) -> Region:
         """Return the graph of a network, with its nodes by layer id."""

@@ -6,11 +6,9 @@ from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 
-import numpy as np
-
-from aot.ir.values.deferred import value_of
+from aot.ir.types import Array
+from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.algorithms.winograd_form import (
-    MAX_WEIGHT,
     Tiling,
     WinogradForm,
     forms_of,
@@ -44,23 +42,27 @@ def use_winograd(steps: Steps, target: Target) -> None:
     for step in steps.steps:
         d = step.definition
         forms = forms_of(d, constants, target.sums_pairs, held) if d is not None else ()
+        forms = [f.with_largest(value_of(_weights(f, steps))) if f.is_whole else f for f in forms]
         choices = [(*choose_tilings(form, each), form) for form in forms]
         _, tilings, form = min(choices, key=itemgetter(0), default=(0.0, (), None))
         if d is None or form is None or not tilings:
             continue
-        data = steps.values[form.w.buffer.name].data
-        assert data is not None
-        if form.is_whole and np.abs(value_of(data)).max(initial=0) > MAX_WEIGHT:
-            continue
         parts[id(step)] = [p for t in tilings for p in _tiled(step, d, form, t, target, steps)]
     steps.steps = [p for s in steps.steps for p in parts.get(id(s), [s])]
+
+
+def _weights(form: WinogradForm, steps: Steps) -> Array | Deferred:
+    """Return the weights of a form, in the order of its load."""
+    data = steps.values[form.w.buffer.name].data
+    assert data is not None
+    return data
 
 
 def _tiled(step: Step, d: Definition, form: WinogradForm, tiling: Tiling, target: Target, steps: Steps) -> list[Step]:
     """Return the steps that make the outputs of one tiling."""
     made = winograd(d, form, tiling, target, steps.sizes.of)
     if made.weights.name not in steps.values:
-        data = steps.values[form.w.buffer.name].data
+        data = _weights(form, steps)
         arrange = partial(transformed, form=form, tiling=tiling)
         steps.values[made.weights.name] = Value(made.weights, Region.CONSTANT, data=data, arrange=arrange)
     one_picture = len(made.work.axes) == 1 and not varies(made.work.axes)

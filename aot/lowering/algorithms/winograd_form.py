@@ -1,7 +1,7 @@
 """Convolutions that suit Winograd's algorithm, and their transformed weights.
 
 Sums of bytes, held as i16, take the transforms whose matrices are whole numbers. All of it is exact then: weights are
-transformed to whole numbers, `factor` times as large, and the sums are divided by it.
+transformed to whole numbers, `factor` times as large, and the sums, modulo 2^32, are divided by it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aot.ir.types import Array
 from aot.lowering.algorithms.long_windows import LongTaps, split_load, split_places, split_taps, split_weights
-from aot.lowering.algorithms.winograd_matrices import Kind, weight_matrix, whole_factor
+from aot.lowering.algorithms.winograd_matrices import Kind, growth, weight_matrix, whole_factor
 from codegen.costs import COSTS
 from codegen.ir.access import known
 from codegen.ir.definition import Definition
@@ -28,6 +28,7 @@ BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction
 STRIDES = (1, 2)
 MAX_BYTE, MAX_WEIGHT = 255, 128  # magnitudes of bytes and of their weights
+LIMIT = 1 << 15  # of the magnitudes of i16
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class WinogradForm:
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
     taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures, and windows of many taps
     (`long`) are sums of short ones. `groups`: the axis of the groups of channels, if there are any. `dtype`: of the
-    transforms, as of data and weights; i16 for whole numbers.
+    transforms, as of data and weights; i16 for whole numbers. `largest`: no sum of whole numbers is larger.
     """
 
     x: Load
@@ -80,6 +81,7 @@ class WinogradForm:
     groups: tuple[Var, ...]
     dtype: DType
     long: tuple[LongTaps, ...] = ()
+    largest: int = 0
 
     @property
     def reaching(self) -> tuple[Var, ...]:
@@ -119,8 +121,10 @@ class WinogradForm:
         if not self.is_whole:
             return 1
         found = prod(map(whole_factor, tiling.kinds))
-        taps = prod(self.window_taps)
-        fits = found * taps * MAX_WEIGHT < 1 << 15 and found * taps * self.terms * MAX_BYTE * MAX_WEIGHT < 1 << 31
+        if not found:
+            return 0
+        data, weights = (prod(each) for each in zip(*map(growth, tiling.kinds), strict=True))
+        fits = data * MAX_BYTE < LIMIT and weights * MAX_WEIGHT < LIMIT and (found & -found) * self.largest < 1 << 31
         return found if fits else 0
 
     @property
@@ -141,7 +145,16 @@ class WinogradForm:
 
     def tiling(self, points: int) -> Tiling:
         """Return the tiles of so many products in each direction."""
-        return Tiling(tuple(Kind(points, r, stride) for r, stride in zip(self.window_taps, self.strides, strict=True)))
+        pairs = zip(self.window_taps, self.strides, strict=True)
+        return Tiling(tuple(Kind(points, r, stride, whole=self.is_whole) for r, stride in pairs))
+
+    def with_largest(self, weights: NDArray[np.generic]) -> WinogradForm:
+        """Return the form with `largest`, by its weights; none of its transforms is exact if these are no bytes."""
+        sizes = np.abs(weights.astype(np.int64))
+        if sizes.max(initial=0) > MAX_WEIGHT:
+            return replace(self, largest=1 << 31)
+        sums = sizes.sum(axis=tuple(map(self.w.index.index, (*self.taps, *self.deep, self.ic))))
+        return replace(self, largest=MAX_BYTE * int(sums.max(initial=0)))
 
 
 def forms_of(

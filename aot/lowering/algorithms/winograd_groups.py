@@ -108,8 +108,15 @@ def winograd(
 
 
 def _divided(total: Expr, factor: int) -> Expr:
-    """Return a sum of products with weights that were multiplied by a power of two; nothing is left over."""
-    return total if factor == 1 else prim("shr", total, Const(factor.bit_length() - 1, DType.I32))
+    """Return a sum, taken modulo 2^32, of products with weights that were multiplied by `factor`; nothing is left over.
+
+    What is odd of the factor has an inverse modulo 2^32.
+    """
+    even = factor & -factor
+    if even < factor:
+        inverse = pow(factor // even, -1, 1 << 32)
+        total = total * Const(inverse - (inverse >> 31 << 32), DType.I32)
+    return total if even == 1 else prim("shr", total, Const(even.bit_length() - 1, DType.I32))
 
 
 def _point(at: tuple[Var, ...], tiling: Tiling) -> Expr:

@@ -10,6 +10,9 @@ products do without -3/2, 4 have 0, +-1 and infinity, and 3 have 0, 1 and infini
 With a stride of 2, even and odd taps meet even and odd elements: two such sums, side by side, whose results are added.
 One tap needs no transform.
 
+Whole numbers have the points 0, +-1, +-2 and infinity. Columns of A are multiplied by whole numbers, so that G is whole
+numbers over `whole_factor`: 24 for 6 products of 3 taps.
+
 In windows of three taps over a finite signal, zeros before and behind it, the outermost inputs of F(m, 3) are zero.
 One element takes one product then, and two take three (Karatsuba): (d0 + d1) g1, d1 (g2 - g1) and d0 (g0 - g1).
 """
@@ -23,7 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Matrix = tuple[tuple[float, ...], ...]
-NEAR, FAR = 0.75, 1.5  # two pairs of points
+PAIRS = (0.75, 1.5)  # two pairs of points
+WHOLE_PAIRS = (1.0, 2.0)  # the same, of whole numbers
+# Factors of the columns of A, of whole numbers, for 0, the near pair, the far ones and infinity.
+WHOLE_COLUMNS = {5: (3.0, -1.0, 1.0, 6.0), 6: (6.0, -4.0, 1.0, 24.0)}
 TABLES = (3, 4, 5, 6)  # products of which there are matrices
 FINITE = {1: 1, 2: 3, 3: 5, 4: 6}  # elements of a finite signal, and products for its windows of three taps
 
@@ -45,13 +51,14 @@ class Transform:
 class Kind:
     """A transform in one direction: `points` products for windows of `taps` terms, `stride` apart.
 
-    `finite`: its inputs are all of a signal, and there are as many outputs as inputs.
+    `finite`: its inputs are all of a signal, and there are as many outputs as inputs. `whole`: of whole numbers.
     """
 
     points: int
     taps: int
     stride: int = 1
     finite: bool = False
+    whole: bool = False
 
     @property
     def sums(self) -> int:
@@ -82,7 +89,7 @@ def into(kind: Kind) -> Transform:
     m, taps, stride = kind.sums, kind.taps, kind.stride
     if kind.finite and m in FEW:
         return FEW[m][0]
-    made = _strided([_into(m, r) for r in _phases(taps, stride)], stride)
+    made = _strided([_into(m, r, kind.whole) for r in _phases(taps, stride)], stride)
     return Transform(tuple(row[1:-1] for row in made.split), made.combine) if kind.finite else made
 
 
@@ -91,7 +98,7 @@ def back(kind: Kind) -> Transform:
     m, taps, stride = kind.sums, kind.taps, kind.stride
     if kind.finite and m in FEW:
         return FEW[m][1]
-    ends = [_back(m, r) for r in _phases(taps, stride)]
+    ends = [_back(m, r, kind.whole) for r in _phases(taps, stride)]
     combine = tuple(tuple(v for e in ends for v in e.combine[i]) for i in range(m))
     return Transform(_diagonal([e.split for e in ends]), combine)
 
@@ -107,15 +114,24 @@ def weight_matrix(kind: Kind) -> NDArray[np.float64]:
 
 
 @lru_cache
+def growth(kind: Kind) -> tuple[int, int]:
+    """Return how many times as large as its inputs B d may be, and `whole_factor` G g, of whole numbers."""
+    b = np.matmul(np.array(into(kind).combine), np.array(into(kind).split))
+    found = (np.abs(m).sum(axis=1).max() for m in (b, whole_factor(kind) * weight_matrix(kind)))
+    data, weights = (round(float(n)) for n in found)
+    return data, weights
+
+
+@lru_cache
 def whole_factor(kind: Kind) -> int:
-    """Return the least power of two by which G is whole numbers, as A and B are; 0 if there is none."""
+    """Return the least factor by which G is whole numbers, as A and B are; 0 if there is none."""
     if not kind.sums:
         return 0
     tables = [np.array(m) for t in (into(kind), back(kind)) for m in (t.split, t.combine)]
     if not all((table == np.rint(table)).all() for table in tables):
         return 0
     g = weight_matrix(kind)
-    return next((n for n in (1, 2, 4) if np.allclose(n * g, np.rint(n * g), rtol=0, atol=1e-9)), 0)
+    return next((n for n in (1, 2, 4, 6, 24) if np.allclose(n * g, np.rint(n * g), rtol=0, atol=1e-9)), 0)
 
 
 def _phases(taps: int, stride: int) -> list[int]:
@@ -146,7 +162,7 @@ def _diagonal(blocks: list[Matrix]) -> Matrix:
 
 
 @lru_cache
-def _into(m: int, taps: int) -> Transform:
+def _into(m: int, taps: int, whole: bool = False) -> Transform:
     """Return B of 3 to 6 products: for each point, the product of all (x - point) but its own."""
     points = m + taps - 1
     if taps == 1:
@@ -157,7 +173,7 @@ def _into(m: int, taps: int) -> Transform:
         return Transform(_identity(4), (
             (1.0, 0.0, -1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0),
         ))  # fmt: skip
-    a, b = NEAR, FAR
+    a, b = WHOLE_PAIRS if whole else PAIRS
     p, q = a * a, b * b
     if points == 5:
         split = (
@@ -192,7 +208,7 @@ def _into(m: int, taps: int) -> Transform:
 
 
 @lru_cache
-def _back(m: int, taps: int) -> Transform:
+def _back(m: int, taps: int, whole: bool = False) -> Transform:
     """Return A of 3 to 6 products, for m sums: row i has the i-th powers of the points, its last one infinity."""
     points = m + taps - 1
     if taps == 1:
@@ -200,6 +216,10 @@ def _back(m: int, taps: int) -> Transform:
     if points < 5:
         powers = [(1.0,) if points == 3 else (1.0, (-1.0) ** i) for i in range(m)]
         return Transform(_identity(points), tuple((float(i == 0), *powers[i], float(i == m - 1)) for i in range(m)))
+    a, b = WHOLE_PAIRS if whole else PAIRS
+    at_zero, by_near, by_far, at_infinity = WHOLE_COLUMNS[points] if whole else (1.0, 1.0, 1.0, 1.0)
+    powers = [(by_near * a**i, by_far * b**i) for i in range(m)]
+    ends = [(at_zero * (i == 0), at_infinity * (i == m - 1)) for i in range(m)]
     if points == 5:
         split = (
             (1.0, 0.0, 0.0, 0.0, 0.0),
@@ -207,20 +227,16 @@ def _back(m: int, taps: int) -> Transform:
             (0.0, 0.0, 0.0, 1.0, 0.0),
             (0.0, 0.0, 0.0, 0.0, 1.0),
         )  # fmt: skip
-        near = [(NEAR**i, 0.0) if i % 2 == 0 else (0.0, NEAR**i) for i in range(m)]
-        return Transform(split, tuple((float(i == 0), *near[i], FAR**i, float(i == m - 1)) for i in range(m)))
+        middle = [(near, 0.0, far) if i % 2 == 0 else (0.0, near, far) for i, (near, far) in enumerate(powers)]
+        return Transform(split, tuple((first, *middle[i], last) for i, (first, last) in enumerate(ends)))
     split = (
         (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
         (0.0, 1.0, 1.0, 0.0, 0.0, 0.0), (0.0, 1.0, -1.0, 0.0, 0.0, 0.0),
         (0.0, 0.0, 0.0, 1.0, 1.0, 0.0), (0.0, 0.0, 0.0, 1.0, -1.0, 0.0),
         (0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
     )  # fmt: skip
-    rows: list[tuple[float, ...]] = []
-    for i in range(m):
-        near, far = NEAR**i, FAR**i
-        middle = (near, 0.0, far, 0.0) if i % 2 == 0 else (0.0, near, 0.0, far)
-        rows.append((float(i == 0), *middle, float(i == m - 1)))
-    return Transform(split, tuple(rows))
+    pairs = [(n, 0.0, f, 0.0) if i % 2 == 0 else (0.0, n, 0.0, f) for i, (n, f) in enumerate(powers)]
+    return Transform(split, tuple((first, *pairs[i], last) for i, (first, last) in enumerate(ends)))
 
 
 def _identity(n: int) -> Matrix:

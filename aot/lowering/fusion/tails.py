@@ -3,10 +3,14 @@
     m[r] = max[j](x[r, j])   e[r, j] = exp(x[r, j] - m[r])   s[r] = add[j](e[r, j])       exp -> exp_normal
 
 So it is in softmax and its logarithm, however the model spelled them; a third of the exponential is for its tails.
+Where nothing else reads the greatest element, it may lose NaN: the sum has them, and by it all of the row.
+
+    m[r] = max[j](x[r, j])                                                                max -> larger
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from aot.lowering.fusion.substitute import simplified
@@ -20,7 +24,9 @@ def without_tails(
 ) -> tuple[Definition, ...]:
     """Shorten the exponentials among the members of a group over `rows`; `own`: values without other readers."""
     made = _Members(members, rows, own)
-    return tuple(map(made.shortened, members))
+    shorter = tuple(map(made.shortened, members))
+    changed = {new.out.name: new for old, new in zip(members, shorter, strict=True) if new is not old}
+    return tuple(_without_nan(d) if d.out.name in own and _only_moves(d, shorter, changed) else d for d in shorter)
 
 
 class _Members:
@@ -58,6 +64,17 @@ class _Members:
         sums = {d.out.name for d in readers if (r := d.reduction) and r.fn == "add" and isinstance(r.body, Load)}
         beside = (d for d in readers if d.out.name not in sums)
         return bool(sums) and all(any(x.buffer.name in sums for x in loads(d.value)) for d in beside)
+
+
+def _only_moves(most: Definition, members: tuple[Definition, ...], shares: Mapping[str, Definition]) -> bool:
+    """True if `most` is read by nothing but the exponentials of a softmax, as what is subtracted."""
+    readers = [d for d in members if any(x.buffer.name == most.out.name for x in loads(d.value, *d.target))]
+    return bool(readers) and all(d.out.name in shares for d in readers)
+
+
+def _without_nan(d: Definition) -> Definition:
+    r = d.reduction
+    return d if r is None or r.fn != "max" else replace(d, value=rewrite(d.value, {r: replace(r, fn="larger")}))
 
 
 def _normal(e: Expr) -> Expr:

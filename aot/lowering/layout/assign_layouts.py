@@ -2,7 +2,7 @@
 
     conv: y[n, c, h, w]       strides make c innermost, because its lanes run along c
     padded reads              x gets a halo of `fill` around it, and `within` vanishes from its readers
-    pixel pitch               + 64 bytes where pixels lie a multiple of 4 KiB apart
+    row pitch                 + 64 bytes where rows of a product would share lines of the cache
 
 Each definition votes for an innermost dimension, weighted by its points; votes travel through definitions
 without a reduction. Among the orders with that dimension innermost, one is taken in which every access moves evenly.
@@ -28,9 +28,10 @@ from codegen.ir.index import normal
 from codegen.ir.loops import Buffer, Expr, Size, Var
 from codegen.ir.program import Region
 from codegen.ir.traverse import members, move_loads, rewrite_work
+from codegen.target import Target
 
 
-def assign_layouts(steps: Steps) -> None:
+def assign_layouts(steps: Steps, target: Target) -> None:
     """Assign strides to every value of a block, and rewrite its steps to buffers with these strides."""
     copy_padded_inputs(steps)
     wanted = votes_of(steps)
@@ -42,7 +43,8 @@ def assign_layouts(steps: Steps) -> None:
     for value in [steps.values[name] for name in steps.touched()]:
         if value.region is Region.ARENA:
             touched = sites.get(value.name, [])
-            buffer, elements = _place(value, wanted.get(value.name, {}), halo.get(value.name), touched, constants)
+            wishes = wanted.get(value.name, {})
+            buffer, elements = _place(value, wishes, halo.get(value.name), touched, constants, target)
             placed[value.name] = buffer
             steps.values[value.name] = replace(value, buffer=buffer, elements=elements)
     filled: set[str] = set()
@@ -67,7 +69,12 @@ class Site:
 
 
 def _place(
-    value: Value, votes: dict[int, float], halo: Halo | None, sites: list[Site], constants: frozenset[str]
+    value: Value,
+    votes: dict[int, float],
+    halo: Halo | None,
+    sites: list[Site],
+    constants: frozenset[str],
+    target: Target,
 ) -> tuple[Buffer, Size]:
     b = value.buffer
     dims = [k for k, n in enumerate(b.shape) if n != 1 or (halo is not None and halo.sides[k] != (0, 0))]
@@ -82,7 +89,7 @@ def _place(
         order = _cheapest(orders, cost)
     else:
         order = orders[0]
-    return _strided(b, order, halo, _pitch(b, order, sites, constants))
+    return _strided(b, order, halo, _pitch(b, order, sites, constants, target))
 
 
 def _cheapest(orders: list[tuple[int, ...]], cost: Callable[[tuple[int, ...]], float]) -> tuple[int, ...]:
@@ -154,13 +161,13 @@ def _strided(b: Buffer, order: tuple[int, ...], halo: Halo | None, pitch: int) -
     ), step
 
 
-def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str]) -> int:
+def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: frozenset[str], target: Target) -> int:
     """Return the elements to add to a row.
 
-    Rows of a product a multiple of 2 KiB apart would share lines of the cache.
+    Rows of a product a multiple of 2 KiB apart would share lines of the cache. Tile registers read 32 rows at once.
     """
-    half = COSTS.page_bytes // 2
-    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % half:
+    apart = COSTS.page_bytes // (8 if target.has_tiles else 2)
+    if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % apart:
         return 0
     products = (x.d for x in sites if x.d.reduction is not None and x.d.out.name != b.name)
     rows = [d for d in products if not streams(d, constants)]

@@ -171,7 +171,8 @@ def _factors(rows: NDArray[np.float32], most: int) -> NDArray[np.float32] | None
     found: list[Factors] = []
     for begin in range(0, len(rows), step):
         some = rows[begin : begin + step]
-        largest = np.abs(some).max(1, initial=0).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaNs of damaged weights
+            largest = np.abs(some).max(1, initial=0).astype(np.float64)
         if not np.isfinite(largest).all():
             return None
         factors = _largest_factors(some, largest, most)

@@ -94,9 +94,7 @@ def refuse_formless(graph: Graph) -> None:
     problems = list(formless(graph))
     if problems:
         lines = [f"{p.kind} in {p.node!r}: {p.reason}" for p in problems]
-        error = UnconvertedError(listing(f"{graph.file or graph.name}: not in OpenVINO IR", lines), problems)
-        error.advice = ADVICE
-        raise error
+        raise UnconvertedError(listing(f"{graph.file or graph.name}: not in OpenVINO IR", lines), problems, ADVICE)
 
 
 def _reason(node: Node) -> str:

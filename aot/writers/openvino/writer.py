@@ -34,14 +34,6 @@ def write(graph: Graph, path: Path, *, version: int = 11, half: bool = False) ->
     if version not in VERSIONS:
         raise UsageError(f"IR version: one of {', '.join(map(str, VERSIONS))}, got {version}")
     refuse_formless(graph)
-    try:
-        _write(graph, path, version, half)
-    except OSError as error:
-        error.filename = error.filename or str(path)  # the error of a full disk has no file name
-        raise
-
-
-def _write(graph: Graph, path: Path, version: int, half: bool) -> None:
     with _both(path) as (xml, weights):
         root = etree.Element("net", {"name": legal(graph.name), "version": str(version)})
         with weights.open("wb") as stream:

@@ -54,20 +54,6 @@ ERF64_FAR = (  # in x - 3.5
     -0.00014729776123701644, 0.0008736873280782569, -0.00522565822605001, -0.9667530547429669, -7.266099588364825,
     -14.112437402148188,
 )  # fmt: skip
-# For results that are rounded to 8 bits: 2^r for |r| <= 1/2 within 7.5e-5 of it, erf(x) = x p(x^2) below 3 within 4e-5.
-EXP2_SHORT = (0.055171659080990997, 0.24261122129244797, 0.6932609960453908, 0.999928067763014)
-ERF_SHORT_MOST = 3.0
-ERF_SHORT = (
-    4.0741346558922113e-08,
-    -1.944794136892706e-06,
-    4.106011247775776e-05,
-    -0.0005110337639031275,
-    0.004235414377960783,
-    -0.0251028311671689,
-    0.11107930059164488,
-    -0.37531485998948116,
-    1.128268424791245,
-)
 EXP64 = tuple(1 / factorial(n) for n in range(13, -1, -1))
 
 
@@ -166,22 +152,6 @@ def erf(x: Expr) -> Expr:
     small = prim("exact_mul", x, poly(prim("exact_mul", x, x), ERF64_NEAR))
     large = prim("exact_sub", 1.0, exp(poly(prim("exact_sub", a, 3.5), ERF64_FAR)))
     return select(prim("lt", a, 1.0), small, with_sign(large, x))
-
-
-def exp_short(x: Expr) -> Expr:
-    """`exp_normal` of f32 within 1e-4 of the result."""
-    magic = 12582912.0 + 127
-    low = prim("lt", x, -87.33)
-    x = prim("min", x, 89.0)
-    t = prim("exact_fma", x, LOG2_E, magic)
-    r = prim("exact_fma", x, LOG2_E, prim("exact_sub", magic, t))
-    return select(low, 0.0, prim("exact_mul", poly(r, EXP2_SHORT), float_of(prim("shl", bits_of(t), 23))))
-
-
-def erf_short(x: Expr) -> Expr:
-    """`erf` of f32 within 5e-5; exactly 1 or -1 from 3 on."""
-    x = clamp(x, -ERF_SHORT_MOST, ERF_SHORT_MOST)
-    return clamp(prim("exact_mul", x, poly(prim("exact_mul", x, x), ERF_SHORT)), -1.0, 1.0)
 
 
 def power(x: Expr, y: Expr) -> Expr:

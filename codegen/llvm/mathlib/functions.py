@@ -9,9 +9,18 @@ from collections.abc import Callable
 from functools import cache
 
 from codegen.ir.loops import Expr, Space, cast, dense
-from codegen.llvm.mathlib.exponential import erf, erf_short, exp, exp_normal, exp_short, integer_power, log, power
+from codegen.llvm.mathlib.exponential import erf, exp, exp_normal, integer_power, log, power
 from codegen.llvm.mathlib.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from codegen.llvm.mathlib.parts import F32, F64
+from codegen.llvm.mathlib.short_functions import (
+    erf_short,
+    exp_short,
+    gelu_short,
+    gelu_tanh_short,
+    mish_short,
+    sigmoid_short,
+    tanh_short,
+)
 from codegen.llvm.mathlib.trigonometric import acos, asin, atan, atan2, cos, sin, tan
 from runtime.abi import DType
 
@@ -24,14 +33,14 @@ def _rounded(f: Callable[..., Expr]) -> Callable[..., Expr]:
 _BOTH: dict[str, Callable[..., Expr]] = {"exp": exp, "exp_normal": exp_normal, "log": log, "tanh": tanh, "erf": erf}
 _ROUNDED = (sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, atan2)
 _DOUBLE: dict[str, Callable[..., Expr]] = {**{f.__name__: f for f in _ROUNDED}, "pow": power}
+_SHORT = (exp_short, erf_short, tanh_short, sigmoid_short, mish_short, gelu_short, gelu_tanh_short)
 _INTEGERS = (DType.I8, DType.I16, DType.I32, DType.I64, DType.U8, DType.U16, DType.U32, DType.U64)
 
 MATHLIB: dict[tuple[str, DType], Callable[..., Expr]] = {
     **{(fn, t): f for fn, f in _BOTH.items() for t in (F32, F64)},
     **{(fn, F64): f for fn, f in _DOUBLE.items()},
     **{(fn, F32): _rounded(f) for fn, f in _DOUBLE.items()},
-    ("exp_short", F32): exp_short,
-    ("erf_short", F32): erf_short,
+    **{(f.__name__, F32): f for f in _SHORT},
     **{("pow", t): integer_power for t in _INTEGERS},
 }
 

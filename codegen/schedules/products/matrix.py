@@ -66,8 +66,10 @@ def in_tiles(
         line, skipped = None, _skipped(d, found, dict(fuse).get(row, (row,)))
     if skipped is None:
         return None
-    panels = prod(map(extent, form.sums)) * extent(form.lane)
-    outside = not words or panels > prod(map(extent, form.rows)) * extent(found.axis)
+    size, near = found.w.buffer.dtype.stored_bytes, target.l2 // 2
+    panels = prod(map(extent, form.sums)) * extent(form.lane) * size
+    data = prod(map(extent, form.rows)) * extent(found.axis) * size
+    outside = not words or panels > min(data, near)
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
     fetched = outside and not shared and _are_fetched(form, target)
@@ -80,6 +82,7 @@ def in_tiles(
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
         fuse=tuple(fuse),
+        blocks=_row_blocks(row, form, data, near) if outside and plans and not (shared or around) else (),
         order=order,
         tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), Tile(row, height, tail), columns, terms),
         skip_padding=skipped,
@@ -90,6 +93,14 @@ def in_tiles(
         prefetch_level=2 if fetched else 1,
         parallel=None if shared else order[0],
     )
+
+
+def _row_blocks(row: str, form: MatmulShape, data: int, near: int) -> tuple[tuple[str, int], ...]:
+    """Return equal blocks of rows, each of at most `near` bytes of `data`, that all panels read from L2 in turn."""
+    if varies(form.rows) or data <= near:
+        return ()
+    tiles, count = -(-prod(map(extent, form.rows)) // (2 * ROWS)), -(-data // near)
+    return ((row, 2 * ROWS * -(-tiles // count)),)
 
 
 def _are_fetched(form: MatmulShape, target: Target) -> bool:

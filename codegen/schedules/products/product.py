@@ -34,7 +34,7 @@ from codegen.schedules.products.chains import chained
 from codegen.schedules.products.depthwise import window
 from codegen.schedules.products.grouped import grouped
 from codegen.schedules.products.matrix import in_tiles
-from codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside
+from codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows
 from codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
 from codegen.schedules.products.product_loops import ProductLoops, product_loops
 from codegen.schedules.products.product_prefetch import (
@@ -103,9 +103,14 @@ def _matrix(
     whole = terms > 0 and scaled  # steps add up integers
     alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
     blocks = cache_blocks(d, form, loops, columns, outside, target) if alone and (outside or not whole) else ()
+    if (near := near_rows(d, form, loops, outside, target)) and alone:
+        blocks, order = near, (form.lane.name, *loops.rows, *loops.sums)
     # Of i16 each word is a step of its own, which a prefetch would lengthen by a seventh.
     epilogue = has_time_for_epilogue(form, target) and terms != UNROLLED_DOT_TERMS[DType.I16]
     fetched = outside and columns < extent(form.lane) and _has_many_rows(form)
+    # Of dots those of i16 alone: bytes take half of the memory, and gained nothing.
+    pairs = terms == UNROLLED_DOT_TERMS[DType.I16] and not (scaled or field_axes(d, form) or varies(form.rows))
+    panels = fetched and len(plans) == 1 and (pairs or not terms)
     further = outside and alone and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
     within = prefetch_within(d, form, columns, target) if further else None
     streamed = None if plans or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
@@ -121,12 +126,12 @@ def _matrix(
         skip_padding=tuple(b.axis.name for b in loops.skipped),
         lanes=(form.lane.name, width),
         pack=plans,
-        prefetch=plans[0].operand if within is not None or (fetched and len(plans) == 1 and not terms) else streamed,
+        prefetch=plans[0].operand if within is not None or panels else streamed,
         prefetch_within=within,
         apart=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
-        prefetch_level=2 if streamed is not None else prefetch_level(form, target),
+        prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
 

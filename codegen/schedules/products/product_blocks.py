@@ -7,6 +7,7 @@ from math import prod
 from codegen.costs import COSTS
 from codegen.ir.access import buffer_bytes, reads, varies
 from codegen.ir.definition import Definition
+from codegen.ir.dot_widths import halved_factors
 from codegen.schedules.products.product_form import MatmulShape, extent, parts
 from codegen.schedules.products.product_loops import ProductLoops
 from codegen.schedules.products.scaled import column_bytes, panel_bytes, step_axis
@@ -29,6 +30,20 @@ def cache_blocks(
     if blocks or not loops.rows or varies(form.rows):
         return blocks
     return _core_blocks(loops.rows[0], loops.count(loops.rows[0], form), prod(map(extent, form.rows)), target)
+
+
+def near_rows(d: Definition, form: MatmulShape, loops: ProductLoops, outside: bool, target: Target) -> Blocks:
+    """Return blocks of rows that take turns on a panel, where each tile of rows would read all panels from L2.
+
+    Products by half of the multiplications read two words of weights for one, faster than L2 brings them.
+    """
+    if outside or halved_factors(d.reduction) is None or len(loops.rows) != 1 or varies(form.rows):
+        return ()
+    if extent(form.lane) * column_bytes(d, form, None) <= target.l1 // 2:
+        return ()
+    rows = loops.count(loops.rows[0], form)
+    most = next((n for n in parts(rows) if n <= COSTS.max_near_rows), rows)
+    return ((loops.rows[0], most),) if COSTS.min_near_rows <= most < rows else ()
 
 
 def has_panels_outside(d: Definition, form: MatmulShape, target: Target) -> bool:

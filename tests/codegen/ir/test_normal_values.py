@@ -44,7 +44,10 @@ AMX = Target.parse("x86-64-v4-amx")
         (X[i, j] + 0.0, False),
         (X[i, j] + Y[i, j] * 0.0, False),
         (X[i, j] + TABLE[i, j] * Y[i, j], False),
-        (prim("tanh", X[i, j]), False),
+        (prim("tanh", X[i, j]), True),
+        (prim("gelu_short", X[i, j]), True),
+        (prim("exp_normal", X[i, j]), True),
+        (prim("sin", X[i, j]), False),
     ],
 )
 def test_results_of_arithmetic_are_normal(value: Expr, expected: bool) -> None:

@@ -78,7 +78,7 @@ def test_halved_products_stay_in_registers() -> None:
     work = Definition(y, (i, j), Reduce("add", (k,), cast(one, DType.I32) * cast(other, DType.I32)))
     plan = choose(work, V3, frozenset({"w"}))
     assert schedule_text(plan).startswith(
-        "order[j i k] tile[i:4 j:16/cut k:2/cut] lanes[j:8] pack[w.1:16(1,0) words of 1] dots=k"
+        "order[j i k] tile[i:4 j:16/cut k:2/cut] lanes[j:8] pack[w.1:16(1,0) words of 1] prefetch=w dots=k"
     )
     kernel = apply("product", work, plan, (x, w, y))
     assert "dot(x[i, k] + w[j // 16, (k + 128) // 2, j % 16, (k + 128) % 2], x[i, k + 128] + w[j //" in kernel_text(

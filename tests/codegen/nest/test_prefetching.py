@@ -20,12 +20,14 @@ from codegen.ir.loops import (
     Reduce,
     Stmt,
     Var,
+    cast,
     dense,
 )
 from codegen.ir.printer import kernel_text
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.nest import apply
 from codegen.nest.pack import pack_array
+from runtime.abi import DType
 from tests.codegen.nest.test_nest import PLAN, matmul, params
 from tests.codegen.running import aligned, compiled, number
 
@@ -42,6 +44,37 @@ def test_a_panel_is_fetched_while_the_one_before_is_used(m: int, k: int) -> None
     for lines in fetched.values():
         assert set(range(panel // width)) <= lines, "every line is fetched"
         assert len(lines) <= panel // width + m, "and little more"
+
+
+@pytest.mark.parametrize(("m", "k"), [(21, 256), (4, 26), (9, 130)])
+def test_panels_of_words_are_fetched_between_parts_of_a_sum(m: int, k: int) -> None:
+    i, j, kk = Var("i", m), Var("j", 48), Var("k", k)
+    x, w, y = dense("x", m, k, dtype=DType.I16), dense("w", k, 48, dtype=DType.I16), dense("y", m, 48, dtype=DType.I32)
+    product = cast(x[i, kk], DType.I32) * cast(w[kk, j], DType.I32)
+    plan = Schedule(
+        order=("j", "i", "k"),
+        tile=(Tile("i", 6), Tile("j", 16, Tail.CUT), Tile("k", 2, Tail.CUT)),
+        lanes=("j", 8),
+        pack=(Pack("w", (1, 0), 1, 16, words=1),),
+        prefetch="w",
+        prefetch_level=2,
+        dots="k",
+        parallel="j",
+    )
+    kernel = apply("k", Definition(y, (i, j), Reduce("add", (kk,), product)), plan, (x, w, y))
+    fetched: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    for panel, block, at in addresses(kernel.body, {}):
+        assert block == panel + 1
+        fetched[panel].append(at // 32)
+    parts = -(-k // (2 * COSTS.fetch_words)) * -(-m // 6)
+    for lines in fetched.values():
+        assert set(range(k * 16 // 32)) <= set(lines), "every line is fetched"
+        assert len(lines) <= k * 16 // 32 + m + parts, "and little more"
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-99, 99, shape).astype(np.int16) for shape in ((m, k), (k, 48)))
+    c = aligned(np.zeros((m, 48), np.int32))
+    compiled(kernel)(aligned(a), aligned(pack_array(b, plan.pack[0])), c, begin=0, end=3)
+    np.testing.assert_array_equal(c, a.astype(np.int32) @ b)
 
 
 def test_what_follows_in_a_panel_is_fetched_by_calls_of_enough_units() -> None:
@@ -112,7 +145,7 @@ def addresses(stmts: tuple[Stmt, ...], env: dict[Var, int]) -> Iterator[tuple[in
     """(panel in use, panel fetched, element in it) of every prefetch."""
     for s in stmts:
         match s:
-            case Prefetch(_, (block, _, at)):
+            case Prefetch(_, (block, *_, at)):
                 panel = next(n for v, n in env.items() if v.name.startswith("j."))
                 yield panel, number(block, env), number(at, env)
             case For(var, body, LoopKind.SERIAL | LoopKind.PARALLEL):

@@ -81,6 +81,21 @@ def test_results_are_those_of_plain_products(name: str) -> None:
 
 
 @runs
+@pytest.mark.parametrize(
+    ("channels", "size", "plan"),
+    [
+        (512, (7, 7), "order[c p ic]"),  # each panel serves all rows, and the next one is fetched meanwhile
+        (256, (28, 28), "blocks[p:56] order[c p ic]"),  # 32 KB of panels leave L1 from one tile of rows to the next
+        (64, (28, 28), "order[p c ic]"),
+    ],
+)
+def test_panels_stay_near(channels: int, size: tuple[int, int], plan: str) -> None:
+    made, found, plain = both(window(64, 1), data(1, channels, *size))
+    assert f" {plan} " in made.groups
+    np.testing.assert_array_equal(found, plain)
+
+
+@runs
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sums_wrap_where_their_parts_overflow(sign: int) -> None:
     """2048 terms of 255 * 127 fit i32, as do the products of sums only modulo 2^32."""

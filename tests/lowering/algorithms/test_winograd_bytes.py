@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
-from aot.lowering.algorithms.winograd_matrices import Kind, whole_factor
+from aot.lowering.algorithms.winograd_matrices import Kind, growth, into, weight_matrix, whole_factor
 from aot.options import CompileOptions
 from codegen.target import Target
 from runtime.abi import DType
@@ -25,13 +27,18 @@ ZERO = 121
 
 
 def convolution(
-    window: tuple[int, ...], stride: int, channels: tuple[int, int], *, zero: int = ZERO, least: int = -127
+    window: tuple[int, ...],
+    stride: int,
+    channels: tuple[int, int],
+    *,
+    zero: int = ZERO,
+    levels: Sequence[int] = range(-127, 128),
 ) -> Make:
-    """Return a convolution of bytes with about as much padding before as after, and weights of `least` to 127."""
+    """Return a convolution of bytes with about as much padding before as after; weights are some of `levels`."""
     inputs, outputs = channels
 
     def make(b: Builder, x: OutPort) -> OutPort:
-        kernel = np.random.default_rng([*window, *channels]).integers(least, 128, (outputs, inputs, *window))
+        kernel = np.random.default_rng([*window, *channels]).choice(levels, (outputs, inputs, *window))
         w = b.const((kernel * np.float32(0.0125)).astype(np.float32), DType.F32)
         pads = tuple(k // 2 for k in window)
         y = numbers_of(b, bytes_of(b, x, zero), zero)
@@ -53,9 +60,11 @@ def both(make: Make, target: str, x: Array) -> tuple[Compilation, Array, Array]:
 @pytest.mark.parametrize(
     ("window", "stride", "size", "channels", "points"),
     [
-        ((3, 3), 1, (14, 14), (32, 32), 16),
-        ((3, 3), 1, (13, 7), (16, 24), 16),
-        ((1, 3), 1, (9, 28), (32, 32), 4),
+        ((3, 3), 1, (8, 8), (64, 32), 16),
+        ((3, 3), 1, (14, 14), (32, 32), 25),
+        ((3, 3), 1, (16, 19), (32, 24), 36),
+        ((4, 4), 1, (15, 17), (32, 32), 36),
+        ((1, 3), 1, (9, 28), (32, 32), 6),
         ((3, 3), 2, (28, 28), (128, 128), 25),
         ((3, 3), 2, (29, 53), (256, 256), 49),
     ],
@@ -71,14 +80,29 @@ def test_results_are_those_of_plain_products(
     assert np.abs(found - expected).max() <= CLOSE * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_largest_bytes_times_largest_weights_do_not_overflow(target: str) -> None:
-    """2^31 / (4 * 9 * 255 * 128) is 1827 channels."""
-    x = np.full((1, 1792, 12, 12), 100.0, np.float32)
-    made, found, plain = both(convolution((3, 3), 1, (1792, 16), zero=0, least=126), target, x)
-    assert points_of(made) == 16
-    np.testing.assert_array_equal(found, plain)
-    assert found.max() > 0
+@pytest.mark.parametrize("target", TARGETS[:1])
+@pytest.mark.parametrize(
+    ("channels", "levels", "points"),
+    [
+        (112, (126, 127), 36),  # 64 times a sum is less than 2^31: 2^31 / (64 * 9 * 255 * 127) is 115 channels
+        (112, (-127, -126), 36),
+        (112, (-127, -126, 126, 127), 36),
+        (120, (-127, -126, 126, 127), 25),  # 4 times a sum: 1841 channels
+        (1824, (-127, -126), 25),
+    ],
+)
+def test_largest_bytes_times_largest_weights_do_not_overflow(
+    channels: int, levels: tuple[int, ...], points: int, target: str
+) -> None:
+    make = convolution((3, 3), 1, (channels, 16), zero=0, levels=levels)
+    for x in (
+        np.full((1, channels, 12, 12), 100.0),
+        np.random.default_rng(0).choice((0, 100.0), (1, channels, 12, 12)),
+    ):
+        made, found, plain = both(make, target, x.astype(np.float32))
+        assert points_of(made) == points
+        np.testing.assert_array_equal(found, plain)
+        assert np.abs(found).max() > 0
 
 
 @pytest.mark.parametrize("target", TARGETS[:1])
@@ -88,13 +112,14 @@ def test_dynamic_sizes(target: str) -> None:
     found: list[Array] = []
     for plain in (False, True):
         made = stages(graph_of(make, shape), CompileOptions(level=None, target=target, plain_products=plain))
-        assert points_of(made) == (0 if plain else 16)
+        assert points_of(made) == (0 if plain else 36)
         found.append(np.asarray(in_memory(made.built, threads=2)(x)[0]))
     np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_sums_that_could_overflow_are_plain() -> None:
-    made = stages(graph_of(convolution((3, 3), 1, (1856, 16)), (1, 1856, 12, 12)), CompileOptions(target="x86-64-v3"))
+    make = convolution((3, 3), 1, (1856, 16), levels=(126, 127))
+    made = stages(graph_of(make, (1, 1856, 12, 12)), CompileOptions(target="x86-64-v3"))
     assert points_of(made) == 0
     assert "dots=" in made.groups
 
@@ -106,10 +131,25 @@ def test_bytes_of_dot_instructions_are_plain() -> None:
 
 @pytest.mark.parametrize(
     ("points", "taps", "stride", "factor"),
-    [(4, 3, 1, 2), (5, 3, 2, 1), (7, 3, 2, 2), (6, 4, 2, 1), (6, 3, 1, 0), (5, 3, 1, 0)],
+    [(4, 3, 1, 2), (5, 3, 1, 6), (6, 3, 1, 24), (6, 4, 1, 24), (5, 3, 2, 1), (7, 3, 2, 2), (9, 3, 2, 6), (6, 4, 2, 1)],
 )
 def test_whole_transforms(points: int, taps: int, stride: int, factor: int) -> None:
-    assert whole_factor(Kind(points, taps, stride)) == factor
+    assert whole_factor(Kind(points, taps, stride, whole=True)) == factor
+
+
+@pytest.mark.parametrize("points", [5, 6])
+def test_points_of_floats_are_no_whole_numbers(points: int) -> None:
+    assert whole_factor(Kind(points, 3)) == 0
+
+
+@pytest.mark.parametrize(("points", "data", "weights"), [(4, 2, 3), (5, 6, 9), (6, 10, 7)])
+def test_growth_is_reached(points: int, data: int, weights: int) -> None:
+    kind = Kind(points, 3, whole=True)
+    transform = into(kind)
+    signs = np.sign(np.array(transform.combine) @ np.array(transform.split))
+    reached = [np.max(np.array(transform.combine) @ (np.array(transform.split) @ x)) for x in signs]
+    g = np.rint(whole_factor(kind) * weight_matrix(kind))
+    assert (max(reached), np.abs(g).sum(axis=1).max()) == growth(kind) == (data, weights)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -122,5 +162,5 @@ def test_groups_of_channels_are_exact(target: str) -> None:
         return b.GroupConvolution(y, w, strides=ones, dilations=ones, pads_begin=ones, pads_end=ones)
 
     made, found, plain = both(make, target, data(1, 64, 14, 14))
-    assert any(v.buffer.shape == (2, 16, 32, 32) for name, v in made.steps.values.items() if ".winograd" in name)
+    assert any(v.buffer.shape == (2, 25, 32, 32) for name, v in made.steps.values.items() if ".winograd" in name)
     np.testing.assert_array_equal(found, plain)

@@ -37,8 +37,9 @@ def transform(kind: Kind, d: NDArray[np.float64], g: NDArray[np.float64]) -> NDA
         (11, 5, 2),
     ],
 )
-def test_transforms_are_a_convolution(points: int, r: int, stride: int) -> None:
-    kind = Kind(points, r, stride)
+@pytest.mark.parametrize("whole", [False, True])
+def test_transforms_are_a_convolution(points: int, r: int, stride: int, whole: bool) -> None:
+    kind = Kind(points, r, stride, whole=whole)
     rng = np.random.default_rng(0)
     d, g = rng.normal(size=points), rng.normal(size=r)
     wanted = [d[k * stride : k * stride + r] @ g for k in range(kind.sums)]

@@ -48,6 +48,15 @@ def test_softmax_has_no_tails(make: Make) -> None:
     assert "exp_normal(" in loops and " exp(" not in loops
 
 
+@pytest.mark.parametrize(
+    ("make", "may"), [(softmax, True), (written_softmax, True), (log_softmax, False), (results, False)]
+)
+def test_only_what_a_softmax_subtracts_may_lose_nan(make: Make, may: bool) -> None:
+    """A logarithm adds it once more; exponentials that are results themselves show it."""
+    loops = compiled(make, SHAPE).loops()
+    assert ("larger=" in loops, "max=" in loops) == (may, not may)
+
+
 @pytest.mark.parametrize("make", [of_other_rows, without_maximum, without_sum, results])
 def test_others_have(make: Make) -> None:
     loops = compiled(make, SHAPE).loops()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.compilation.driver import stages
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import Rounding
+from aot.options import CompileOptions
 from codegen.ir.access import known
 from codegen.ir.expressions import walk
 from codegen.ir.loops import Buffer, Expr, Prim
@@ -16,6 +18,7 @@ from codegen.ir.program import Region
 from codegen.ir.traverse import expressions, members
 from runtime.abi import DType
 from tests.lowering.check import asks, calls, compiled, conv, ints, weights
+from tests.passes.check import graph_of
 
 
 def buffers(made: Compilation) -> list[Buffer]:
@@ -135,6 +138,19 @@ def test_rows_that_would_collide_in_the_cache_are_moved_apart() -> None:
 
     (between,) = buffers(compiled(make, (3, 4)))
     assert between.strides == (1024 + 16, 1)
+
+
+@pytest.mark.parametrize(("columns", "pitch"), [(256, 32), (128, 0), (264, 0)])
+def test_rows_that_tile_registers_read_lie_in_many_sets_of_the_cache(columns: int, pitch: int) -> None:
+    """Rows of bf16: 512 bytes are moved apart; of 32 rows 256 bytes apart each set gets two."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        return b.MatMul(b.MatMul(x, weights(b, 64, columns)), weights(b, columns, 32))
+
+    options = CompileOptions(level=None, target="x86-64-v4-amx", precision="bf16")
+    made = stages(graph_of(make, (40, 64)), options)
+    found = [b.strides for b in buffers(made) if b.shape == (40, columns)]
+    assert found == [(columns + pitch, 1)]
 
 
 def test_elements_of_a_normalised_key_lie_in_several_sets_of_the_cache() -> None:

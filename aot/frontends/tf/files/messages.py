@@ -82,7 +82,7 @@ def parsed(kind: Message, data: bytes, file: str) -> Message:
     try:
         message.ParseFromString(data)
     except DecodeError as error:
-        raise CorruptError(f"{file}: a TensorFlow {kind.DESCRIPTOR.name} is read, got bytes that are none") from error
+        raise CorruptError(f"{file}: must be a TensorFlow {kind.DESCRIPTOR.name}, got other bytes") from error
     return message
 
 
@@ -92,4 +92,4 @@ def parsed_text(kind: Message, path: Path) -> Message:
         return text_format.Parse(path.read_text("utf-8"), kind(), allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error)[:200]
-        raise CorruptError(f"{path.name}: a TensorFlow {kind.DESCRIPTOR.name} in text is read, got {reason}") from error
+        raise CorruptError(f"{path.name}: must be a TensorFlow {kind.DESCRIPTOR.name} in text, got {reason}") from error

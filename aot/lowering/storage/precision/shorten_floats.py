@@ -14,18 +14,15 @@ from __future__ import annotations
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.storage.precision.chained_products import ChainedProducts
 from aot.lowering.storage.precision.recurrent_products import shorten_recurrent_products
+from aot.lowering.storage.precision.row_quotients import invert_divisors
+from aot.lowering.storage.precision.short_functions import shorten_functions
 from aot.lowering.storage.precision.short_types import CHAINED, ShortTypes, Sums
 from aot.lowering.storage.precision.short_values import shorten_values
 from aot.lowering.storage.precision.short_weights import ShortWeights
 from aot.precision import Precision
 from codegen.ir.definition import Group
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Expr, Prim, prim
-from codegen.ir.traverse import rewrite_work
 from runtime.abi import DType
 from runtime.errors import UsageError
-
-FEW_DIGITS = {"exp_normal": "exp_short", "erf": "erf_short"}  # functions of f32 whose results are rounded to 8 bits
 
 
 def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums: Sums = CHAINED) -> None:
@@ -42,8 +39,11 @@ def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums
     for block in steps.blocks():
         products = ChainedProducts(types, weights)
         block.steps = [s for step in block.steps for s in (*_shorten_products(step, products), step)]
-        for step in block.steps if sums.rough else ():
-            _shorten_functions(step, types)
+        for step in block.steps:
+            if types.rounds_results(step):
+                step.works = tuple(shorten_functions(w, sums.divides) for w in step.works)
+            if types.kind(step) is not None:
+                step.works = tuple(map(invert_divisors, step.works))
 
 
 def _shorten_products(step: Step, products: ChainedProducts) -> list[Step]:
@@ -60,16 +60,3 @@ def _shorten_products(step: Step, products: ChainedProducts) -> list[Step]:
         )
     weights.round_for(step, kind)
     return []
-
-
-def _shorten_functions(step: Step, types: ShortTypes) -> None:
-    """Compute functions in four digits in a step that writes nothing but bf16 and bytes."""
-    short = all(b.dtype is DType.BF16 or types.steps.values[b.name].holds_bytes for b in step.writes())
-    if short and types.kind(step) is DType.BF16:
-        step.works = tuple(rewrite_work(w, _with_few_digits) for w in step.works)
-
-
-def _with_few_digits(e: Expr) -> Expr | None:
-    if not isinstance(e, Prim) or e.dtype is not DType.F32 or e.fn not in FEW_DIGITS:
-        return None
-    return prim(FEW_DIGITS[e.fn], *(rewrite(a, _with_few_digits) for a in e.args))

@@ -57,6 +57,10 @@ def _extreme(fn: str) -> Emit:
     return emit
 
 
+def _larger(f: Function, t: DType, a: Value, b: Value) -> Value:
+    return f.select(f.compare("fcmp ogt", b, a), b, a)
+
+
 def _neg(f: Function, t: DType, a: Value) -> Value:
     return f.op(a.type, f"fneg {a}") if t.is_float else f.binary("sub", same(a, 0), a)
 
@@ -228,6 +232,7 @@ SCALAR: dict[str, Emit] = {
     "abs": _abs,
     "min": _extreme("min"),
     "max": _extreme("max"),
+    "larger": _larger,
     "sign": _sign,
     "div": _div,
     "rem": _rem,

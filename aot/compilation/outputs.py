@@ -1,0 +1,75 @@
+"""Checks of the files that a command will write, before any work: none is one that is read, and no two are the same."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from aot.frontends.kinds import SAVED_MODEL, ZIP, is_gguf, is_tflite
+from aot.ir.graph import Graph
+from runtime.arrays.files import check_output
+from runtime.errors import UsageError
+from runtime.loading.weights import beside
+from runtime.regular import open_file
+
+_LOCATION = re.compile(rb"location\x12[\x01-\x7f]")  # of ONNX's external data: the key, then a byte with the length
+_FOLDERS = ("variables/", "assets/")  # of a SavedModel: its checkpoint, its vocabularies
+
+
+def check_outputs(outputs: Iterable[Path], *sources: str | Path | Graph) -> None:
+    """Raise UsageError unless all outputs can be written, differ, and are no files that the sources are read from.
+
+    `sources`: models, libraries and other files.
+    """
+    files = [Path(source) for source in sources if not isinstance(source, Graph)]
+    seen: set[str] = set()
+    for path in outputs:
+        check_output(path)
+        if path.exists() and any(is_read(source, path) for source in files):
+            raise UsageError(f"output: must be another file than those that are read, got {path}")
+        if os.path.realpath(path) in seen:
+            raise UsageError(f"output: must be another file than the other outputs, got {path} twice")
+        seen.add(os.path.realpath(path))
+
+
+def library_files(library: Path, external: bool) -> list[Path]:
+    """Return the files of a library or object: its own, and that of weights if they are external."""
+    return [library, *([beside(library)] if external else [])]
+
+
+def is_read(model: Path, path: Path) -> bool:
+    """True if the file `path` is a model's, or one that is read with it: its weights, checkpoint or external data.
+
+    `model`: a model or a library; False if there is none.
+    """
+    if not model.exists():
+        return False
+    if path.samefile(model):
+        return True
+    folder, place = (model if model.is_dir() else model.parent).resolve(), path.parent.resolve() / path.name
+    if not place.is_relative_to(folder):
+        return False
+    name = place.relative_to(folder).as_posix()
+    if model.is_dir() or model.name in SAVED_MODEL:
+        return name in SAVED_MODEL or name.startswith(_FOLDERS)
+    if model.suffix == ".xml":
+        return name == f"{model.stem}.bin"
+    if model.suffix == ".meta":
+        return re.fullmatch(rf"{re.escape(model.stem)}\.(index|data-.*)", name) is not None
+    return name in _named(model)
+
+
+def _named(file: Path) -> set[str]:
+    """Return the other files that a file of a model or library names, relative to its folder."""
+    with open_file(file, "model") as stream:
+        head = stream.read(8)
+        if head.startswith(b"\x7fELF"):
+            return {beside(file).name}
+        if not head or head.startswith(ZIP) or is_gguf(head) or is_tflite(head):  # formats of one file
+            return set()
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            ends = [match.end() for match in re.finditer(_LOCATION, text)]
+            return {os.path.normpath(os.fsdecode(text[end : end + text[end - 1]])) for end in ends}
