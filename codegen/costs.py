@@ -144,6 +144,7 @@ class Costs:
     min_word_rows: int = 48  # rows that multiply columns of bf16 from which on words in memory pay; measured 2026-11-26
     scattered_store: float = 4.0  # cost of a strided store, relative to a strided load; estimated
     skipped_halo_share: float = 0.1  # halo rows over picture rows, from which on none are stored; estimated
+    min_far_bytes: int = 512 << 10  # of a value that leaves L2 before it is read once more; measured 2026-11-26
     row_temporary_bytes: int = 1 << 17  # temporaries of one row of a group, at most; estimated
     single_row_points: int = 1 << 14  # points of a single row up to which one thread computes it; estimated
     min_hoisted_iterations: int = 4  # iterations of the axis along which values are shared; estimated

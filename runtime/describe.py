@@ -29,7 +29,10 @@ from runtime.loading.weights import beside
 from runtime.machine import missing_features, needed, refused_tiles
 
 SHOWN = 4  # layers that a note names
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_STEPS_BY_NUMBER = {  # of errors of the system
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free space there, or write to another disk"),
+    **dict.fromkeys((errno.EADDRINUSE, errno.EADDRNOTAVAIL), "choose another --port or --host"),
+}
 _NEXT_STEPS: tuple[tuple[type[Exception], str], ...] = (  # the first class that fits
     (UsageError, "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"),
     (UnsupportedError, "aot check MODEL lists what cannot be compiled, aot ops the operations that can be"),
@@ -69,8 +72,8 @@ def hint(error: Exception) -> str:
         return error.advice
     if isinstance(error, BudgetError) and "--max-" in str(error):
         return "if the model is one that you trust, raise the limit: --max-memory 8GB, --max-seconds 600"
-    if isinstance(error, OSError) and error.errno in _NO_SPACE:
-        return "free space there, or write to another disk"
+    if isinstance(error, OSError) and error.errno in _STEPS_BY_NUMBER:
+        return _STEPS_BY_NUMBER[error.errno]
     return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), _BUG)
 
 

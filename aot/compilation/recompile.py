@@ -11,13 +11,13 @@ from aot.compilation.driver import stages
 from aot.options import CompileOptions
 from runtime.loading.manifest import Manifest
 
-NOT_TOLD = {"values", "extensions"}  # a manifest has their names only
+NOT_RECORDED = {"values", "extensions"}  # a manifest has their names only
 
 
 def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
-    """Return the options with which a library was compiled; those that its manifest does not tell are as `asked`."""
+    """Return the options with which a library was compiled; those that its manifest does not have are as `asked`."""
     told = cast("Mapping[str, Any]", manifest.options)
-    names = {f.name for f in fields(CompileOptions)} - NOT_TOLD
+    names = {f.name for f in fields(CompileOptions)} - NOT_RECORDED
     found: dict[str, Any] = {name: _frozen(value) for name, value in told.items() if name in names}
     levels = cast("list[dict[str, str]]", manifest.json.get("levels", []))
     found |= {"target": ",".join(level["target"] for level in levels)} if levels else {}

@@ -19,11 +19,11 @@ from pathlib import Path
 from aot.compilation.about import about
 from aot.compilation.graph_passes import optimize, run_front, run_later_extensions
 from aot.compilation.limits.budget import budgeted, file_bytes, nodes_of
+from aot.compilation.recorded_options import recorded_options
 from aot.compilation.search.timing import timed
 from aot.compilation.search.tuning import Tuning
 from aot.compilation.shared import Shared
 from aot.compilation.specialise import SizesByName, combinations, text_of
-from aot.compilation.told import told
 from aot.frontends import framework_of, read_model
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
@@ -360,7 +360,7 @@ class Compilation:
             program,
             self.target,
             level=self.options.level,
-            options=told(self.options, len(self.tuning.used)),
+            options=recorded_options(self.options, len(self.tuning.used)),
             external=external,
             progress=self._event,
             key=self.shared.key,

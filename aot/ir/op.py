@@ -182,7 +182,7 @@ class Foreign(Op):
         return self.types
 
 
-def fresh(op: Op, what: str, most: Dim | None, *operands: Operand | None) -> Var:
+def late_symbol(op: Op, what: str, most: Dim | None, *operands: Operand | None) -> Var:
     """Return a symbol for a size that an operation computes from data, 0..most; its decomposition computes it."""
     labels = [o.source.label for o in operands if o is not None and o.source is not None]
     name = ".".join(["v" + "_".join(labels), f"{op.type}{crc32(repr(op).encode()) & 0xFFFF}", what])

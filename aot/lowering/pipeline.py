@@ -23,6 +23,7 @@ from aot.lowering.fusion.fuse_row_strips import fuse_row_strips
 from aot.lowering.fusion.fuse_steps import fuse_steps
 from aot.lowering.fusion.group_rows import group_rows
 from aot.lowering.fusion.hoist_invariants import hoist_invariants
+from aot.lowering.fusion.join_results import join_results
 from aot.lowering.fusion.split_quotient_axes import split_quotient_axes
 from aot.lowering.ir.steps import Layouts, Steps
 from aot.lowering.layout.arrange_words import arrange_words
@@ -33,6 +34,7 @@ from aot.lowering.storage.narrow_constants import narrow_constants
 from aot.lowering.storage.precision.short_types import Sums
 from aot.lowering.storage.precision.shorten_floats import shorten_floats
 from aot.lowering.storage.quantise_activations import quantise_activations
+from aot.lowering.storage.shorten_levels import shorten_levels
 from aot.lowering.storage.tabulate_functions import tabulate_functions
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
@@ -77,6 +79,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     words = partial(arrange_words, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
+    placed = partial(write_in_place, target=target)
     compressed = partial(compress_constants, always=small)
     narrowed = partial(narrow_constants, target=target, always=small)
     every = (
@@ -89,6 +92,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _logical("hoist_invariants", hoist_invariants),  # what is equal along an axis leaves the sums
         _logical("use_integer_dots_again", dots),  # for products that the split has exposed
         _logical("tabulate_functions", tabulate_functions),  # levels and their functions are one expression by now
+        _logical("shorten_levels", shorten_levels),  # functions that no table holds
         # after all that decides by the model alone which layers run together, before what the target decides
         _logical("shorten_floats", shortened, whole=True, enabled=not precision.is_plain),
         _logical("defer_division", defer_division),  # needs softmax as a group of rows; takes a pass out of the kernel
@@ -102,12 +106,12 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _final("halve_products", halved, enabled=not plain),  # takes what no group took; words lie side by side by now
         _final("separate_functions", functions),  # asks which sums run along memory; groups made before stay whole
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step
-        _final("write_in_place", write_in_place),  # the last readers are known, and which layouts are equal
-        _final(
-            "arrange_words", words, enabled=not precision.is_plain
-        ),  # the passes above see no works inside of choices
+        _final("write_in_place", placed),  # the last readers are known, and which layouts are equal
+        # the passes above see no works inside of choices
+        _final("arrange_words", words, enabled=not precision.is_plain),
         _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known
         _final("narrow_constants", narrowed, whole=True),  # takes what bytes could not hold
+        _final("join_results", join_results),  # other passes see definitions with one output
     )
     return tuple(p for p in every if p.enabled)
 

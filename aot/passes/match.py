@@ -69,7 +69,7 @@ def with_constant(node: Node) -> tuple[OutPort, OutPort] | None:
     return (b, a) if known == (True, False) else None
 
 
-def stretches_nothing(shape: Shape, other: Shape) -> bool:
+def can_broadcast_to(shape: Shape, other: Shape) -> bool:
     """True if broadcasting `shape` with `other` gives `other`."""
     if len(shape) > len(other):
         return False

@@ -26,12 +26,14 @@ from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.middle.round_short_floats import round_short_floats
 from aot.passes.rewrite import RuleSet
-from aot.passes.rules import activation, algebra, branches, conv, levels, norm, pooling, shape
+from aot.passes.rules import activation, algebra, branches, conv, fake_quantize, levels, norm, pooling, shape
 from aot.precision import Precision
 
 Pass = Callable[[Graph], bool]
 
-canonicalize = RuleSet("canonicalize", (*shape.RULES, *algebra.RULES, *activation.RULES, *norm.RULES, *levels.RULES))
+quantised = (*fake_quantize.RULES, *levels.RULES)
+plain = (*shape.RULES, *algebra.RULES, *activation.RULES, *norm.RULES, pooling.drop_unused_indices)
+canonicalize = RuleSet("canonicalize", (*plain, *quantised))
 weights = (*conv.RULES, *branches.RULES)
 absorb_scales = RuleSet("absorb_scales", (*shape.RULES, *algebra.RULES, *weights, *activation.RULES))
 simplify = RuleSet("simplify", (*shape.RULES, *algebra.RULES, *pooling.RULES, *levels.RULES))

@@ -197,6 +197,7 @@ COST = {
     "exp_normal": 10,
     "exp_short": 8,
     "sigmoid_short": 12,
+    "sigmoid_level": 14,
     "mish_short": 16,
     "log": 12,
     "tanh": 12,
@@ -215,11 +216,11 @@ COST = {
 
 def work(d: Definition) -> Size:
     """Count arithmetic operations: those of the reduction at each of its points, the others once for each output."""
-    outputs = volume(_extents(d.axes))
-    r = d.reduction
+    outputs, r = volume(_extents(d.axes)), d.reduction
+    each = _operations(d.value, r) + sum(_operations(result.value, None) for result in d.results)
     if r is None:
-        return outputs * max(_operations(d.value, None), 1)
-    return points(d) * (_operations(r.body, None) + 1) + outputs * _operations(d.value, r)
+        return outputs * max(each, 1)
+    return points(d) * (_operations(r.body, None) + 1) + outputs * each
 
 
 def _operations(e: Expr, apart: Expr | None) -> int:
@@ -232,7 +233,9 @@ def _operations(e: Expr, apart: Expr | None) -> int:
 def traffic(d: Definition) -> Size:
     """Return the bytes of all ARG buffers that `d` reads or writes, each element counted once."""
     size: Size = 0
-    for b in dict.fromkeys(b for b in (d.out, *(x.buffer for x in loads(d.value))) if b.space is Space.ARG):
+    beside = (b for r in d.results for b in (r.out, *(x.buffer for x in loads(r.value))))
+    touched = dict.fromkeys((d.out, *(x.buffer for x in loads(d.value)), *beside))
+    for b in (b for b in touched if b.space is Space.ARG):
         count: Size = b.dtype.stored_bytes
         for n in b.shape:
             count = count * n

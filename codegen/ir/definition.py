@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from codegen.ir.expressions import reduction_in
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Size, Var
+from codegen.ir.expressions import loads, reduction_in
+from codegen.ir.loops import Buffer, Const, Expr, Reduce, Size, Space, Var, dense
 from codegen.ir.primitives import IDENTITY
 from runtime.abi import DType
 
@@ -30,21 +30,44 @@ class _Hashed:
 
 
 @dataclass(frozen=True, slots=True)
+class Result:
+    """`out[index] = value`, stored beside the value of a definition at the same point, which is `Definition.point`."""
+
+    out: Buffer
+    index: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Definition(_Hashed):
-    """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored."""
+    """`out[index] = value` for each point of `axes`; points where some `where` index is out of bound are not stored.
+
+    `results`: functions of the value that are stored at each point, too.
+    """
 
     out: Buffer
     axes: tuple[Var, ...]
     value: Expr
     index: tuple[Expr, ...] = ()
     where: tuple[tuple[Expr, Size], ...] = ()
+    results: tuple[Result, ...] = ()
 
     __hash__ = _Hashed.__hash__
+
+    @property
+    def point(self) -> Buffer:
+        """Buffer of one element that holds the value of the current point, for `results`."""
+        return dense(f"point{LOCAL}", 1, space=Space.REGISTERS, dtype=self.value.dtype)
 
     @property
     def target(self) -> tuple[Expr, ...]:
         """Index at which the value of a point is stored."""
         return self.index or self.axes
+
+    @property
+    def overwrites(self) -> bool:
+        """True if the value reads the output: each point overwrites an operand of its own, so it may be run once."""
+        return any(x.buffer.name == self.out.name for x in loads(self.value))
 
     @property
     def reduction(self) -> Reduce | None:

@@ -42,7 +42,7 @@ def flushes(works: Iterable[Work], target: Target) -> bool:
     if any(is_chains(d.reduction) for d in definitions):
         return True  # their order counts denormals as zero
     producers = {d.out.name: d.value for d in definitions}
-    parts = list(walk(*(d.value for d in definitions)))
+    parts = list(walk(*(e for d in definitions for e in (d.value, *(r.value for r in d.results)))))
     if any(isinstance(e, Load) and not _is_plain(e.buffer, target) for e in parts):
         return False
     if any(isinstance(e, Const) and e.dtype.is_float and 0 < abs(e.value) < MIN_NORMAL for e in parts):

@@ -40,6 +40,11 @@ class MatrixForm:
     field: Field | None = None
 
 
+def even_height(rows: int) -> int:
+    """Return the rows of two tiles, up to 32, that divide `rows` without a rest; 0 if none above 16 do."""
+    return next((n for n in range(2 * ROWS, ROWS, -1) if rows % n == 0), 0)
+
+
 def matrix_form(r: Reduce, lane: Var | None, axis: Var | None = None) -> MatrixForm | None:
     """Return the form of a sum whose columns are along `lane`; None for sums that tile registers do not compute.
 

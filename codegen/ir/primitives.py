@@ -20,6 +20,7 @@ from __future__ import annotations
 #   exp_short erf_short tanh_short              f32 `exp_normal`, `erf` and `tanh` within 2^-11 of the result
 #   sigmoid_short mish_short                    f32 1 / (1 + e^-x) and x tanh(ln(1 + e^x)) so
 #   gelu_short gelu_tanh_short                  f32 Gelu in both forms within 2^-11
+#   sigmoid_level(x)                            f32 1 / (1 + e^-x) within 2^-17 of the result
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
@@ -29,7 +30,7 @@ from __future__ import annotations
 #   exact_add exact_sub exact_mul exact_fma     never contracted or reordered: for range reduction
 #   fixed_product(x, m, right)                  i32: (x m + 2^30) >> 31, over 2^right and rounded away from zero
 SHORT_FUNCTIONS = frozenset(
-    "exp_short erf_short tanh_short sigmoid_short mish_short gelu_short gelu_tanh_short".split()
+    "exp_short erf_short tanh_short sigmoid_short sigmoid_level mish_short gelu_short gelu_tanh_short".split()
 )
 PRIMS = SHORT_FUNCTIONS | frozenset(
     "add sub mul neg abs min max larger sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from codegen.ir.definition import Definition, Group
+from codegen.ir.definition import Definition, Group, Result
 from codegen.ir.expressions import loads, rewrite
 from codegen.ir.loops import (
     Alloc,
@@ -48,6 +48,8 @@ def expressions(work: Work) -> Iterator[Expr]:
             yield from work.index
             for index, _ in work.where:
                 yield index
+            for r in work.results:
+                yield from (*r.index, r.value)
         case Group():
             for member in work.members:
                 yield from expressions(member)
@@ -97,7 +99,7 @@ def local(work: Work) -> frozenset[Buffer]:
     """Return the buffers that exist inside of the work only."""
     match work:
         case Definition():
-            return frozenset()
+            return frozenset((work.point,) if work.results else ())
         case Group():
             return frozenset(work.temps).union(*map(local, work.members))
         case _:
@@ -135,6 +137,7 @@ def _targets(work: Work) -> Iterator[Buffer]:
     match work:
         case Definition():
             yield work.out
+            yield from (r.out for r in work.results)
         case Group():
             for member in work.members:
                 yield from _targets(member)
@@ -172,14 +175,19 @@ def rewrite_work(work: Work, change: Change, place: Callable[[Buffer], Buffer] =
 
 
 def rewrite_definition(d: Definition, change: Change, place: Callable[[Buffer], Buffer] = lambda b: b) -> Definition:
-    """Apply `change` to every expression of a definition, `place` to its output."""
+    """Apply `change` to every expression of a definition, `place` to its outputs."""
     return Definition(
         place(d.out),
         d.axes,
         rewrite(d.value, change),
         tuple(rewrite(i, change) for i in d.index),
         tuple((rewrite(i, change), n) for i, n in d.where),
+        tuple(_rewrite_result(r, change, place) for r in d.results),
     )
+
+
+def _rewrite_result(r: Result, change: Change, place: Callable[[Buffer], Buffer]) -> Result:
+    return Result(place(r.out), tuple(rewrite(i, change) for i in r.index), rewrite(r.value, change))
 
 
 def _rewrite_statement(stmt: Stmt, change: Change, place: Callable[[Buffer], Buffer]) -> Stmt:

@@ -13,10 +13,11 @@ from collections.abc import Callable
 
 from codegen.ir.chains import chain_axis, is_contiguous
 from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite, variables, walk
+from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, Prim, Reduce, Store, Var
 from codegen.ir.schedule import ScheduleError
 from codegen.nest.points import Points, Span, Spans, Stmts
+from codegen.nest.stored import unused_name
 from runtime.abi import DType
 
 
@@ -36,7 +37,7 @@ def chained(
         raise ScheduleError(f"{definition.out.name}: blocks of chains have an even number of terms, got {extent}")
     pair = Var(f"{axis.name}.c", extent // 2)
     spans = {**inner, axis: Span(start + pair * 2, 1)}
-    buffers = tuple(points.accumulator(_fresh(name, definition), acc.dtype) for name in ("even", "odd"))
+    buffers = tuple(points.accumulator(unused_name(name, definition), acc.dtype) for name in ("even", "odd"))
     steps: Stmts = ahead({**inner, axis: Span(start + pair * 2, 2)})
     for part, buffer in enumerate(buffers):
         steps += points.each((Store(buffer, cell, _part(reduction, axis, part), "add"),), spans)
@@ -67,10 +68,3 @@ def _part(reduction: Reduce, axis: Var, part: int) -> Expr:
         return None
 
     return rewrite(reduction.body, change)
-
-
-def _fresh(name: str, definition: Definition) -> str:
-    taken = {x.buffer.name for x in loads(definition.value, *definition.target)} | {definition.out.name}
-    while name in taken:
-        name += "."
-    return name

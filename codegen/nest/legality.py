@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.ir.access import access, all_axes, fills, varies
+from codegen.ir.access import access, all_axes, fills, varies, volume
 from codegen.ir.chains import block_tile, chain_axis, is_chains
 from codegen.ir.definition import Definition, Group
 from codegen.ir.dot_widths import (
@@ -19,7 +19,7 @@ from codegen.ir.dot_widths import (
 )
 from codegen.ir.expressions import loads, variables, walk
 from codegen.ir.loops import Buffer, Reduce, Var
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
 from codegen.nest.apart import has_equal_steps
 
 
@@ -164,6 +164,8 @@ def _tails(d: Definition, s: Schedule) -> None:
     if (lap := next((t for t in s.tile if t.tail is Tail.LAP and not _may_overlap(d, t, s)), None)) is not None:
         rule = "tiles that overlap are those of tile registers, or of enough rows, each of which is summed at once"
         raise ScheduleError(f"{name}: {rule}, got {lap.axis!r}")
+    if d.overwrites and (lap := next((t for t in s.tile if _overlaps(d, s, t)), None)) is not None:
+        raise ScheduleError(f"{name}: tiles that overwrite an operand have no points in common, got {lap.axis!r}")
 
 
 def _may_overlap(d: Definition, tile: Tile, s: Schedule) -> bool:
@@ -171,6 +173,13 @@ def _may_overlap(d: Definition, tile: Tile, s: Schedule) -> bool:
     parts = dict(s.fuse).get(tile.axis, (tile.axis,))
     axes = [a for a in d.axes if a.name in parts]
     return not s.blocks and fills(axes, tile.size) if varies(axes) else s.matrix is not None
+
+
+def _overlaps(d: Definition, s: Schedule, t: Tile) -> bool:
+    """True if two tiles of an axis have points in common."""
+    parts = dict(s.fuse).get(t.axis, (t.axis,))
+    extent = volume(a.extent or 1 for a in d.axes if a.name in parts)
+    return t.tail is Tail.LAP and any(x.latest is not None for x in segments(extent, t))
 
 
 def _dots(d: Definition, s: Schedule) -> bool:

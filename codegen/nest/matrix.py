@@ -41,11 +41,11 @@ from codegen.ir.loops import (
 from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
 from codegen.nest.matrix_tiles import Tiles, column_place, dots, epilogue, loaded, shape_of, stored, tiles_of, zeroed
-from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
+from codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from codegen.nest.points import Points, Span, Spans, Stmts, size_of
 from codegen.nest.prefetch import prefetch_panels
-from codegen.nest.reduction import fresh
 from codegen.nest.scaled_matrix import scaled_tile
+from codegen.nest.stored import unused_name
 from runtime.abi import DType
 
 
@@ -57,7 +57,9 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
     if schedule.apart is not None:
         return scaled_tile(d, reduction, schedule, points)
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
-    form = matrix_form(asking_no_longer(reduction, outside, points), points.vector, _block_axis(reduction, schedule))
+    form = matrix_form(
+        without_hoisted_tests(reduction, outside, points), points.vector, _block_axis(reduction, schedule)
+    )
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
     if form is None or row is None or points.vector is None or reduction.init is not None:
         raise ScheduleError(f"{d.out.name}: tile registers sum products of rows and columns, got {reduction.fn}")
@@ -80,7 +82,7 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
     tiles = tiles_of(d, schedule, points)
     rows = sum(tiles.heights)
-    result = dense(fresh("c", d), rows, tiles.columns * ROWS, space=Space.STACK, dtype=reduction.dtype)
+    result = dense(unused_name("c", d), rows, tiles.columns * ROWS, space=Space.STACK, dtype=reduction.dtype)
 
     def terms(axes: tuple[Var, ...], inner: Spans) -> Stmts:
         if not axes:
@@ -92,7 +94,7 @@ def _tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, 
         here = inner | {axis: Span(step * size, size)}
         stmts = terms(tuple(rest), here)
         for border in (b for b in outside if b.axis == axis):
-            stmts = passed_over(border, points, here, stmts)
+            stmts = skip_padding_terms(border, points, here, stmts)
         return (For(step, stmts), *(() if isinstance(extent, int) else _last_block(d, form, tiles, points, inner)))
 
     sums = (*(a for a in reduction.axes if a != form.axis), form.axis)
@@ -105,7 +107,7 @@ def _last_block(d: Definition, form: MatrixForm, tiles: Tiles, points: Points, i
     """Add the terms of a dynamic number that fill no block: rows are copied, with zeros behind; words end in zeros."""
     axis, extent = form.axis, as_expr(size_of(form.axis.extent), DType.I64)
     row, term = Var(f"{tiles.row.name}.r", sum(tiles.heights)), Var(f"{axis.name}.t", form.terms)
-    copy = dense(fresh("last", d), row.extent or 1, form.terms, space=Space.STACK, dtype=DType.BF16)
+    copy = dense(unused_name("last", d), row.extent or 1, form.terms, space=Space.STACK, dtype=DType.BF16)
     begin = extent - extent % form.terms
     here = inner | {axis: Span(begin, form.terms)}
     known: dict[Expr, Expr] = {a: s.start for a, s in (points.spans | inner).items()}
@@ -129,7 +131,7 @@ def _panel(d: Definition, form: MatrixForm, points: Points) -> Buffer:
     assert points.vector is not None and isinstance(form.axis.extent, int)
     columns = -(-points.extent(points.vector) // ROWS)
     shape = columns, form.axis.extent // form.word, ROWS
-    return dense(fresh("panel", d), *shape, space=Space.STACK, dtype=DType.U32)
+    return dense(unused_name("panel", d), *shape, space=Space.STACK, dtype=DType.U32)
 
 
 def _arranged(form: MatrixForm, panel: Buffer, points: Points) -> Stmts:

@@ -16,7 +16,7 @@ from codegen.ir.loops import Buffer, Const, Expr, For, Load, LoopKind, Reduce, S
 from codegen.ir.matrix_form import COLUMN_BYTES, ROWS, MatrixForm
 from codegen.ir.schedule import Schedule, ScheduleError
 from codegen.nest.points import Lets, Points, Span, Spans, Stmts, bound, depending
-from codegen.nest.reduction import guarded
+from codegen.nest.stored import at_point
 
 ROWS_AT, COLUMNS_AT = 4, 6  # numbers of the first tile of the rows' operand and of the columns'; results begin at 0
 
@@ -151,7 +151,7 @@ def each_row(
 
 def epilogue(d: Definition, reduction: Reduce, points: Points, tiles: Tiles, result: Buffer) -> Stmts:
     """Compute the value of each point from its sum, a row at a time."""
-    stmt = guarded(d, rewrite(d.value, {reduction: Load(result, cell(points, tiles))}))
+    stmt = at_point(d, rewrite(d.value, {reduction: Load(result, cell(points, tiles))}), points)
     target = tuple(rewrite(i, {**dict(placed(points, tiles))}) for i in d.target)
     over = coefficient(offset(d.out, target), _inside(points, tiles)[tiles.row])
     across = over is not None and over.is_const and over.const == 1  # columns of a tile are transposed in registers

@@ -38,14 +38,15 @@ from codegen.ir.loops import (
     prim,
 )
 from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
-from codegen.ir.traverse import has_parallel
+from codegen.ir.traverse import has_parallel, rewrite_definition
 from codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
 from codegen.nest.legality import check
 from codegen.nest.matrix import in_tile_registers
 from codegen.nest.pack import pack
 from codegen.nest.points import Lets, Points, Span, Spans, Stmts
-from codegen.nest.reduction import along_lanes, guarded, in_tiles
+from codegen.nest.reduction import along_lanes, in_tiles
 from codegen.nest.scaled_matrix import is_summed_by_vectors
+from codegen.nest.stored import at_point
 from codegen.nest.tile_configurations import with_tiles
 from codegen.nest.tile_epilogues import overlap_epilogues
 from runtime.abi import DType
@@ -109,7 +110,7 @@ def packings(work: Definition | Group, schedule: Schedule) -> Iterator[tuple[str
             yield from packings(member, plan)
         return
     plans = {p.operand: p for p in schedule.pack}
-    for x in loads(work.value):
+    for x in loads(work.value, *(r.value for r in work.results)):
         if x.buffer.space is Space.ARG:
             yield x.buffer.name, plans.get(x.buffer.name)
 
@@ -254,8 +255,7 @@ def _relocate(work: Definition | Group, shrunk: dict[Buffer, Buffer]) -> Definit
             return Load(shrunk[e.buffer], tuple(rewrite(i, window) for i in e.index))
         return None
 
-    index = tuple(rewrite(i, window) for i in work.index)
-    return replace(work, value=rewrite(work.value, window), index=index, out=shrunk.get(work.out, work.out))
+    return rewrite_definition(work, window, lambda b: shrunk.get(b, b))
 
 
 # ---- one definition
@@ -281,7 +281,7 @@ def _definition(definition: Definition, schedule: Schedule, spans: Spans) -> Stm
             if reduction is not None and schedule.matrix is not None and not is_summed_by_vectors(schedule, points):
                 return in_tile_registers(definition, reduction, schedule, points, part)
             if reduction is None:
-                return points.each((guarded(definition, definition.value),))
+                return points.each((at_point(definition, definition.value, points),))
             if schedule.lanes and any(a.name == schedule.lanes[0] for a in reduction.axes):
                 return along_lanes(definition, reduction, schedule, points, _tiles)
             return in_tiles(definition, reduction, schedule, points, part, _tiles)

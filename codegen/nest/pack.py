@@ -6,7 +6,6 @@ b[k, j]  ->  b[j // 16, k // 4, j % 16, k % 4]    bytes whose products are summe
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 from codegen.ir.access import volume
 from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import word
-from codegen.ir.expressions import loads, rewrite
+from codegen.ir.expressions import loads
 from codegen.ir.loops import Buffer, Expr, Load, Size, as_expr, dense
 from codegen.ir.schedule import Pack, ScheduleError
+from codegen.ir.traverse import expressions, rewrite_definition
 from runtime.abi import DType
 
 Number = TypeVar("Number", bound=np.generic)
@@ -26,8 +26,9 @@ Number = TypeVar("Number", bound=np.generic)
 
 def pack(definition: Definition, plan: Pack) -> Definition:
     """Redirect every load of `plan.operand` to its packed form."""
-    change: dict[Expr, Expr] = {x: _blocked(x, plan) for x in loads(definition.value) if x.buffer.name == plan.operand}
-    return replace(definition, value=rewrite(definition.value, change))
+    read = (x for x in loads(*expressions(definition)) if x.buffer.name == plan.operand)
+    change: dict[Expr, Expr] = {x: _blocked(x, plan) for x in read}
+    return rewrite_definition(definition, change.get)
 
 
 def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:

@@ -32,7 +32,7 @@ class PaddingTerms:
     axis: Var
     index: Expr
     extent: int
-    asks: Prim | None = None  # the `within` that guards the terms; None: a halo
+    test: Prim | None = None  # the `within` that guards the terms; None: a halo
 
     @property
     def share(self) -> float:
@@ -74,13 +74,13 @@ def _tested_terms(r: Reduce) -> Iterator[PaddingTerms]:
                 pass
 
 
-def asking_no_longer(r: Reduce, passed: Iterable[PaddingTerms], points: Points) -> Reduce:
-    """Drop each `within` of `passed` that has one value at all points of the tile: `passed_over` tests it once."""
+def without_hoisted_tests(r: Reduce, passed: Iterable[PaddingTerms], points: Points) -> Reduce:
+    """Drop each `within` of `passed` that has one value at all points of the tile: `skip_padding_terms` tests it."""
     moving = {*points.axes, *(a for v in points.axes for a, _ in depending(points.lets, v))}
     sure: dict[Expr, Expr] = {}
     for b in passed:
-        if b.asks is not None and variables(b.index).isdisjoint(moving) and _ends(b.index, points, {}) is not None:
-            sure[b.asks] = b.asks.args[2]
+        if b.test is not None and variables(b.index).isdisjoint(moving) and _ends(b.index, points, {}) is not None:
+            sure[b.test] = b.test.args[2]
 
     def change(e: Expr) -> Expr | None:
         return rewrite(sure[e], change) if e in sure else None
@@ -110,7 +110,7 @@ def _vanishes(e: Expr, x: Expr) -> bool:
     return isinstance(e, Prim) and e.fn in ("mul", "cast") and any(_vanishes(a, x) for a in e.args)
 
 
-def passed_over(border: PaddingTerms, points: Points, inner: Spans, stmts: Stmts) -> Stmts:
+def skip_padding_terms(border: PaddingTerms, points: Points, inner: Spans, stmts: Stmts) -> Stmts:
     """Skip `stmts` if no point of the tile reads inside; `inner`: the current tiles of the reduction axes."""
     ends = _ends(border.index, points, inner)
     if ends is None:

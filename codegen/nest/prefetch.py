@@ -151,7 +151,8 @@ def prefetch_epilogue(
     moving = {rows[0], *(a for a, _ in depending(points.values({}), points.point(rows[0])))}
     stmts: Stmts = ()
     value = rewrite(definition.value, {reduction: Const(0, reduction.dtype)})
-    for buffer, index in (*((x.buffer, x.index) for x in loads(value)), (definition.out, definition.target)):
+    read = ((x.buffer, x.index) for x in loads(value))
+    for buffer, index in dict.fromkeys((*read, (definition.out, definition.target))):
         dense_lane = any(s == 1 and lane in variables(i) for s, i in zip(buffer.strides, index, strict=True))
         if not dense_lane or moving.isdisjoint(variables(*index)):
             continue

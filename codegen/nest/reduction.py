@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codegen.costs import COSTS
 from codegen.ir.chains import is_chains
@@ -47,50 +48,32 @@ from codegen.ir.loops import (
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.apart import Apart, Kept, kept_values, with_kept
 from codegen.nest.chains import chained
-from codegen.nest.padding_terms import asking_no_longer, padding_terms, passed_over
+from codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
 from codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
+from codegen.nest.stored import at_point, unused_name
 from runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
-
-
-def guarded(definition: Definition, value: Expr) -> Stmt:
-    """Return the store of one point, guarded by the bounds of the definition."""
-    stmt: Stmt = Store(definition.out, definition.target, value)
-    for index, most in definition.where:
-        stmt = If(prim("lt", index, as_expr(most, DType.I64)), (stmt,))
-    return stmt
-
-
-def fresh(name: str, definition: Definition) -> str:
-    """Return `name`, or a longer one if the definition has a buffer of that name."""
-    taken = {x.buffer.name for x in loads(definition.value, *definition.target)} | {definition.out.name}
-    while name in taken:
-        name += "."
-    return name
 
 
 def in_tiles(
     definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans, tiles: Tiler
 ) -> Stmts:
     """Reduce with an accumulator per point of the tile. Partial sums of the blocks in `part` are in the output."""
-    acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
+    acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
     sums = _in_order(reduction.axes, schedule)
-    steps = next((a for a in sums if a.name == schedule.apart), None)
-    apart = None if steps is None else Apart(reduction, steps, schedule, points, fresh("", definition))
+    apart = _apart(definition, reduction, sums, schedule, points)
     kept: tuple[Kept, ...] = ()
     total, own = (acc, reduction.body) if apart is None else (apart.total, apart.body)
     if apart is None and schedule.dots is None and not is_chains(reduction):
-        kept, own = kept_values(own, reduction.axes, (), schedule, points, fresh("", definition))
+        kept, own = kept_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
     whole = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
-    inside = asking_no_longer(replace(reduction, body=own), outside, points)
+    ahead = partial(prefetch_ahead, reduction, schedule, points, part, whole)
+    inside = without_hoisted_tests(replace(reduction, body=own), outside, points)
 
     def update(inner: Spans) -> Stmts:
-        def ahead(some: Spans) -> Stmts:
-            return prefetch_ahead(reduction, schedule, points, part, whole, some)
-
         if is_chains(reduction):
             return chained(definition, inside, points, total, cell, inner, ahead)
         stmts: Stmts = ()
@@ -111,7 +94,7 @@ def in_tiles(
         def step(span: Spans) -> Stmts:
             stmts = terms(tuple(rest), inner | span)
             for border in (b for b in outside if b.axis == axis):
-                stmts = passed_over(border, points, inner | span, stmts)
+                stmts = skip_padding_terms(border, points, inner | span, stmts)
             return stmts if apart is None or axis != apart.axis else apart.around(stmts, inner | span, acc, cell)
 
         if panels is None or axis.name != schedule.dots:
@@ -131,6 +114,14 @@ def in_tiles(
     return (Alloc(acc, (*begin, *with_kept(kept, {}, terms(sums, {})), *last)),)
 
 
+def _apart(
+    definition: Definition, reduction: Reduce, sums: tuple[Var, ...], schedule: Schedule, points: Points
+) -> Apart | None:
+    """Return the sum of a step of the axis `schedule.apart`; None without one."""
+    steps = next((a for a in sums if a.name == schedule.apart), None)
+    return None if steps is None else Apart(reduction, steps, schedule, points, unused_name("", definition))
+
+
 def _between_blocks(
     definition: Definition, reduction: Reduce, points: Points, part: Spans, acc: Buffer
 ) -> tuple[Expr, Stmts]:
@@ -141,7 +132,7 @@ def _between_blocks(
     """
     cell = points.cell
     first = reduction.init if reduction.init is not None else identity(reduction.fn, acc.dtype)
-    last = points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),))
+    last = points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),))
     for axis in reduction.axes:
         if axis in part:
             begin, extent = part[axis].start, size_of(axis.extent)
@@ -249,10 +240,9 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     assert extent is not None
     most = max(1, min(schedule.partials, extent // lanes)) if isinstance(extent, int) else schedule.partials
     sweep = _Sweep(extent, lanes, lanes * most)
-    part = points.accumulator(fresh("part", definition), reduction.dtype, sweep.width)
-    acc, cell = points.accumulator(fresh("acc", definition), reduction.dtype), points.cell
-    here, lane, later = Var(f"{name}.t", sweep.width), Var("lane", lanes), Var("later", most - 1)
-    start = identity(reduction.fn, acc.dtype)
+    part = points.accumulator(unused_name("part", definition), reduction.dtype, sweep.width)
+    acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
+    here, start = Var(f"{name}.t", sweep.width), identity(reduction.fn, acc.dtype)
 
     def vectors(over: Var, *stmts: Stmt) -> Stmt:
         return For(over, stmts, LoopKind.VECTOR, lanes)
@@ -280,13 +270,20 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     else:
         sums = tiles(outer, schedule, {}, lambda inner: tuple(s for update in parts for s in update(inner)))
 
-    fold = vectors(lane, Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), reduction.fn))
     body = (
         *points.each((vectors(here, Store(part, (*cell, here), start)),)),
         *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
         *sums,
-        *(points.each((For(later, (fold,), LoopKind.UNROLLED),)) if most > 1 else ()),
-        *points.each((vectors(lane, Store(acc, cell, Load(part, (*cell, lane)), reduction.fn)),)),
-        *points.each((guarded(definition, rewrite(definition.value, {reduction: Load(acc, cell)})),)),
+        *_fold(part, acc, reduction.fn, lanes, most, points),
+        *points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),)),
     )
     return (Alloc(part, (Alloc(acc, body),)),)
+
+
+def _fold(part: Buffer, acc: Buffer, fn: str, lanes: int, count: int, points: Points) -> Stmts:
+    """Reduce the `count` vectors of partial results at each point to one, and its lanes into the accumulator."""
+    cell, lane, later = points.cell, Var("lane", lanes), Var("later", count - 1)
+    vector = Store(part, (*cell, lane), Load(part, (*cell, (later + 1) * lanes + lane)), fn)
+    vectors = For(later, (For(lane, (vector,), LoopKind.VECTOR, lanes),), LoopKind.UNROLLED)
+    scalar = For(lane, (Store(acc, cell, Load(part, (*cell, lane)), fn),), LoopKind.VECTOR, lanes)
+    return (*(points.each((vectors,)) if count > 1 else ()), *points.each((scalar,)))

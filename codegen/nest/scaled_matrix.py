@@ -59,7 +59,7 @@ from codegen.nest.matrix_tiles import (
     zeroed,
 )
 from codegen.nest.points import Points, Span, Spans, Stmts
-from codegen.nest.reduction import fresh
+from codegen.nest.stored import unused_name
 from runtime.abi import DType
 
 
@@ -77,14 +77,14 @@ def scaled_tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Po
         raise ScheduleError(f"{d.out.name}: tile registers sum scaled products of bytes, got {reduction.fn}")
     tiles, step = tiles_of(d, schedule, points), Var(f"{steps.name}.o", steps.extent)
     here: Spans = {steps: Span(step, 1)}
-    words = None if form.field is None else _words(form, tiles, fresh("words", d))
+    words = None if form.field is None else _words(form, tiles, unused_name("words", d))
     unpacked = () if words is None else _unpacked(form, words, points, reduction, here)
     form = form if words is None else replace(form, w=Load(words, column_place(form, points)), field=None)
     shape, place = (sum(tiles.heights), tiles.columns * ROWS), cell(points, tiles)
-    total = dense(fresh("c", d), *shape, space=Space.STACK, dtype=reduction.dtype)
-    part = dense(fresh("part", d), *shape, space=Space.STACK, dtype=DType.I32)
-    apart = Apart(reduction, steps, schedule, points, fresh("", d))
-    kept, scaled = kept_operands(apart.scaled(apart.terms), tiles.row, schedule, points, fresh("", d))
+    total = dense(unused_name("c", d), *shape, space=Space.STACK, dtype=reduction.dtype)
+    part = dense(unused_name("part", d), *shape, space=Space.STACK, dtype=DType.I32)
+    apart = Apart(reduction, steps, schedule, points, unused_name("", d))
+    kept, scaled = kept_operands(apart.scaled(apart.terms), tiles.row, schedule, points, unused_name("", d))
     add = Store(total, place, rewrite(scaled, {apart.terms: Load(part, place)}), "add")
     added = with_kept(kept, here, each_row(add, points, tiles, here))
     each = *unpacked, *zeroed(tiles), *_blocks(form, tiles, points, here), *stored(tiles, part), *added

@@ -23,14 +23,14 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     assert d.reduction is not None
     outer = [a for a in d.axes if a not in shared]
     if not shared:
-        outer = _most_first(outer, COSTS.units_per_core * target.cores)
+        outer = _parallel_first(outer, COSTS.units_per_core * target.cores)
     order = tuple(a.name for a in outer)
     parallel = None if shared or not outer else outer[0].name
-    axis = _along(d, constants)
+    axis = _vector_axis(d, constants)
     note(lambda: f"lanes along the sum: {axis.name}" if axis is not None else "no axis of the sum runs along memory")
     if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
         return Schedule(order=order, parallel=parallel)
-    together = _together(d, axis, constants)
+    together = _fused_sum_axes(d, axis, constants)
     length = prod(known(a.extent if a.extent is not None else 1) for a in together)
     name = axis.name if len(together) == 1 else fresh("r", d)
     lanes = target.sum_lanes(widest(d))
@@ -84,7 +84,7 @@ def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) 
     return tuple(Tile(a.name, size, Tail.CUT) for a in either)
 
 
-def _together(d: Definition, axis: Var, constants: frozenset[str]) -> tuple[Var, ...]:
+def _fused_sum_axes(d: Definition, axis: Var, constants: frozenset[str]) -> tuple[Var, ...]:
     """Return the axes of the sum that are contiguous across each other, up to `axis`: one loop, with one tail for all.
 
     `axis` alone if a constant may be packed along it.
@@ -103,7 +103,7 @@ def _count(a: Var) -> int:
     return known(a.extent or 1)
 
 
-def _most_first(axes: list[Var], enough: int) -> list[Var]:
+def _parallel_first(axes: list[Var], enough: int) -> list[Var]:
     """Sort so that the parallel axis comes first: the first one with `enough` iterations, or the longest."""
     sizes = [known(a.extent if a.extent is not None else 1) for a in axes]
     best = next((a for a, n in zip(axes, sizes, strict=True) if n >= enough), None)
@@ -112,7 +112,7 @@ def _most_first(axes: list[Var], enough: int) -> list[Var]:
     return sorted(axes, key=lambda a: a is not best)
 
 
-def _along(d: Definition, constants: frozenset[str]) -> Var | None:
+def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     """Return the reduction axis along which each load moves by 0 or 1 or can be packed; None without one."""
     assert d.reduction is not None
     found: list[Var] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ import cli
 from aot.command_line import command
 from aot.commands.output import JSON_VERSION
 from runtime.abi import ABI_VERSION
+from runtime.describe import hint
 from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from runtime.version import VERSION
 from tests.archives import arrays_of
@@ -243,6 +246,13 @@ def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture[s
     assert command.report(error) == code
     printed = capsys.readouterr().err
     assert printed.startswith("error: ") and "in layer 'conv1'" in printed and "next: " in printed
+
+
+@pytest.mark.parametrize(
+    ("number", "step"), [(errno.ENOSPC, "free space"), (errno.EADDRINUSE, "--port"), (errno.EACCES, "permissions")]
+)
+def test_errors_of_the_system_have_a_next_step(number: int, step: str) -> None:
+    assert step in hint(OSError(number, os.strerror(number)))
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

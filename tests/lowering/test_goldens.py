@@ -69,6 +69,11 @@ def quantised_rows(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(data, b.const(whole(64, 32) * np.float32(0.5), DType.F32))
 
 
+def levels_of_sigmoid(b: Builder, x: OutPort) -> OutPort:
+    level = b.Round(b.Divide(b.Sigmoid(x), 0.004))
+    return b.Convert(b.Clamp(level, min=0.0, max=255.0), destination_type=DType.U8)
+
+
 def sigmoid_of_levels(b: Builder, x: OutPort) -> OutPort:
     y = b.Sigmoid(b.Multiply(b.Subtract(b.Convert(x, destination_type=DType.F32), 121.0), 0.02))
     level = b.Clamp(b.Round(b.Divide(y, 0.004)), min=0.0, max=255.0)
@@ -120,6 +125,13 @@ def in_place(b: Builder, x: OutPort) -> OutPort:
     return b.MatMul(z, weights(b, 8, 8, seed=1))
 
 
+def two_results(b: Builder, x: OutPort) -> tuple[OutPort, ...]:
+    """A product, which is an output, and its levels, which are another one."""
+    y = b.MatMul(x, weights(b, 16, 2048))
+    level = b.Clamp(b.Round(b.Divide(y, b.const(0.03, DType.F32))), min=0.0, max=255.0)
+    return y, b.Convert(level, destination_type=DType.U8)
+
+
 CASES = {
     "fuse_steps": Case(linear, ((4, 32),)),
     "use_integer_dots": Case(quantised, ((4, 64),), ("avxvnni",), dtype=DType.U8),
@@ -128,6 +140,7 @@ CASES = {
     "hoist_invariants": Case(lambda b, x, grid: b.GridSample(x, grid), ((1, 5, 6, 7), (1, 3, 11, 2))),
     "use_integer_dots_again": Case(quantised_groups, ((1, 32, 6, 5),), ("avxvnni",), dtype=DType.U8),
     "tabulate_functions": Case(sigmoid_of_levels, ((4, 64),), dtype=DType.U8),
+    "shorten_levels": Case(levels_of_sigmoid, ((4, 64),)),
     "shorten_floats": Case(linear, ((4, 32),), precision="bf16"),
     "defer_division": Case(attention, ((2, 5, 8), (2, 40, 8), (2, 40, 16))),
     "fuse_attention": Case(attention, ((4, 200, 16),) * 3),
@@ -149,6 +162,7 @@ CASES = {
         lambda b, x: b.MatMul(x, b.const(whole(256, 48) * np.float32(0.037), DType.F32)), ((2, 256),)
     ),
     "narrow_constants": Case(halves, ((2, 64),)),
+    "join_results": Case(two_results, ((64, 16),)),
 }
 
 

@@ -212,7 +212,17 @@ FOLDED: dict[str, Callable[[Sequence[Term]], Term]] = {
     "and": lambda terms: z3.And(*terms),
     "or": lambda terms: z3.Or(*terms),
 }
+
+
+def _rounded(x: Term) -> Term:
+    """Round to the nearest whole number, halves to the even one."""
+    above = z3.ToInt(x + z3.RealVal("1/2"))
+    is_odd_half = z3.And(z3.ToReal(above) - x == z3.RealVal("1/2"), above % 2 == 1)
+    return z3.ToReal(z3.If(is_odd_half, above - 1, above))
+
+
 PRIMITIVES: dict[str, Callable[..., Term]] = {
+    "round_even": _rounded,
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import runtime
+from runtime.describe import hint
 from runtime.errors import UsageError
 from runtime.loading.manifest import Dim
 
@@ -70,6 +71,13 @@ def test_outputs_are_found_by_index_name_and_port(model: runtime.CompiledModel) 
 def test_wrong_inputs_are_refused(chain_so: Path, given: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         runtime.load(chain_so, threads=1)(given)
+
+
+def test_a_wrong_type_comes_with_its_conversion(chain_so: Path) -> None:
+    for given, step in ((X.astype(np.float64), "x.astype('float32')"), (X[:10], "aot info MODEL")):
+        with pytest.raises(UsageError) as caught:
+            runtime.load(chain_so, threads=1)([given])
+        assert step in hint(caught.value)
 
 
 def test_a_request_writes_to_the_array_that_was_set(model: runtime.CompiledModel) -> None:

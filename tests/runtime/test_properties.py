@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import runtime
-from aot.compilation.told import told
+from aot.compilation.recorded_options import recorded_options
 from aot.options import CompileOptions
 from runtime.errors import CorruptError, UsageError
 from tests.programs import built, chain
@@ -55,13 +55,13 @@ GIVEN: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_options_that_are_set_are_told(name: str) -> None:
-    found = told(CompileOptions(**{name: GIVEN[name]}), 0)
+    found = recorded_options(CompileOptions(**{name: GIVEN[name]}), 0)
     assert found[name] == GIVEN[name] and not (GIVEN.keys() - {name}) & found.keys()
 
 
 def test_of_values_and_extensions_names_are_told() -> None:
     options = CompileOptions(values=(("k", 5), ("t", (1.0, 2.0))), extensions=Path("/some/where/mine"))
-    assert told(options, 0).items() >= {"values": ["k", "t"], "extensions": ["mine"]}.items()
+    assert recorded_options(options, 0).items() >= {"values": ["k", "t"], "extensions": ["mine"]}.items()
 
 
 def test_release_memory(chain_so: Path) -> None:

@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any, cast
 
 from aot.lowering.program.build_program import Pick
-from aot.lowering.program.kernel_parameters import alone
+from aot.lowering.program.kernel_parameters import standalone_kernel
 from codegen.ir.access import known
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Buffer
@@ -121,7 +121,7 @@ class Tuning:
         found = candidates(work, self._target, constants)
         if len(found) == 1:
             return found
-        shares = [known(units(alone(work, s, constants))) for s in found]
+        shares = [known(units(standalone_kernel(work, s, constants))) for s in found]
         least = min(shares[0], _UNITS_PER_CORE * self._target.cores)
         return tuple(s for s, share in zip(found, shares, strict=True) if share >= least)
 

@@ -173,7 +173,7 @@ def forms_of(
     if not (isinstance(r.body, Prim) and r.body.fn == "mul"):
         return ()
     whole = r.dtype is DType.I32
-    if not whole and d.out.dtype.compute is not DType.F32:
+    if not whole and r.dtype is not DType.F32:
         return ()
     factors = [_narrow(e) for e in r.body.args] if whole else list(r.body.args)
     for guarded, w in (factors, factors[::-1]):

@@ -32,7 +32,7 @@ def steps_unevenly(reader: Definition, view: Definition) -> bool:
     if others <= seen:  # a window: only axes that move all operands can be lanes
         matter |= set(reader.axes).intersection(*(m for _, m in moving))
     read = [Load(view.value.buffer, x.index) for x in _through(body, view)]
-    return any(not _even_somehow(x, matter) for x in read)
+    return any(not _has_uniform_strides(x, matter) for x in read)
 
 
 def divides_axis(reader: Definition, view: Definition) -> bool:
@@ -57,7 +57,7 @@ def _through(body: list[Load], view: Definition) -> list[Load]:
     return [x for e in found if e is not None for x in loads(e)]
 
 
-def _even_somehow(x: Load, axes: set[Var]) -> bool:
+def _has_uniform_strides(x: Load, axes: set[Var]) -> bool:
     dims = [k for k, n in enumerate(x.buffer.shape) if n != 1]
     if len(dims) > MOST_ORDERED:
         return True

@@ -174,7 +174,11 @@ def _place(b: Buffer) -> str:
 def _definition(d: Definition, where: str) -> None:
     axes = [*d.axes, *(d.reduction.axes if d.reduction else ())]
     _require(len(axes) == len({*axes}), where, f"has one axis twice: {', '.join(a.name for a in axes)}")
-    for b, index in ((d.out, d.target), *((x.buffer, x.index) for x in loads(d.value))):
+    stored = (d.out, d.target), *((r.out, r.index) for r in d.results)
+    for b, index in (*stored, *((x.buffer, x.index) for x in loads(*expressions(d)))):
         _require(len(index) == len(b.shape), where, f"indexes {b.name} by {len(index)} of {len(b.shape)} dimensions")
-    fits = d.value.dtype is d.out.dtype.compute
-    _require(fits, where, f"stores {d.value.dtype.value} in {d.out.name}, which holds {d.out.dtype.value}")
+    for b, value in ((d.out, d.value), *((r.out, r.value) for r in d.results)):
+        fits = value.dtype is b.dtype.compute
+        _require(fits, where, f"stores {value.dtype.value} in {b.name}, which holds {b.dtype.value}")
+    held = not d.results or d.value.dtype is d.out.dtype
+    _require(held, where, f"has results beside {d.out.name}, which rounds to {d.out.dtype.value}")

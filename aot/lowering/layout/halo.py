@@ -51,7 +51,9 @@ def halos(steps: Steps) -> dict[str, Halo]:
     If its consumers pad with different values, it holds the one that is read most; the others check their bounds.
     """
     found: dict[str, dict[float | Expr, Halo]] = {}
-    for padded, spared, times in (found for step in steps.steps for work in step.works for found in _asking(work)):
+    for padded, spared, times in (
+        found for step in steps.steps for work in step.works for found in _padded_loads(work)
+    ):
         name = padded.load.buffer.name
         value = steps.values.get(name)
         sides = _sides(padded, steps)
@@ -74,7 +76,7 @@ def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
     return any(b.name in read for s in steps.steps[first + 1 :] for b in s.writes())
 
 
-def _asking(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
+def _padded_loads(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
     """Yield padded loads: the dimensions in which each can do without a halo, and the points that read it."""
     for part in (*members(work),) or (work,):
         windows = dict(_windows(part)) if isinstance(part, Definition) else {}

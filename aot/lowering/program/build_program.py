@@ -12,7 +12,7 @@ from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, siz
 from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
 from aot.lowering.program.flow import Flow
-from aot.lowering.program.kernel_parameters import by_role, canonical, cost, parameters, separated
+from aot.lowering.program.kernel_parameters import canonical, cost, parameters, separated, with_roles
 from codegen.ir.access import buffer_bytes, volume
 from codegen.ir.definition import Definition, Group
 from codegen.ir.denormals import denormals, flushes
@@ -250,7 +250,7 @@ class ProgramBuilder:
         chosen = works if given is None else works[:-1]
         several = len(works) > 1
         schedules = tuple(self._schedule(w, constants, several) for w in chosen if isinstance(w, Definition | Group))
-        schedules += () if given is None else (by_role(given, roles),)
+        schedules += () if given is None else (with_roles(given, roles),)
         made = self._kernel(works, tuple(map(self._fetching, schedules)), constants, tuple(back))
         values = {role: name for name, role in roles.items()}
         values |= {fresh: values[role] for fresh, role in made.stands_for.items()}

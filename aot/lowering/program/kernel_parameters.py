@@ -59,17 +59,17 @@ def separated(
     return (*(w for w, _ in pairs), *rest), tuple(s for _, s in pairs), plans
 
 
-def alone(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:
+def standalone_kernel(work: Definition, schedule: Schedule, constants: frozenset[str]) -> Kernel:
     """Return the kernel of one work, whose buffers have the names of their roles."""
     works, schedules, _ = separated((work,), (schedule,), constants, {name: name for name in constants})
     return apply("alone", tuple(w for w in works if isinstance(w, Definition | Group)), schedules, parameters(works))
 
 
-def by_role(s: Schedule, roles: dict[str, str]) -> Schedule:
+def with_roles(s: Schedule, roles: dict[str, str]) -> Schedule:
     """Return a schedule with the roles of buffers in place of their names."""
     packs = tuple(replace(p, operand=roles.get(p.operand, p.operand)) for p in s.pack)
     ahead = roles.get(s.prefetch, s.prefetch) if s.prefetch is not None else None
-    return replace(s, pack=packs, prefetch=ahead, members=tuple(by_role(m, roles) for m in s.members))
+    return replace(s, pack=packs, prefetch=ahead, members=tuple(with_roles(m, roles) for m in s.members))
 
 
 def canonical(works: tuple[Work, ...], steps: Steps, *, number_temps: bool) -> tuple[tuple[Work, ...], dict[str, str]]:

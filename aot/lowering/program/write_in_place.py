@@ -1,6 +1,9 @@
-"""In-place writes: a definition without a reduction overwrites a value that it is the last to read, point by point.
+"""In-place writes: a definition overwrites a value that it is the last to read, point by point.
 
     y[n, c] = relu(x[n, c])   ->   x[n, c] = relu(x[n, c])     if x is read here for the last time and laid out as y is
+
+A sum of products does so, too, if x is added to it and takes memory enough to leave a cache: reading and writing one
+place moves two thirds of the bytes that reading one and writing another one does.
 
 In a group of rows it does so row by row: e[r, j] = exp(x[r, j] - top[r]) where no other row of x is read with row r.
 """
@@ -12,15 +15,19 @@ from dataclasses import replace
 
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.program.arena import lifetimes
+from codegen.costs import COSTS
+from codegen.ir.access import buffer_bytes, store, volume
 from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, variables
 from codegen.ir.index import normal
 from codegen.ir.loops import Buffer, Expr, Load
+from codegen.ir.matrix_form import even_height
 from codegen.ir.program import Region
 from codegen.ir.traverse import members, move_loads, rewrite_work
+from codegen.target import Target
 
 
-def write_in_place(steps: Steps) -> None:
+def write_in_place(steps: Steps, target: Target) -> None:
     """Rename outputs to the inputs that they may overwrite."""
     lives = lifetimes(steps)
     makers: dict[str, int] = {}
@@ -33,7 +40,9 @@ def write_in_place(steps: Steps) -> None:
     for at, step in enumerate(steps.steps):
         for n in range(len(_members(step))):
             d = _members(step)[n]
-            if d.reduction is not None or d.where or makers.get(d.out.name) != 1:
+            if d.where or makers.get(d.out.name) != 1:
+                continue
+            if d.reduction is not None and not _is_large_sum(step, d, target):
                 continue
             value = steps.values.get(d.out.name)  # None: a temporary of a group
             if value is None or value.region is not Region.ARENA:
@@ -56,6 +65,17 @@ def _members(step: Step) -> tuple[Definition, ...]:
     return tuple(members(work)) if rows and work is not None else ()
 
 
+def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
+    """True if a step is one sum, whose results do not stay in a cache until they are read.
+
+    Tiles of tile registers must divide its rows, for other ones overlap.
+    """
+    if step.definition is not d or buffer_bytes(d.out) < COSTS.min_far_bytes:
+        return False
+    rows = volume(a.extent or 1 for a in d.axes if store(d).step(a) != 1)
+    return not target.has_tiles or not isinstance(rows, int) or even_height(rows) > 0
+
+
 def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:
     """True if member `n` of the step may write over the value that `x` reads."""
     found = _members(step)
@@ -66,7 +86,8 @@ def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int,
     if (b.shape, b.strides, b.origin, b.dtype) != (out.shape, out.strides, out.origin, out.dtype):
         return False
     alone = [y for y in loads(d.value) if y.buffer.name == b.name] == [x]
-    if not alone or _keys(x.index) != _keys(d.target):
+    summed = d.reduction is not None and x in loads(d.reduction)
+    if not alone or summed or _keys(x.index) != _keys(d.target):
         return False
     earlier = [y for m in found[:n] for y in loads(m.value, *m.index) if y.buffer.name == b.name]
     later = [y for m in found[n + 1 :] for y in loads(m.value, *m.index) if y.buffer.name == b.name]

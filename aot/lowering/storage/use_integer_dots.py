@@ -92,13 +92,14 @@ class _Dots:
                 self.makers.setdefault(b.name, []).append(step)
         self.weights: dict[tuple[str, tuple[int, ...], tuple[int, ...], DType], _Weights | None] = {}
         self.totals: dict[Expr, Load] = {}
+        self.unread: set[int] = set()  # ids of steps whose values are read where their bytes lie
 
     def run(self) -> None:
         found: list[Step] = []
         for step in self.steps.steps:
             self._use_dots(step, found)
             found.append(step)
-        self.steps.steps = found
+        self.steps.steps = [step for step in found if id(step) not in self.unread]
 
     def _use_dots(self, step: Step, before: list[Step]) -> None:
         """Sum a step's product in integers; steps that prepare its operands are added to `before`."""
@@ -201,20 +202,31 @@ class _Dots:
         return (made[0], d, found) if d is not None and found is not None else None
 
     def _make_bytes(self, name: str) -> None:
-        """Store a value as bytes if a single step computes it from bytes."""
+        """Store a value as bytes if a single step computes it from bytes. Bytes that lie there are read, not copied."""
         made = self._bytes_of(name)
         if made is None:
             return
         step, d, found = made
         found = found.unsigned
-        kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
-        byte = found.byte if found.byte.dtype is self.dtype else cast(found.byte, self.dtype)
-        self.steps.values[kept.name] = Value(kept, Region.ARENA, holds_bytes=True)
-        self.kept.add(kept.name)
-        step.works = (replace(d, out=kept, value=byte),)
-        self.makers[kept.name] = [step]
+        kept = self._whole_load(found.byte, d)
+        if kept is not None:
+            self.unread.add(id(step))
+        else:
+            kept = replace(d.out, name=f"{name}.bytes", dtype=self.dtype)
+            byte = found.byte if found.byte.dtype is self.dtype else cast(found.byte, self.dtype)
+            self.steps.values[kept.name] = Value(kept, Region.ARENA, holds_bytes=True)
+            self.kept.add(kept.name)
+            step.works = (replace(d, out=kept, value=byte),)
+            self.makers[kept.name] = [step]
         self._read_bytes(name, kept, found)
         del self.steps.values[name]
+
+    def _whole_load(self, byte: Expr, d: Definition) -> Buffer | None:
+        """Return the value in memory of which `d` would be a copy if it stored `byte`; None if it would be none."""
+        if not isinstance(byte, Load) or byte.buffer.dtype is not self.dtype or byte.index != d.target:
+            return None
+        ours = self.steps.values[byte.buffer.name].region is Region.ARENA
+        return byte.buffer if ours and byte.buffer.shape == d.out.shape else None
 
     def _read_bytes(self, name: str, kept: Buffer, found: Quantised) -> None:
         """Make all consumers read the bytes; padding guards go around the byte, so that a halo can replace them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.ir.op import Op, fresh
+from aot.ir.op import Op, late_symbol
 from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, TensorType
 from aot.mo.bridge.values import dtype_from, shape_of
@@ -70,7 +70,7 @@ class Extension(Op):
         if shape is None:
             raise Error("{} ({}): its infer has set no shape of output {}", self.kind, self.name, idx)
         dims: tuple[Dim, ...] = tuple(
-            fresh(self, f"o{idx}d{i}", None, *operands) if d is dynamic_dimension else int(d)
+            late_symbol(self, f"o{idx}d{i}", None, *operands) if d is dynamic_dimension else int(d)
             for i, d in enumerate(shape)
         )
         value = data.soft_get("value", None)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from aot.ir.conditions import axis_of
-from aot.ir.op import ComputeOp, Element, fresh
+from aot.ir.op import ComputeOp, Element, late_symbol
 from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.ir.values.symbolic import symbols_in
@@ -171,7 +171,7 @@ class Reduction(ComputeOp):
             if count > max(x.rank, 1):
                 raise ShapeError(f"{self.type}: a tensor of rank {x.rank} has fewer axes than are named, got {count}")
             rank = x.rank if self.keep_dims else max(x.rank - count, 0)
-            return TensorType(x.dtype, tuple(fresh(self, f"d{k}", None, x, axes) for k in range(rank)))
+            return TensorType(x.dtype, tuple(late_symbol(self, f"d{k}", None, x, axes) for k in range(rank)))
         chosen = self.axes(x.rank, axes.ints(f"{self.type}: axes"))
         dims = [(1 if i in chosen else n) for i, n in enumerate(x.shape) if self.keep_dims or i not in chosen]
         return TensorType(x.dtype, tuple(dims))

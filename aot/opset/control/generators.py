@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.dims import can_be_negative
-from aot.ir.op import ComputeOp, Element, Elements, fresh
+from aot.ir.op import ComputeOp, Element, Elements, late_symbol
 from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
@@ -27,7 +27,7 @@ class Sequence(ComputeOp):
             types = ", ".join(str(o.type) for o in numbers)
             raise ShapeError(f"Range: start, stop and step must be single numbers, got {types}")
         if any(o.value is None for o in numbers) and any(o.dtype.is_float for o in numbers):
-            return fresh(self, "count", None, *numbers)  # `decompose` computes it
+            return late_symbol(self, "count", None, *numbers)  # `decompose` computes it
         if has_symbols(*numbers) or any(o.value is None for o in numbers):
             start, stop, step = (o.dims("Range: start, stop and step")[0] for o in numbers)
             up, down = (_count(stop - start, step), _count(start - stop, -step))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aot.ir.op import Elements, LoopOp, Op, Work, fresh
+from aot.ir.op import Elements, LoopOp, Op, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
@@ -46,7 +46,7 @@ class StringTensorUnpack(Op):
         if x.dtype is not DType.STRING:
             raise ModelError(f"StringTensorUnpack: elements must be of type string, got {x.dtype.value}")
         places = TensorType(DType.I32, x.shape)
-        return places, places, TensorType(DType.U8, (fresh(self, "bytes", None, x),))
+        return places, places, TensorType(DType.U8, (late_symbol(self, "bytes", None, x),))
 
     def reference(self, x: Array) -> tuple[Array, ...]:
         return encode(x)

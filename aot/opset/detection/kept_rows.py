@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, LoopOp, fresh
+from aot.ir.op import DecomposedOp, LoopOp, late_symbol
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType
 from aot.opset.movement.slicing import Prefix
@@ -25,7 +25,7 @@ class KeptRows(DecomposedOp, ABC):
     def kept(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
         """Return the types of the outputs; the number of rows is a symbol."""
         rows, scored, number = self.within.outputs(boxes, scores, *limits)
-        count = fresh(self, "count", rows.shape[0], boxes, scores, *limits)
+        count = late_symbol(self, "count", rows.shape[0], boxes, scores, *limits)
         return TensorType(rows.dtype, (count, 3)), TensorType(scored.dtype, (count, 3)), number
 
     def decompose(self, build: Builder, *inputs: OutPort | None) -> tuple[OutPort, ...]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from aot.ir.op import ComputeOp, Element, Elements
 from aot.ir.operand import Input, Operand
@@ -16,6 +17,8 @@ from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast
 from codegen.ir.loops import Expr, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError, UnsupportedError
+
+ON_STEP = 1e-4  # fraction of a step: rounding error by which a whole number of steps may be missed
 
 
 @op()
@@ -51,7 +54,7 @@ class FixedPointProduct(Elementwise):
 class FakeQuantize(ComputeOp):
     """round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol; ol below, oh above the input range.
 
-    Inputs: x, input low il, input high ih, output low ol, output high oh.
+    Inputs: x, input low il, input high ih, output low ol, output high oh. NaN gives ol, as in OpenVINO's kernels.
     """
 
     elements = Elements.FLOAT
@@ -85,7 +88,7 @@ class FakeQuantize(ComputeOp):
         level = prim("round_even", (x - low) / (high - low) * steps)
         inside = level / steps * (out_high - out_low) + out_low
         above = select(prim("gt", x, prim("max", low, high)), out_high, inside)
-        return select(prim("le", x, prim("min", low, high)), out_low, above)
+        return select(prim("gt", x, prim("min", low, high)), above, out_low)
 
     def reference(self, x: Array, *limits: Array) -> Array:
         shape: Shape = x.shape
@@ -96,8 +99,22 @@ class FakeQuantize(ComputeOp):
 
     def _quantized(self, x: Array, low: Array, high: Array, out_low: Array, out_high: Array) -> Array:
         steps = x.dtype.type(self.levels - 1)
-        inside = np.rint((x - low) / (high - low) * steps) / steps * (out_high - out_low) + out_low
-        return np.where(x <= np.minimum(low, high), out_low, np.where(x > np.maximum(low, high), out_high, inside))
+        level = np.rint((x - low) / (high - low) * steps)
+        step, zero = steps_of(out_low, out_high, self.levels)
+        exact: Array = ((level - zero) * step).astype(x.dtype)  # products, as quantised weights are recognised by
+        inside: Array = np.where(np.isnan(zero), level / steps * (out_high - out_low) + out_low, exact)
+        above = np.where(x > np.maximum(low, high), out_high, inside)
+        return np.where(x > np.minimum(low, high), above, out_low)
+
+
+def steps_of(low: Array, high: Array, levels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the step between levels of an output range, and the level of the number 0: NaN where none has it."""
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    step = (high - low) / (levels - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        zero = -low / step
+        whole = np.rint(zero)
+        return step, np.where(np.abs(zero - whole) < ON_STEP, whole, np.nan)
 
 
 class Float8(StrEnum):

@@ -16,7 +16,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, fresh
+from aot.ir.op import DecomposedOp, Elements, late_symbol
 from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
@@ -108,7 +108,9 @@ class Interpolation(DecomposedOp, ABC):
         is_dynamic = scales is not None and scales.value is None
         if scales is not None and is_dynamic:  # `decompose` computes the sizes
             count = volume(scales.shape)
-            wanted = tuple(fresh(self, f"d{k}", None, x, scales) for k in range(count if isinstance(count, int) else 0))
+            wanted = tuple(
+                late_symbol(self, f"d{k}", None, x, scales) for k in range(count if isinstance(count, int) else 0)
+            )
         elif scales is not None:
             fractions = tuple(rational(float(s)) for s in scales.known("Interpolate: scales").reshape(-1))
         count = len(wanted) + len(fractions)

@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.conditions import Condition, alike
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, fresh
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
@@ -31,7 +31,7 @@ class SparseFillEmptyRows(DecomposedOp):
 
     def infer(self, values: Operand, shape: Operand, indices: Operand, default: Operand) -> tuple[TensorType, ...]:
         places, filled, empty, _ = SparseFillWithin().infer(values, shape, indices, default)
-        count = fresh(self, "count", None, values, shape, indices)
+        count = late_symbol(self, "count", None, values, shape, indices)
         return TensorType(places.dtype, (count, 2)), TensorType(filled.dtype, (count,)), empty
 
     def decompose(

@@ -10,7 +10,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, fresh
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
@@ -31,7 +31,7 @@ class NonZero(DecomposedOp):
     output_type: DType = DType.I64
 
     def infer(self, x: Operand) -> TensorType:
-        return TensorType(self.output_type, (max(x.rank, 1), fresh(self, "count", volume(x.shape), x)))
+        return TensorType(self.output_type, (max(x.rank, 1), late_symbol(self, "count", volume(x.shape), x)))
 
     def decompose(self, build: Builder, x: OutPort) -> OutPort:
         x = x if x.type.rank else build.Reshape(x, numbers(build, [1]))
@@ -93,7 +93,7 @@ class Unique(DecomposedOp):
     def infer(self, x: Operand, axis: Operand | None = None) -> tuple[TensorType, ...]:
         whole = UniqueWithin(self.sorted, self.index_element_type, self.count_element_type).infer(x, axis)
         along = _along(x.rank, axis)
-        count = fresh(self, "count", whole[1].shape[0], x)
+        count = late_symbol(self, "count", whole[1].shape[0], x)
         rows, first, inverse, counts, _ = whole
         cut = TensorType(rows.dtype, (*rows.shape[:along], count, *rows.shape[along + 1 :]))
         return cut, TensorType(first.dtype, (count,)), inverse, TensorType(counts.dtype, (count,))

@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.conditions import Condition, alike
-from aot.ir.op import Elements, LoopOp, Work, fresh
+from aot.ir.op import Elements, LoopOp, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dtype_of
@@ -62,7 +62,7 @@ class SegmentMax(LoopOp):
         if count is not None:
             return count.dims("SegmentMax: number of segments")[0]
         if ids.value is None:
-            return fresh(self, "count", None, ids)  # `decompose` computes their number
+            return late_symbol(self, "count", None, ids)  # `decompose` computes their number
         return max(ids.ints("SegmentMax: segment ids"), default=-1) + 1
 
     def conditions(self, x: Operand, ids: Operand, *_: Operand | None) -> Sequence[Condition]:

@@ -14,7 +14,7 @@ from aot.opset.base.decomposition import narrowed
 from aot.opset.control.demands import Within
 from aot.opset.control.generators import Sequence
 from aot.opset.elementwise.binary import AutoBroadcast
-from aot.opset.elementwise.quantization import FakeQuantize
+from aot.opset.elementwise.quantization import FakeQuantize, steps_of
 from aot.opset.reduction.segments import SegmentMax
 from aot.passes.match import constant
 from aot.passes.middle.run_time_axes import cumulate_in_the_middle, reduce_one_by_one
@@ -22,7 +22,7 @@ from aot.passes.rewrite import Replacement, RuleSet, rule
 from runtime.abi import DType
 from runtime.errors import ModelError, ShapeError
 
-ON_STEP = 1e-4  # fraction of a step: rounding error by which a whole number of steps may be missed
+MOST_LEVEL = 255  # a byte
 
 
 @rule(DecomposedOp)
@@ -94,7 +94,7 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
     """FakeQuantize(x, il, ih, ol, oh) -> (Clamp(Round((x - il) / s), 0, levels - 1) - z) t, where -z t = ol
 
     s = (ih - il) / (levels - 1), t = (oh - ol) / (levels - 1). For constants with il < ih; where ol is no whole number
-    of steps, it is added instead.
+    of steps, it is added instead. Up to 256 levels are bytes.
     """
     x, limits = node.source(0), [constant(node.source(i)) for i in range(1, 5)]
     known = [a.astype(np.float64) for a in limits if a is not None and a.ndim <= x.type.rank]
@@ -110,10 +110,11 @@ def quantize_in_steps(node: Node, op: FakeQuantize, build: Builder) -> Replaceme
 
     moved = build.Subtract(x, number(low)) if low.any() else x
     level = build.Clamp(build.Round(build.Divide(moved, number((high - low) / steps))), min=0.0, max=float(steps))
-    step = (out_high - out_low) / steps
-    zero = -out_low / step
-    if (abs(zero - np.rint(zero)) < ON_STEP).all():
-        from_zero = build.Subtract(level, number(np.rint(zero))) if np.rint(zero).any() else level
+    if steps <= MOST_LEVEL:
+        level = build.Convert(build.Convert(level, destination_type=DType.U8), destination_type=DType.F32)
+    step, zero = steps_of(out_low, out_high, op.levels)
+    if not np.isnan(zero).any():
+        from_zero = build.Subtract(level, number(zero)) if zero.any() else level
         return build.Multiply(from_zero, number(step))
     return build.Add(build.Multiply(level, number(step)), number(out_low))
 

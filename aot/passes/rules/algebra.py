@@ -14,7 +14,7 @@ from aot.opset.elementwise.activation import Clamp, Relu, Sigmoid
 from aot.opset.elementwise.binary import Add, Binary, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from aot.opset.elementwise.conversion import Convert, ConvertLike
 from aot.opset.elementwise.unary import Abs, Exp, Negative
-from aot.passes.match import broadcasts, constant, has_one_consumer, source, stretches_nothing, uniform, with_constant
+from aot.passes.match import broadcasts, can_broadcast_to, constant, has_one_consumer, source, uniform, with_constant
 from aot.passes.rewrite import rule
 
 NEUTRAL_OPERANDS: dict[type[Op], float] = {Add: 0.0, Subtract: 0.0, Multiply: 1.0, Divide: 1.0, Power: 1.0}
@@ -28,7 +28,7 @@ def drop_neutral_operand(node: Node, op: Binary, build: Builder) -> OutPort | No
     if isinstance(op, COMMUTATIVE):
         operands = with_constant(node) or operands
     x, number = operands
-    same = broadcasts(op) and stretches_nothing(number.shape, x.shape)
+    same = broadcasts(op) and can_broadcast_to(number.shape, x.shape)
     return x if same and uniform(number) == NEUTRAL_OPERANDS[type(op)] else None
 
 
@@ -36,7 +36,7 @@ def drop_neutral_operand(node: Node, op: Binary, build: Builder) -> OutPort | No
 def power_as_product(node: Node, op: Power, build: Builder) -> OutPort | None:
     """x ^ 2 -> x * x;  x ^ -1 -> 1 / x;  x ^ 0.5 -> sqrt x where x >= 0"""
     x, number = node.source(0), node.source(1)
-    if not broadcasts(op) or not stretches_nothing(number.shape, x.shape) or not x.type.dtype.is_float:
+    if not broadcasts(op) or not can_broadcast_to(number.shape, x.shape) or not x.type.dtype.is_float:
         return None
     exponent = uniform(number)
     if exponent == 2.0:
@@ -128,7 +128,7 @@ def _bound(node: Node) -> tuple[OutPort, float] | None:
     if operands is None or not node.out_port(0).type.dtype.is_float:
         return None
     number = uniform(operands[1])
-    fits = number is not None and stretches_nothing(operands[1].shape, operands[0].shape)
+    fits = number is not None and can_broadcast_to(operands[1].shape, operands[0].shape)
     return (operands[0], number) if fits and number is not None else None
 
 

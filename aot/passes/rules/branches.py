@@ -20,11 +20,11 @@ from aot.opset.products.matmul import MatMul
 from aot.opset.products.pool_windows import AutoPad, entries
 from aot.passes.match import (
     broadcasts,
+    can_broadcast_to,
     channel_vector,
     constant,
     has_one_consumer,
     has_same_dims,
-    stretches_nothing,
     with_constant,
 )
 from aot.passes.rewrite import rule
@@ -93,7 +93,7 @@ def _terms(total: OutPort) -> Iterator[OutPort]:
             inner
             and isinstance(node.op, Add)
             and broadcasts(node.op)
-            and all(stretches_nothing(s, port.shape) for s in shapes)
+            and all(can_broadcast_to(s, port.shape) for s in shapes)
         ):
             stack += [node.source(1), node.source(0)]
         else:

@@ -24,11 +24,11 @@ from aot.opset.products.matmul import MatMul
 from aot.opset.products.pool_windows import AutoPad
 from aot.passes.match import (
     broadcasts,
+    can_broadcast_to,
     channel_vector,
     constant,
     has_one_consumer,
     source,
-    stretches_nothing,
     uniform,
     with_constant,
 )
@@ -131,7 +131,7 @@ def scale_behind_shift(node: Node, op: Multiply, build: Builder) -> OutPort | No
     scale, offset = constant(outer[1]), constant(inner[1])
     assert scale is not None
     assert offset is not None
-    if _scaled_weights(inner[0].node, scale, build) is None or not stretches_nothing(offset.shape, inner[0].shape):
+    if _scaled_weights(inner[0].node, scale, build) is None or not can_broadcast_to(offset.shape, inner[0].shape):
         return None
     product = np.multiply(offset, scale)
     if not np.isfinite(product).all():
@@ -157,7 +157,7 @@ def _scaled_weights(node: Node, scale: Array, build: Builder) -> list[OutPort | 
     if isinstance(node.op, MatMul):
         return _scaled_matrix(node, node.op, scale, build)
     weights = constant(node.source(1)) if isinstance(node.op, CONVOLUTIONS) else None
-    if weights is None or not stretches_nothing(scale.shape, node.out_port(0).shape):
+    if weights is None or not can_broadcast_to(scale.shape, node.out_port(0).shape):
         return None
     out = node.out_port(0).type
     by_channel = channel_vector(scale, out.rank, 1, out.shape[1])
@@ -204,7 +204,7 @@ def scale_before_into_weights(node: Node, op: Windowed, build: Builder) -> OutPo
     scale = constant(operands[1])
     assert scale is not None
     by_channel = channel_vector(scale, x.type.rank, 1, x.shape[1])
-    if by_channel is None or not stretches_nothing(scale.shape, operands[0].shape) or not np.isfinite(scale).all():
+    if by_channel is None or not can_broadcast_to(scale.shape, operands[0].shape) or not np.isfinite(scale).all():
         return None
     inputs = node.sources()
     inputs[0] = operands[0]
@@ -271,7 +271,7 @@ def shift_before_into_bias(node: Node, op: Windowed, build: Builder) -> OutPort 
     shift = constant(found[1])
     assert shift is not None
     by_channel = channel_vector(shift, x.type.rank, 1, x.shape[1])
-    if by_channel is None or not stretches_nothing(shift.shape, found[0].shape):
+    if by_channel is None or not can_broadcast_to(shift.shape, found[0].shape):
         return None
     terms = np.multiply(weights.astype(np.float64), _along_inputs(op, by_channel, weights))
     outputs = 2 if isinstance(op, GroupConvolution) else 1  # dimensions of weights that tell outputs apart

@@ -16,8 +16,11 @@ from aot.opset.elementwise.activation import Clamp
 from aot.opset.elementwise.binary import Add, Binary, Divide, Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
 from aot.opset.elementwise.unary import Round, Rounding
+from aot.opset.image.resize import Interpolation
+from aot.opset.image.resize_weights import Mode
 from aot.opset.movement.movement import Concat
-from aot.opset.products.pooling import DilatedMaxPool, MaxPool
+from aot.opset.movement.padding import Pad, PadMode
+from aot.opset.products.pooling import DilatedMaxPool, MaxPool, Pool
 from aot.passes.match import broadcasts, constant, has_one_consumer, source, uniform
 from aot.passes.rewrite import rule
 from runtime.abi import DType
@@ -35,6 +38,10 @@ class _Levels:
     scale: float
     zero: float
     nodes: tuple[Node, ...]
+
+    def of(self, build: Builder, x: OutPort) -> OutPort:
+        """Return the levels or numbers of another tensor."""
+        return again(build, [n.out_port(0) for n in self.nodes], x)
 
 
 def _operand(port: OutPort, kind: type[Binary]) -> tuple[Node, OutPort, float] | None:
@@ -72,10 +79,11 @@ def _numbers(port: OutPort) -> _Levels | None:
         return None
     nodes, x, zero = [scaled[0]], scaled[1], 0.0
     while x.type.dtype not in BYTES:
-        moved = _operand(x, Subtract)
+        moved = _operand(x, Subtract) or _operand(x, Add)
         widened = source(x, Convert)
         if moved is not None and not zero:
-            nodes, x, zero = [*nodes, moved[0]], moved[1], moved[2]
+            zero = moved[2] if isinstance(moved[0].op, Subtract) else -moved[2]
+            nodes, x = [*nodes, moved[0]], moved[1]
         elif widened is not None and x.type.dtype in (DType.F32, DType.I32):
             nodes, x = [*nodes, widened], widened.source(0)
         else:
@@ -83,19 +91,42 @@ def _numbers(port: OutPort) -> _Levels | None:
     return _Levels(x, scaled[2], zero, tuple(nodes))
 
 
-def _is_view(node: Node) -> bool:
+def views_of(port: OutPort) -> tuple[list[OutPort], OutPort]:
+    """Return the views that lead to a port, the last one first, and what they see; other consumers end them."""
+    views = list[OutPort]()
+    while is_view(port.node) and has_one_consumer(port):
+        views.append(port)
+        port = port.node.source(0)
+    return views, port
+
+
+def is_view(node: Node) -> bool:
     """True if a node only moves elements of its first input, as constants say."""
-    others = node.sources()[1:]
-    return (
-        isinstance(node.op, ViewOp) and not isinstance(node.op, Concat) and all(constant(p) is not None for p in others)
-    )
+    match node.op:
+        case Pad(pad_mode=mode):
+            moves = mode is not PadMode.CONSTANT
+        case Interpolation(mode=mode, pads_begin=before, pads_end=after):
+            moves = mode is Mode.NEAREST and not any((*before, *after))
+        case op:
+            moves = isinstance(op, ViewOp) and not isinstance(op, Concat)
+    return moves and all(constant(p) is not None for p in node.sources()[1:] if p is not None)
 
 
-def _again(build: Builder, nodes: Sequence[Node], x: OutPort) -> OutPort:
-    """Add the operations of `nodes`, the last one first in them, on another tensor."""
-    for n in reversed(nodes):
-        x = build(n.op, x, *n.sources()[1:])
+def again(build: Builder, ports: Sequence[OutPort], x: OutPort) -> OutPort:
+    """Add the operations that give `ports`, the last one first in them, on another tensor."""
+    for p in reversed(ports):
+        outputs = len(p.node.out_ports())
+        x = build.node(p.node.op, x, *p.node.sources()[1:], outputs=outputs).out_port(p.idx)
     return x
+
+
+def has_whole_windows(op: Pool, x: OutPort) -> bool:
+    """True if each window of a pooling has an element of its input: taps that lie apart may step over all of it."""
+    windows = op.windows(x.shape)
+    sides = zip((*windows.before, *windows.after), 2 * tuple(windows.kernel), strict=True)
+    dense = zip(windows.before, windows.after, windows.dilations, strict=True)
+    inside = all(isinstance(pad, int) and isinstance(size, int) and pad < size for pad, size in sides)
+    return inside and all(step == 1 or 0 in (before, after) for before, after, step in dense)
 
 
 @rule(Convert)
@@ -104,15 +135,12 @@ def drop_levels_of_levels(node: Node, op: Convert, build: Builder) -> OutPort | 
     levels = _levels(node)
     if levels is None:
         return None
-    x, views = levels.x, list[Node]()
-    while _is_view(x.node) and has_one_consumer(x):
-        views.append(x.node)
-        x = x.node.source(0)
+    views, x = views_of(levels.x)
     numbers = _numbers(x)
     if numbers is None or numbers.x.type.dtype is not op.destination_type:
         return None
     same = (levels.scale, levels.zero) == (numbers.scale, numbers.zero)
-    return _again(build, views, numbers.x) if same and SCALES[0] < levels.scale < SCALES[1] else None
+    return again(build, views, numbers.x) if same and SCALES[0] < levels.scale < SCALES[1] else None
 
 
 @rule(Convert)
@@ -129,20 +157,29 @@ def levels_before_concat(node: Node, op: Convert, build: Builder) -> OutPort | N
         or not all(has_one_consumer(n.out_port(0)) for n in (joined, *levels.nodes[1:]))
     ):
         return None
-    return build(joined.op, *(_again(build, levels.nodes, x) for x in joined.sources() if x is not None))
+    return build(joined.op, *(levels.of(build, x) for x in joined.sources() if x is not None))
 
 
 @rule(MaxPool, DilatedMaxPool)
 def pool_levels(node: Node, op: MaxPool | DilatedMaxPool, build: Builder) -> OutPort | None:
-    """MaxPool(numbers of q) -> numbers of MaxPool(q), where every window has an element"""
-    numbers = _numbers(node.source(0))
-    if numbers is None or numbers.scale <= 0:
+    """MaxPool(view(numbers of q)) -> numbers of MaxPool(view(q)), where every window has an element"""
+    views, x = views_of(node.source(0))
+    numbers = _numbers(x)
+    if numbers is None or numbers.scale <= 0 or not has_whole_windows(op, node.source(0)):
         return None
-    windows = op.windows(node.source(0).shape)
-    sides = zip((*windows.before, *windows.after), 2 * tuple(windows.kernel), strict=True)
-    if not all(isinstance(pad, int) and isinstance(size, int) and pad < size for pad, size in sides):
-        return None
-    return _again(build, numbers.nodes, build(op, numbers.x))
+    return numbers.of(build, build(op, again(build, views, numbers.x)))
 
 
-RULES = (drop_levels_of_levels, levels_before_concat, pool_levels)
+@rule(Concat)
+def join_levels(node: Node, op: Concat, build: Builder) -> OutPort | None:
+    """Concat(view(numbers of p), numbers of q) -> numbers of Concat(view(p), q), with one scale and one zero point"""
+    seen = [views_of(x) for x in node.sources() if x is not None]
+    found = [(views, _numbers(x)) for views, x in seen]
+    parts = [(views, numbers) for views, numbers in found if numbers is not None]
+    forms = {(numbers.scale, numbers.zero, numbers.x.type.dtype) for _, numbers in parts}
+    if len(parts) < len(found) or len(forms) != 1:
+        return None
+    return parts[0][1].of(build, build(op, *(again(build, views, numbers.x) for views, numbers in parts)))
+
+
+RULES = (drop_levels_of_levels, levels_before_concat, pool_levels, join_levels)

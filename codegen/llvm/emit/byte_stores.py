@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
 from codegen.ir.expressions import loads
-from codegen.ir.loops import Buffer, Expr, For, Let, Load, Prim, Stmt, Store
+from codegen.ir.loops import Alloc, Buffer, Expr, For, Let, Load, Prim, Stmt, Store
 from codegen.llvm.emit.address import Access
 from codegen.llvm.emit.arithmetic.convert import rounded_to_pack, same
 from codegen.llvm.emit.arithmetic.shuffle import spread
@@ -41,44 +41,48 @@ class ByteStores:
 
     def __init__(self, values: Values) -> None:
         self.values = values
-        self._kept: list[tuple[Access, Value]] | None = None  # in a loop whose bytes are packed
-        self._level: _Level | None = None
+        self._levels: dict[Store, _Level] = {}  # of the loop whose bytes are packed
+        self._kept: dict[Store, list[tuple[Access, Value]]] = {}
 
     def begin(self, loop: For) -> bool:
         """Begin a loop over vectors; True if its bytes are kept for `write`."""
-        store = _only_store(loop.body)
+        stores = _stores(loop.body)
         full = sum(lanes == LANES for _, lanes in vectors(loop))
-        self._level = _level_of(store) if self.values.packs and full > 1 and store is not None else None
-        self._kept = [] if self._level is not None else None
-        return self._kept is not None
+        found = {s: _level_of(s) for s in stores} if self.values.packs and full > 1 else {}
+        self._levels = {s: level for s, level in found.items() if level is not None}
+        self._kept = {s: [] for s in self._levels}
+        return bool(self._kept)
 
-    def keep(self, target: Access) -> bool:
-        """Emit the numbers of the store at `target` and keep them; False if it writes its bytes itself."""
-        if self._kept is None or self._level is None or target.step != 1 or self.values.width != LANES:
+    def keep(self, store: Store, target: Access) -> bool:
+        """Emit the numbers of a store at `target` and keep them; False if it writes its bytes itself."""
+        level = self._levels.get(store)
+        if level is None or target.step != 1 or self.values.width != LANES:
             return False
         if self.values.inside is not None or target.buffer.name in self.values.registers:
             return False
-        v, zero, dtype = self.values.to_round(self._level.value), self._level.zero, self._level.dtype
-        low, high = BOUNDS[dtype]
-        level = rounded_to_pack(self.values.f, self.values.wide(v, LANES), zero, int(low), int(high))
-        self._kept.append((target, level))
+        low, high = BOUNDS[level.dtype]
+        v = self.values.wide(self.values.to_round(level.value), LANES)
+        self._kept[store].append((target, rounded_to_pack(self.values.f, v, level.zero, int(low), int(high))))
         return True
 
     def write(self) -> None:
         """Write the bytes that were kept since `begin`, up to four vectors at a time."""
-        kept, self._kept = self._kept or [], None
+        for store, kept in self._kept.items():
+            self._write(self._levels[store], kept)
+        self._levels, self._kept = {}, {}
+
+    def _write(self, level: _Level, kept: list[tuple[Access, Value]]) -> None:
         while kept:
             count = next(n for n in (4, 2, 1) if _side_by_side(kept[:n], n))
-            target, packed = kept[0][0], self._packed([v for _, v in kept[:count]])
-            if self._level is not None and self._level.table is not None:
-                packed = self.values.byte_of(self._level.table, packed)
+            target, packed = kept[0][0], self._packed([v for _, v in kept[:count]], level.dtype)
+            if level.table is not None:
+                packed = self.values.byte_of(level.table, packed)
             self.values.write(target, packed, count * LANES)
             kept = kept[count:]
 
-    def _packed(self, levels: list[Value]) -> Value:
+    def _packed(self, levels: list[Value], dtype: DType) -> Value:
         """Return one, two or four vectors of i32 as one of bytes."""
-        assert self._level is not None
-        f, dtype, count = self.values.f, self._level.dtype, len(levels)
+        f, count = self.values.f, len(levels)
         if count == 1:
             (v,) = levels
             return f.cast("trunc", f.intrinsic("smax", v, same(v, int(BOUNDS[dtype][0]))), "i8")
@@ -113,11 +117,12 @@ def _looked_up(value: Expr) -> tuple[Expr, Buffer | None]:
             return value, None
 
 
-def _only_store(body: tuple[Stmt, ...]) -> Store | None:
-    """Return the store that a body consists of, below names of values; None for other bodies."""
-    while len(body) == 1 and isinstance(body[0], Let):
+def _stores(body: tuple[Stmt, ...]) -> tuple[Store, ...]:
+    """Return the stores that a body consists of, below names of values and buffers; () for other bodies."""
+    while len(body) == 1 and isinstance(body[0], Let | Alloc):
         body = body[0].body
-    return body[0] if len(body) == 1 and isinstance(body[0], Store) else None
+    stores = tuple(s for s in body if isinstance(s, Store))
+    return stores if len(stores) == len(body) else ()
 
 
 def _side_by_side(kept: list[tuple[Access, Value]], count: int) -> bool:

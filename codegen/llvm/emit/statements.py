@@ -122,7 +122,7 @@ class StatementEmitter:
             return self.block(alloc.body)
         cells, pointer = self.values.registers.pop(b.name, None), self.at.pointers.get(b.name)
         loaded = self.values.loaded.pop(b.name, None)
-        if b.space is Space.REGISTERS and fits_registers(alloc, self.at.env):
+        if b.space is Space.REGISTERS and fits_registers(alloc, self.at.env, self.at.lane):
             self.values.registers[b.name] = Cells(b.dtype.compute)
             self.block(alloc.body)
             del self.values.registers[b.name]
@@ -314,7 +314,7 @@ class StatementEmitter:
         target = self.at.access(stmt.buffer, stmt.index)
         if stmt.accumulate:
             return self.accumulate(stmt, stmt.accumulate, target)
-        if self.bytes.keep(target):
+        if self.bytes.keep(stmt, target):
             return None
         value = self.values.expr(stmt.value)
         self.values.is_normal = self.rounds_normal(stmt)

@@ -18,6 +18,7 @@ from codegen.llvm.mathlib.short_functions import (
     gelu_short,
     gelu_tanh_short,
     mish_short,
+    sigmoid_level,
     sigmoid_short,
     tanh_short,
 )
@@ -33,7 +34,7 @@ def _rounded(f: Callable[..., Expr]) -> Callable[..., Expr]:
 _BOTH: dict[str, Callable[..., Expr]] = {"exp": exp, "exp_normal": exp_normal, "log": log, "tanh": tanh, "erf": erf}
 _ROUNDED = (sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, atan2)
 _DOUBLE: dict[str, Callable[..., Expr]] = {**{f.__name__: f for f in _ROUNDED}, "pow": power}
-_SHORT = (exp_short, erf_short, tanh_short, sigmoid_short, mish_short, gelu_short, gelu_tanh_short)
+_SHORT = (exp_short, erf_short, tanh_short, sigmoid_short, sigmoid_level, mish_short, gelu_short, gelu_tanh_short)
 _INTEGERS = (DType.I8, DType.I16, DType.I32, DType.I64, DType.U8, DType.U16, DType.U32, DType.U64)
 
 MATHLIB: dict[tuple[str, DType], Callable[..., Expr]] = {

@@ -1,4 +1,4 @@
-"""Functions of f32 for results that are rounded to the 8 bits of bf16. All targets compute the same bits.
+"""Functions of f32 for results that are rounded to the 8 bits of bf16, or to levels. All targets compute the same bits.
 
 Errors are a tenth of that rounding, 2^-8 of the result, or less. None divides: 16 quotients of f32 take as long as 32
 multiply-adds on Intel's cores. Arguments are clamped where a function is nearly constant.
@@ -11,6 +11,9 @@ from codegen.llvm.mathlib.parts import I32, LOG2_E, bits_of, clamp, float_of, po
 
 # Minimax polynomials, highest power first.
 EXP2 = (0.055171659080990997, 0.24261122129244797, 0.6932609960453908, 0.999928067763014)  # 2^r, |r| <= 1/2: 7.5e-5
+EXP2_LEVEL = (  # the same within 2.6e-6
+    0.009570102207362652, 0.05591785907745361, 0.240247443318367, 0.6931217908859253, 0.9999992847442627,
+)  # fmt: skip
 ERF_MOST = 2.65
 ERF = (  # erf(x) = x p(x^2) within 1.8e-4 of it; 1 at `ERF_MOST`, exactly
     8.276766493509058e-06, -0.00024306330305989832, 0.0030755496118217707, -0.022481868043541908, 0.10835090279579163,
@@ -36,21 +39,22 @@ MISH_MOST = 20.0  # n / (n + 2) is 1 for n = e^40
 # 1/x is near r, whose bits are these less those of x: 1.41 <= x r <= 1.46, and a polynomial of 1 - x r corrects r.
 INVERSE_BITS = 0x7F350500
 INVERSE = (0.4877435564994812, 0.9091367721557617)  # within 1.6e-4; exact for 1
+INVERSE_LEVEL = (0.3379996120929718, 0.7797602415084839, 0.9721018671989441)  # within 8.4e-7
 
 
-def _inverse(x: Expr) -> Expr:
+def _inverse(x: Expr, coefficients: tuple[float, ...] = INVERSE) -> Expr:
     """Return 1/x for 1 <= x <= 2^126."""
     r = float_of(prim("sub", Const(INVERSE_BITS, I32), bits_of(x)))
     rest = prim("exact_fma", prim("neg", x), r, 1.0)
-    return prim("exact_mul", r, poly(rest, INVERSE))
+    return prim("exact_mul", r, poly(rest, coefficients))
 
 
-def _power_of_two(x: Expr, factor: float) -> tuple[Expr, Expr]:
+def _power_of_two(x: Expr, factor: float, coefficients: tuple[float, ...] = EXP2) -> tuple[Expr, Expr]:
     """(p, s): 2^(factor x) = p s. s is a power of two, and 0 or not a number beyond those of f32."""
     magic = 12582912.0 + 127  # leaves the rounded exponent, biased, in the low bits
     t = prim("exact_fma", x, factor, magic)
     r = prim("exact_fma", x, factor, prim("exact_sub", magic, t))
-    return poly(r, EXP2), float_of(prim("shl", bits_of(t), 23))
+    return poly(r, coefficients), float_of(prim("shl", bits_of(t), 23))
 
 
 def exp_short(x: Expr) -> Expr:
@@ -77,6 +81,12 @@ def sigmoid_short(x: Expr) -> Expr:
     """1 / (1 + e^-x) within 2.5e-4 of the result; 1.6e-38 at least, and exactly 1 where e^-x vanishes beside it."""
     p, scale = _power_of_two(clamp(x, -SIGMOID_MOST, SIGMOID_MOST), -LOG2_E)
     return _inverse(prim("exact_fma", p, scale, 1.0))
+
+
+def sigmoid_level(x: Expr) -> Expr:
+    """1 / (1 + e^-x) within 5e-6 of the result, a 700th of a level where 256 are rounded to; 1.6e-38 at least."""
+    p, scale = _power_of_two(clamp(x, -SIGMOID_MOST, SIGMOID_MOST), -LOG2_E, EXP2_LEVEL)
+    return _inverse(prim("exact_fma", p, scale, 1.0), INVERSE_LEVEL)
 
 
 def mish_short(x: Expr) -> Expr:

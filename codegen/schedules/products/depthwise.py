@@ -110,7 +110,7 @@ def _packs(
 def _skipped(d: Definition, form: MatmulShape, tile: list[Tile]) -> tuple[str, ...]:
     """Return the axes of the window along which one test for padding serves all points of a tile."""
     across = {form.lane, *form.rows[-1:]}
-    asked = [b for b in padding_terms(d) if b.asks is not None and variables(b.index).isdisjoint(across)]
+    asked = [b for b in padding_terms(d) if b.test is not None and variables(b.index).isdisjoint(across)]
     return tuple(dict.fromkeys(b.axis.name for b in asked if all(t.axis != b.axis.name for t in tile)))
 
 

@@ -19,7 +19,7 @@ from codegen.ir.definition import Definition
 from codegen.ir.dot_widths import dot_factors, is_arranged, lie_in_words, scaled_sum, word
 from codegen.ir.expressions import rewrite, variables, walk
 from codegen.ir.loops import Prim, Var
-from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
+from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
 from codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from codegen.nest.apart import has_equal_steps
 from codegen.nest.padding_terms import PaddingTerms, padding_terms
@@ -50,7 +50,8 @@ def in_tiles(
         found = matrix_form(r, form.lane) if chains else _bytes(d, form, fuse)
     axes = r.axes if chains else form.sums
     plans = word_panels(d, form, constants, axes, 2 if fuse else 1) if found is not None else ()
-    if found is None or not form.rows or (not plans and not chains) or not _lies_well(d, form, found, plans):
+    arranged = not plans and chains and not d.overwrites
+    if found is None or not form.rows or not (plans or arranged) or not _lies_well(d, form, found, plans):
         return None
     words = bool(plans) or is_arranged(found.w, axes) is not None
     sums = [a.name for a in axes]
@@ -60,7 +61,7 @@ def in_tiles(
     row, around = _rows(d, form, found, fuse, constants)
     if row is None:
         return None
-    line = _line(form, around) if not varies(axes) else None
+    line = _line(d, form, around) if not varies(axes) else None
     skipped = _skipped(d, found, (*dict(fuse).get(row, (row,)), line))
     if skipped is None and line is not None:
         line, skipped = None, _skipped(d, found, dict(fuse).get(row, (row,)))
@@ -73,18 +74,14 @@ def in_tiles(
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
     fetched = outside and not shared and _are_fetched(form, target)
-    height = 2 * ROWS if words else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
-    few = varies(tiled) and not fills(tiled, height)
-    tail = Tail.CUT if few else Tail.LAP  # one configuration: another one takes as long as some tiles
-    columns = Tile(form.lane.name, 2 * ROWS, Tail.CUT)
+    rows, columns = _height(d, form, row, fuse, words), Tile(form.lane.name, 2 * ROWS, Tail.CUT)
     terms = block_tile(found.axis) if chains else Tile(found.axis.name, found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
         fuse=tuple(fuse),
         blocks=_row_blocks(row, form, data, near) if outside and plans and not (shared or around) else (),
         order=order,
-        tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), Tile(row, height, tail), columns, terms),
+        tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), rows, columns, terms),
         skip_padding=skipped,
         matrix=row,
         lanes=(form.lane.name, ROWS),
@@ -101,6 +98,23 @@ def _row_blocks(row: str, form: MatmulShape, data: int, near: int) -> tuple[tupl
         return ()
     tiles, count = -(-prod(map(extent, form.rows)) // (2 * ROWS)), -(-data // near)
     return ((row, 2 * ROWS * -(-tiles // count)),)
+
+
+def _height(d: Definition, form: MatmulShape, row: str, fuse: list[tuple[str, tuple[str, ...]]], words: bool) -> Tile:
+    """Return the tile of the rows: all of one height, as another configuration takes as long as some tiles.
+
+    The last one overlaps the one before, but where rows overwrite what they read: there, tiles divide the rows.
+    `words`: columns lie in words; else one tile of rows arranges them for all.
+    """
+    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
+    height = 2 * ROWS if words else prod(a.extent for a in form.rows if isinstance(a.extent, int))
+    if varies(tiled):
+        return Tile(row, height, Tail.LAP if fills(tiled, height) and not d.overwrites else Tail.CUT)
+    rows = prod(map(extent, tiled))
+    if not d.overwrites or rows <= 2 * ROWS:
+        return Tile(row, height, Tail.LAP)
+    even = even_height(rows)
+    return Tile(row, even or 2 * ROWS, Tail.LAP if even else Tail.CUT)
 
 
 def _are_fetched(form: MatmulShape, target: Target) -> bool:
@@ -134,7 +148,7 @@ def _scaled(
         fuse=tuple(fuse),
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
         tile=(
-            Tile(row, 2 * ROWS, Tail.CUT if varies(form.rows) else Tail.LAP),
+            _height(d, form, row, fuse),
             Tile(form.lane.name, 2 * ROWS, Tail.CUT),
             *(Tile(a.name, extent(a), Tail.CUT) for a in few),
             terms,
@@ -172,9 +186,11 @@ def _is_large(form: MatmulShape) -> bool:
     return extent(form.lane) >= ROWS and prod(map(extent, form.rows)) >= MIN_ROWS
 
 
-def _line(form: MatmulShape, around: list[str]) -> str | None:
+def _line(d: Definition, form: MatmulShape, around: list[str]) -> str | None:
     """Return the axis of picture lines, two of which fill both tiles where one line fills half of them; else None."""
     if not around or varies(form.rows) or extent(form.rows[-1]) > ROWS or extent(form.rows[-2]) < 2:
+        return None
+    if d.overwrites and extent(form.rows[-2]) % 2:
         return None
     return around[-1]
 
@@ -187,12 +203,12 @@ def _skipped(d: Definition, found: MatrixForm, parts: tuple[str | None, ...]) ->
     terms = [b for b in padding_terms(d) if b.axis != found.axis and moving.isdisjoint(variables(b.index))]
     passed = [b for b in terms if _is_passed(b)]
     asked = {e for e in walk(r.body) if isinstance(e, Prim) and e.fn == "within"}
-    return tuple(b.axis.name for b in passed) if asked <= {b.asks for b in passed} else None
+    return tuple(b.axis.name for b in passed) if asked <= {b.test for b in passed} else None
 
 
 def _is_passed(b: PaddingTerms) -> bool:
     """True if terms in padding are passed over: they are asked for, or worth it."""
-    return b.asks is not None or b.share >= COSTS.min_skipped_share
+    return b.test is not None or b.share >= COSTS.min_skipped_share
 
 
 def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:

@@ -111,8 +111,9 @@ def _tap_blocks(d: Definition, form: MatmulShape, taps: tuple[str, ...], width: 
 
 
 def _can_wait_in_output(d: Definition) -> bool:
-    """True if partial sums can wait in the output."""
-    return not d.where and d.reduction is not None and d.reduction.dtype is d.out.dtype
+    """True if partial sums can wait in the output, which the value must not read."""
+    own = not d.where and not d.overwrites
+    return own and d.reduction is not None and d.reduction.dtype is d.out.dtype
 
 
 def _row_operand_bytes(d: Definition, form: MatmulShape) -> int:

@@ -42,6 +42,7 @@ REFERENCE = {
     "erf_short": (erf, 2e-4),
     "tanh_short": (np.tanh, 2.5e-4),
     "sigmoid_short": (sigmoid, 2.5e-4),
+    "sigmoid_level": (sigmoid, 5e-6),
 }
 GELUS = {"gelu_short": (gelu, 2.3e-4), "gelu_tanh_short": (gelu_tanh, 2.6e-4)}
 

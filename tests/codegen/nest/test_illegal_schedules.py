@@ -51,6 +51,15 @@ def test_illegal_schedules(change: dict[str, object], message: str) -> None:
         apply("k", matmul(8, 7, 16), Schedule(**change), params(8, 7, 16))  # type: ignore[arg-type]
 
 
+def test_tiles_that_overwrite_an_operand_do_not_overlap() -> None:
+    i, j, k = Var("i", 41), Var("j", 16), Var("k", 64)
+    a, b, c = dense("a", 41, 64), dense("b", 64, 16), dense("c", 41, 16)
+    sums = Definition(c, (i, j), Reduce("add", (k,), a[i, k] * b[k, j]) + c[i, j])
+    plan = Schedule(tile=(Tile("i", 32, Tail.LAP),), matrix="i")
+    with pytest.raises(ScheduleError, match="c: tiles that overwrite an operand have no points in common, got 'i'"):
+        apply("k", sums, plan, (a, b, c))
+
+
 def test_illegal_groups() -> None:
     i, j = Var("i", 4), Var("j", 5)
     x, t, y = dense("x", 4, 5), dense("t", i, 5, space=Space.STACK), dense("y", 4, 5)

@@ -18,8 +18,8 @@ from aot.lowering.algorithms.winograd_matrices import Kind, growth, into, weight
 from aot.options import CompileOptions
 from codegen.target import Target
 from runtime.abi import DType
-from tests.lowering.algorithms.test_winograd import points_of
-from tests.lowering.quantised import CLOSE, NATIVE, bytes_of, data, numbers_of
+from tests.lowering.algorithms.test_winograd import points_of, same
+from tests.lowering.quantised import CLOSE, NATIVE, bytes_of, data, numbers_of, whole
 from tests.passes.check import Make, graph_of
 
 TARGETS = [t for t in ("x86-64-v3", "x86-64-v4") if set(Target.parse(t).features) <= set(NATIVE.features)]
@@ -164,3 +164,18 @@ def test_groups_of_channels_are_exact(target: str) -> None:
     made, found, plain = both(make, target, data(1, 64, 14, 14))
     assert any(v.buffer.shape == (2, 25, 32, 32) for name, v in made.steps.values.items() if ".winograd" in name)
     np.testing.assert_array_equal(found, plain)
+
+
+@pytest.mark.skipif("x86-64-v3" not in TARGETS, reason="this machine lacks AVX2")
+def test_levels_of_sums_of_floats_are_stored_as_bytes() -> None:
+    """The epilogue of the transform back rounds to levels, which the next layer reads."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        levels = numbers_of(b, bytes_of(b, same(b, x, (3, 3)), ZERO), ZERO)
+        w = b.Multiply(b.Convert(b.const(whole(16, 64, 1, 1), DType.I8), destination_type=DType.F32), 0.01)
+        return b.Convolution(levels, w, strides=(1, 1), dilations=(1, 1), pads_begin=(0, 0), pads_end=(0, 0))
+
+    made, found, plain = both(make, "x86-64-v3", data(1, 64, 28, 28))
+    assert points_of(made) == 36
+    assert any(v.holds_bytes for v in made.steps.values.values())
+    assert np.mean(found != plain) < 0.01  # sums that lie between two levels

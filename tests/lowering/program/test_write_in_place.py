@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+import aot.lowering.program.write_in_place as write_in_place
+from aot.compilation.driver import stages
+from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.options import CompileOptions
+from codegen.ir.definition import Definition
 from codegen.ir.program import Place, Region
+from codegen.target import Target
+from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.check import compiled, ints, weights
+from tests.lowering.quantised import convolution, data, quantised
+from tests.passes.check import graph_of
 
 
 def places(made: Compilation) -> list[tuple[Place, ...]]:
@@ -69,3 +81,43 @@ def test_inputs_and_weights_stay_as_they_are() -> None:
     made = compiled(make, (8, 8))
     for call in made.program.calls:
         assert call.args[-1].region not in (Region.INPUT, Region.CONSTANT) or call.args[0].region is not Region.INPUT
+
+
+FAR = (1, 64, 47, 47)  # 566 kB of f32: more than half of L2
+EVEN = (1, 64, 48, 48)
+
+
+def added(b: Builder, x: OutPort) -> OutPort:
+    """A sum that is added to its operand, which nothing reads later."""
+    y = b.Relu(convolution(b, quantised(b, x), 64, 1))
+    z = b.Relu(b.Add(convolution(b, quantised(b, y), 64, 1, seed=1), y))
+    return b.ReduceMax(z, ints(b, 2, 3))
+
+
+@pytest.mark.parametrize("shape", [FAR, EVEN])
+@pytest.mark.parametrize("target", [t for t in ("x86-64-v3", "x86-64-v4", "x86-64-v4-amx") if runs(Target.parse(t))])
+def test_a_sum_is_written_over_its_operand(
+    shape: tuple[int, ...], target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tiles of rows never overlap there, so that each element is read once; the bits are those of two places.
+
+    2209 rows divide into no tiles of tile registers but of single rows.
+    """
+    with tile_registers():
+        found = [stages(graph_of(added, shape), CompileOptions(level=None, target=target)) for _ in range(2)]
+        with monkeypatch.context() as without:
+            without.setattr(write_in_place, "COSTS", replace(write_in_place.COSTS, min_far_bytes=1 << 40))
+            assert overwriting(found[1]) == 0
+        assert overwriting(found[0]) == (shape == EVEN or target != "x86-64-v4-amx")
+        one, other = (in_memory(m.built, threads=1)(data(*shape))[0] for m in found)
+    np.testing.assert_array_equal(one, other)
+
+
+def overwriting(made: Compilation) -> int:
+    """How many sums overwrite an operand."""
+    works = [w for s in made.steps.steps for w in s.works if isinstance(w, Definition)]
+    return sum(w.overwrites for w in works if w.reduction is not None)
+
+
+def test_sums_that_stay_in_a_cache() -> None:
+    assert overwriting(stages(graph_of(added, (1, 64, 24, 24)), CompileOptions(level=None, target="native"))) == 0

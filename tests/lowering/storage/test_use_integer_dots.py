@@ -250,6 +250,22 @@ def test_fake_quantize(low: float, high: float, levels: int) -> None:
     check(lambda b, x: convolution(b, fake(b, x, low, high, levels), 24), IMAGE, dots=1, inputs=[x])
 
 
+@pytest.mark.parametrize(("levels", "low"), [(255, -1.0), (256, -128 / 127), (255, 0.0), (16, -8 / 7)])
+@pytest.mark.parametrize("whole", [False, True])
+def test_weights_that_the_network_quantises(levels: int, low: float, whole: bool) -> None:
+    """FakeQuantize of weights in f32, with limits for each output or for all of them."""
+    w = np.random.default_rng(levels).normal(size=(24, 16, 3, 3)).astype(np.float32)
+    top = np.abs(w).max(None if whole else (1, 2, 3), keepdims=True)
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        ends = [b.const(a.astype(np.float32), F32) for a in (low * top, top)]
+        made = b.FakeQuantize(b.const(w, F32), *ends, *ends, levels=levels)
+        pads = (1, 1)
+        return b.Convolution(quantised(b, x), made, strides=pads, pads_begin=pads, pads_end=pads, dilations=pads)
+
+    check(make, IMAGE, dots=1)
+
+
 def test_outputs_whose_weights_are_zero() -> None:
     def make(b: Builder, x: OutPort) -> OutPort:
         w = whole(24, 16, 3, 3)

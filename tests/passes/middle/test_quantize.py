@@ -19,6 +19,7 @@ from runtime.abi import DType
 from tests.passes.check import Make, after, graph_of
 
 STEPS = {"Subtract", "Divide", "Round", "Clamp", "Multiply", "Add"}
+BYTES = ["Clamp", "Convert", "Convert"]
 SHAPE = (2, 3, 5)
 
 
@@ -42,8 +43,10 @@ def test_unsigned_range() -> None:
           %Divide_8: f32[2,3] = Divide(%x0, %Constant_7)
           %Round_9: f32[2,3] = Round(%Divide_8)
           %Clamp_10: f32[2,3] = Clamp<max=3.0>(%Round_9)
-          %Constant_11 = const<f32[] 2.0>
-          %FakeQuantize_5: f32[2,3] = Multiply(%Clamp_10, %Constant_11)
+          %Convert_11: u8[2,3] = Convert<destination_type=u8>(%Clamp_10)
+          %Convert_12: f32[2,3] = Convert(%Convert_11)
+          %Constant_13 = const<f32[] 2.0>
+          %FakeQuantize_5: f32[2,3] = Multiply(%Convert_12, %Constant_13)
           %y0: f32[2,3] = Result(%FakeQuantize_5)
         }
         """)
@@ -58,10 +61,12 @@ def test_signed_range() -> None:
           %Divide_10: f32[2,3] = Divide(%Subtract_8, %Constant_9)
           %Round_11: f32[2,3] = Round(%Divide_10)
           %Clamp_12: f32[2,3] = Clamp<max=4.0>(%Round_11)
-          %Constant_13 = const<f32[] 1.0>
-          %Subtract_14: f32[2,3] = Subtract(%Clamp_12, %Constant_13)
-          %Constant_15 = const<f32[] 2.0>
-          %FakeQuantize_5: f32[2,3] = Multiply(%Subtract_14, %Constant_15)
+          %Convert_13: u8[2,3] = Convert<destination_type=u8>(%Clamp_12)
+          %Convert_14: f32[2,3] = Convert(%Convert_13)
+          %Constant_15 = const<f32[] 1.0>
+          %Subtract_16: f32[2,3] = Subtract(%Convert_14, %Constant_15)
+          %Constant_17 = const<f32[] 2.0>
+          %FakeQuantize_5: f32[2,3] = Multiply(%Subtract_16, %Constant_17)
           %y0: f32[2,3] = Result(%FakeQuantize_5)
         }
         """)
@@ -70,14 +75,14 @@ def test_signed_range() -> None:
 @pytest.mark.parametrize(
     ("limits", "levels", "last"),
     [
-        ((0.0, 3.9, 0.0, 3.9), 256, ["Clamp", "Multiply"]),
-        ((-4.0, 3.9, -128, 127), 256, ["Clamp", "Subtract", "Multiply"]),
-        ((-1.28, 1.27, -1.28, 1.27), 256, ["Clamp", "Subtract", "Multiply"]),
-        ((-1.27, 1.27, -1.27, 1.27), 255, ["Clamp", "Subtract", "Multiply"]),
-        ((-3.0, 3.0, -3.0, 3.0), 256, ["Clamp", "Multiply", "Add"]),  # zero lies between two steps
-        ((0.5, 2.9, 0.5, 2.9), 16, ["Clamp", "Multiply", "Add"]),
-        ((0.5, 3.0, 0.5, 3.0), 16, ["Clamp", "Subtract", "Multiply"]),  # three steps above zero
-        ((-1.5, 2.5, 0.25, 1.0), 2, ["Clamp", "Multiply", "Add"]),
+        ((0.0, 3.9, 0.0, 3.9), 256, [*BYTES, "Multiply"]),
+        ((-4.0, 3.9, -128, 127), 256, [*BYTES, "Subtract", "Multiply"]),
+        ((-1.28, 1.27, -1.28, 1.27), 256, [*BYTES, "Subtract", "Multiply"]),
+        ((-1.27, 1.27, -1.27, 1.27), 255, [*BYTES, "Subtract", "Multiply"]),
+        ((-3.0, 3.0, -3.0, 3.0), 256, [*BYTES, "Multiply", "Add"]),  # zero lies between two steps
+        ((0.5, 2.9, 0.5, 2.9), 16, [*BYTES, "Multiply", "Add"]),
+        ((0.5, 3.0, 0.5, 3.0), 16, [*BYTES, "Subtract", "Multiply"]),  # three steps above zero
+        ((-1.5, 2.5, 0.25, 1.0), 2, [*BYTES, "Multiply", "Add"]),
         ((-3.0, -1.0, 0.0, 2.0), 1000, ["Clamp", "Multiply"]),
     ],
 )
@@ -92,7 +97,7 @@ def test_limits_of_each_channel() -> None:
     found = after([decompose], quantize((low, high, low, high), 16), SHAPE)
     assert "FakeQuantize" not in found and "Add" in found
     unsigned = after([decompose], quantize((0 * low, high, 0, high), 16), SHAPE)
-    assert unsigned == ["Divide", "Round", "Clamp", "Multiply"]
+    assert unsigned == ["Divide", "Round", *BYTES, "Multiply"]
 
 
 def test_run_time_sizes() -> None:
@@ -147,7 +152,7 @@ def test_other_floats_are_left_alone(dtype: DType) -> None:
 
 
 def test_data_outside_of_the_range() -> None:
-    """At the limits, beyond them, and without end; NaN stays."""
+    """At the limits, beyond them, and without end; NaN has the lowest level."""
     x = np.array([-1, -1.0001, 3, 3.0001, -1e30, 1e30, -np.inf, np.inf, np.nan, 0.0, -0.0], np.float32)
     found: list[Array] = []
     for passes in ([], [decompose]):
@@ -155,6 +160,7 @@ def test_data_outside_of_the_range() -> None:
         run_passes(graph, passes)
         found += interpret(graph, [x])
     np.testing.assert_array_equal(found[1], found[0])
+    assert found[1][np.isnan(x)] == -2
 
 
 def test_ties_are_those_of_the_reference_where_steps_are_exact() -> None:

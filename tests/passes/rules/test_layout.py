@@ -10,7 +10,7 @@ import pytest
 
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.told import told
+from aot.compilation.recorded_options import recorded_options
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
@@ -237,4 +237,4 @@ def test_the_change_can_be_disabled() -> None:
     assert counts == [2, 4]
     results = [np.asarray(in_memory(m.built, 1)(x)[0]) for m in made]
     np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
-    assert [told(m.options, 0).get("disable_layout_change") for m in made] == [None, True]
+    assert [recorded_options(m.options, 0).get("disable_layout_change") for m in made] == [None, True]

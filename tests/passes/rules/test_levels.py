@@ -7,11 +7,22 @@ import pytest
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.opset.products.pooling import DilatedMaxPool
 from aot.passes.pipeline import canonicalize, simplify
 from aot.passes.rules import levels
 from runtime.abi import DType
 from tests.passes.check import after
-from tests.rules.entries.quantisation import SCALE, ZERO, again, joined, levels_of, numbers_of, pooled
+from tests.rules.entries.quantisation import (
+    SCALE,
+    ZERO,
+    again,
+    halves,
+    joined,
+    joined_numbers,
+    levels_of,
+    numbers_of,
+    pooled,
+)
 
 PASSES = [canonicalize, simplify]
 LEVELS = ["Divide", "Round", "Add", "Clamp", "Convert"]
@@ -73,3 +84,30 @@ def test_windows_that_may_lie_in_the_padding_read_numbers() -> None:
         return b.MaxPool(numbers_of(b, q), kernel=(1, 2), strides=(1, 1), pads_begin=(1, 1), pads_end=(0, 0))
 
     assert after([canonicalize], make, (1, 2, 5, 6))[-1] == "MaxPool"
+
+
+def test_taps_that_step_over_the_data_read_numbers() -> None:
+    """Three apart, before and after two elements."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        pool = DilatedMaxPool(kernel=(1, 2), strides=(1, 1), pads_begin=(0, 1), pads_end=(0, 1), dilations=(1, 3))
+        return b(pool, numbers_of(b, b.Convert(x, destination_type=DType.U8)))
+
+    assert after([canonicalize], make, (1, 2, 5, 2))[-1] == "DilatedMaxPool"
+
+
+def test_parts_of_numbers_have_their_own_levels() -> None:
+    assert after(PASSES, halves, (2, 4)) == [*LEVELS, "Split"]
+
+
+def test_numbers_of_one_scale_are_joined_as_levels() -> None:
+    found = after(PASSES, joined_numbers, (3, 2), (1, 3))
+    assert found[found.index("Concat") :] == ["Concat", "Convert", "Subtract", "Convert", "Multiply"]
+
+
+def test_numbers_of_two_scales_are_joined_as_numbers() -> None:
+    def make(b: Builder, x: OutPort, y: OutPort) -> OutPort:
+        p, q = (b.Convert(v, destination_type=DType.U8) for v in (x, y))
+        return b.Concat(numbers_of(b, p), numbers_of(b, q, scale=0.5), axis=1)
+
+    assert after(PASSES, make, (2, 3), (2, 1))[-1] == "Concat"

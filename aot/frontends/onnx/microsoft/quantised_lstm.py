@@ -38,10 +38,8 @@ def dynamic_quantize_lstm(
 
     With peepholes, coupled gates, or weights less zero points that are no i8, weights are dequantised instead.
     """
-    for q, zero in ((w, w_zero), (r, r_zero)):
-        if q.type.dtype not in (DType.I8, DType.U8) or zero.type.dtype is not q.type.dtype:
-            rule = "weights are i8 or u8, and their zero points are of the same type"
-            raise ModelError(f"{node.kind}: {rule}, got {q.type} and {zero.type}")
+    _check_types(node, w, w_zero)
+    _check_types(node, r, r_zero)
     numbers = _small(r, r_zero)
     if numbers is None or p is not None or node.flag("input_forget"):
         outer, inner = _dequantised(node, w, w_scale, w_zero), _dequantised(node, r, r_scale, r_zero)
@@ -54,11 +52,6 @@ def dynamic_quantize_lstm(
     short = None if is_full(layer.x, ends) else ends
     count, rows = layer.directions, 4 * layer.hidden
 
-    def parts(q: OutPort) -> list[OutPort]:
-        """Return the gates of each direction of [directions] or [directions, gates]."""
-        each = q if q.type.rank == 2 else build.Broadcast(build.Unsqueeze(q, node.list([1])), node.list([count, rows]))
-        return one_each(build, layer.sorted(each, GATES), (rows,), count, 0)
-
     small, scale, zero = dynamic_quantize_linear(node, layer.x)
     data = shifted(node, small, zero)
     outer = shifted(node, build.Transpose(w, turned), _column(node, w_zero))
@@ -68,7 +61,8 @@ def dynamic_quantize_lstm(
     fields = layer.fields(3)
     del fields["direction"]
     results: list[list[OutPort]] = []
-    for d, (outer_scale, inner_scale) in enumerate(zip(parts(w_scale), parts(r_scale), strict=True)):
+    scales = zip(_by_direction(node, layer, w_scale), _by_direction(node, layer, r_scale), strict=True)
+    for d, (outer_scale, inner_scale) in enumerate(scales):
         total = node.cast(build.MatMul(data, weights[d], transpose_b=True), DType.F32)
         a = build.Add(build.Multiply(total, build.Multiply(scale, outer_scale)), biases[d])
         cell = QuantisedLSTMRecurrence(**fields, reverse=layer.reversals[d], bound=node.number("clip", 0.0))
@@ -77,6 +71,20 @@ def dynamic_quantize_lstm(
         results.append([build.Unsqueeze(q, node.list([1])) for q in ports_of(first)])
     joined = [q[0] if count == 1 else build.Concat(*q, axis=1) for q in zip(*results, strict=True)]
     return layer.arranged(joined)
+
+
+def _check_types(node: Call, weights: OutPort, zero: OutPort) -> None:
+    if weights.type.dtype not in (DType.I8, DType.U8) or zero.type.dtype is not weights.type.dtype:
+        rule = "weights are i8 or u8, and their zero points are of the same type"
+        raise ModelError(f"{node.kind}: {rule}, got {weights.type} and {zero.type}")
+
+
+def _by_direction(node: Call, layer: RecurrentLayer, q: OutPort) -> list[OutPort]:
+    """Return the gates of each direction of scales [directions] or [directions, gates]."""
+    rows, build = 4 * layer.hidden, node.build
+    if q.type.rank != 2:
+        q = build.Broadcast(build.Unsqueeze(q, node.list([1])), node.list([layer.directions, rows]))
+    return one_each(build, layer.sorted(q, GATES), (rows,), layer.directions, 0)
 
 
 def _small(r: OutPort, zero: OutPort) -> Array | None:

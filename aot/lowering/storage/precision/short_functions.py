@@ -24,19 +24,32 @@ OPERATIONS = {
     "mish_short": Mish(),
 }
 
+ERROR = 4e-4  # the largest one of all but Gelu, relative to the result
+GELU_ERROR = 2.6e-4  # absolute
+LEVEL_ERROR = 5e-6  # that of `sigmoid_level`, relative to the result
+
 
 def shorten_functions(work: Work, divides: bool = False) -> Work:
     """Compute the functions of a work whose results are rounded with few digits; `divides`: quotients stay."""
 
     def shorter(e: Expr) -> Expr | None:
-        if not isinstance(e, Prim) or e.dtype is not DType.F32:
-            return None
-        found = _operation(e, divides) or (None if divides else _share(e))
-        if found is None and e.fn in SHORT:
-            found = prim(SHORT[e.fn], *e.args)
-        return prim(found.fn, *(rewrite(a, shorter) for a in found.args)) if isinstance(found, Prim) else None
+        found = short_form(e, divides)
+        return None if found is None else prim(found.fn, *(rewrite(a, shorter) for a in found.args))
 
     return rewrite_work(work, shorter)
+
+
+def short_form(e: Expr, divides: bool = False, sigmoid: str = "sigmoid_short") -> Prim | None:
+    """Return a function of f32 with few digits, its operands as they are; None for other expressions.
+
+    `divides`: quotients stay; `sigmoid`: the form of 1 / (1 + e^-x).
+    """
+    if not isinstance(e, Prim) or e.dtype is not DType.F32:
+        return None
+    found = _operation(e, divides) or (None if divides else _share(e, sigmoid))
+    if found is None and e.fn in SHORT:
+        found = prim(SHORT[e.fn], *e.args)
+    return found if isinstance(found, Prim) else None
 
 
 def _operation(e: Prim, divides: bool) -> Expr | None:
@@ -51,12 +64,12 @@ def _operation(e: Prim, divides: bool) -> Expr | None:
     return next((prim(fn, x) for fn, op in OPERATIONS.items() if op.scalar(x) == e), None)
 
 
-def _share(e: Prim) -> Expr | None:
+def _share(e: Prim, sigmoid: str) -> Expr | None:
     """Return y / (e^-x + 1), which Sigmoid and Swish are, as a product."""
     match e:
         case Prim("div", (y, Prim("add", (Prim("exp_normal", (power,)), Const(1.0))))):
             x = power.args[0] if isinstance(power, Prim) and power.fn == "neg" else prim("neg", power)
-            share = prim("sigmoid_short", x)
+            share = prim(sigmoid, x)
             return share if y == Const(1.0, e.dtype) else prim("mul", y, share)
         case _:
             return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, fresh
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
@@ -48,7 +48,7 @@ class GenerateProposals(DecomposedOp):
 
     def infer(self, images: Operand, anchors: Operand, deltas: Operand, scores: Operand) -> tuple[TensorType, ...]:
         rows, marks, numbers, _ = self.form.infer(images, anchors, deltas, scores)
-        count = fresh(self, "count", rows.shape[0], images, anchors, deltas, scores)
+        count = late_symbol(self, "count", rows.shape[0], images, anchors, deltas, scores)
         return TensorType(rows.dtype, (count, 4)), TensorType(marks.dtype, (count,)), numbers
 
     def decompose(self, build: Builder, *inputs: OutPort) -> tuple[OutPort, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, LoopOp, Op, Work, fresh
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Op, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import check_pairs, pairs, sort_by_score
@@ -295,7 +295,7 @@ class Selecting(Selection, DecomposedOp):
 
     def infer(self, boxes: Operand, scores: Operand, numbers: Operand | None = None) -> tuple[TensorType, ...]:
         rows, index, counts, _ = self.results(boxes, scores, numbers)
-        count = fresh(self, "count", rows.shape[0], boxes, scores, numbers)
+        count = late_symbol(self, "count", rows.shape[0], boxes, scores, numbers)
         return TensorType(rows.dtype, (count, 6)), TensorType(index.dtype, (count, 1)), counts
 
     def decompose(self, build: Builder, *inputs: OutPort | None) -> tuple[OutPort, ...]:

@@ -6,13 +6,13 @@ from aot.extensions.folder import folders_of
 from aot.options import CompileOptions
 from aot.precision import precision_of
 
-WHERE_SET = (
+ONLY_IF_SET = (
     *("mean", "scale", "reverse_channels", "shapes", "dims", "specialise", "feeds", "cut", "signature", "seed"),
     *("disable_layout_change", "activations", "max_context", "last_logits", "row_lengths"),
 )
 
 
-def told(options: CompileOptions, tuned: int) -> dict[str, object]:
+def recorded_options(options: CompileOptions, tuned: int) -> dict[str, object]:
     """Return the options by name; `tuned`: the number of schedules that were measured.
 
     Of values that became constants, and of extensions, only names: values may be large, and folders lie elsewhere.
@@ -25,7 +25,7 @@ def told(options: CompileOptions, tuned: int) -> dict[str, object]:
         "tuned": tuned,
     }
     plain = CompileOptions()
-    found |= {name: value for name in WHERE_SET if (value := getattr(options, name)) != getattr(plain, name)}
+    found |= {name: value for name in ONLY_IF_SET if (value := getattr(options, name)) != getattr(plain, name)}
     if options.values:
         found["values"] = [name for name, _ in options.values]
     if options.extensions is not None:

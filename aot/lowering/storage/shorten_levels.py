@@ -1,0 +1,99 @@
+"""Functions whose results are rounded to levels of 8 bits: the forms of few digits, which divide nothing.
+
+    u8(min(max(round_even((x / (exp_normal(-x) + 1) + 0.28) / 0.02), 0), 255))
+        ->  u8(min(max(round_even(x * sigmoid_level(x) * 50 + 14), 0), 255))
+
+Where the function is of one byte, a table holds its results; here it is of a sum in f32. From the range of the levels
+follows that of the function: its form is replaced if no result of it within that range is off by more than
+`MOST_ERROR` of a level. Such a result moves to another level only from near the middle of two. A sigmoid in a term of a
+sum is replaced, too: it may be twelve times as large as the range before it is off by more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aot.lowering.ir.steps import Steps
+from aot.lowering.storage.byte_values import is_byte
+from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
+from codegen.ir.clamps import clamp_of, rounded_of
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Const, Expr, Prim, prim
+from codegen.ir.primitives import SHORT_FUNCTIONS
+from codegen.ir.traverse import rewrite_work
+from runtime.abi import DType
+
+MOST_ERROR = 1 / 64  # of a level: so many results, or fewer, lie so near to the middle of two
+SIGMOID = "sigmoid_level"
+GELUS = ("gelu_short", "gelu_tanh_short")  # whose errors are absolute
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """factor * x + offset: what becomes of the result of a function on its way to a level."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def behind(self, factor: float = 1.0, offset: float = 0.0) -> _Line:
+        """Return this line behind another one."""
+        return _Line(self.factor * factor, self.factor * offset + self.offset)
+
+    def of(self, x: Expr) -> Expr:
+        """Return the line's value as one multiply-add."""
+        return x * Const(self.factor, x.dtype) + Const(self.offset, x.dtype)
+
+    def allows(self, made: Prim, low: float, high: float) -> bool:
+        """True if the error of functions of few digits is small for levels from `low` to `high`."""
+        ends = max(abs((level - self.offset) / self.factor) for level in (low, high))
+        few = made.fn in SHORT_FUNCTIONS and made.fn != SIGMOID
+        error = GELU_ERROR if made.fn in GELUS else (ERROR if few else LEVEL_ERROR) * ends
+        return error * self.factor <= MOST_ERROR
+
+
+def shorten_levels(steps: Steps) -> None:
+    """Compute functions with few digits where their results become levels."""
+    for step in steps.steps:
+        step.works = tuple(rewrite_work(w, _level) for w in step.works)
+
+
+def _level(e: Expr) -> Expr | None:
+    """Return a level of functions of few digits; None for other expressions."""
+    found = clamp_of(e) if is_byte(e.dtype) else None
+    rounded = rounded_of(found[0]) if found is not None else None
+    if found is None or rounded is None:
+        return None
+    value, line = _line(rounded[0])
+    low, high = (bound - rounded[1] for bound in found[1:])
+    if isinstance(value, Prim) and value.fn == "add":
+        made: Expr | None = prim("add", *(_sigmoid(x) or x for x in value.args))
+    else:
+        made = _sigmoid(value) or short_form(value)
+    if not isinstance(made, Prim) or made == value or not line.allows(made, low, high):
+        return None
+    return rewrite(e, {rounded[0]: line.of(made)})
+
+
+def _sigmoid(e: Expr) -> Prim | None:
+    """Return a sigmoid, or a number times one, with the digits that levels need; None for other expressions."""
+    form = short_form(e, sigmoid=SIGMOID)
+    return (
+        form if form is not None and SIGMOID in (form.fn, *(a.fn for a in form.args if isinstance(a, Prim))) else None
+    )
+
+
+def _line(e: Expr) -> tuple[Expr, _Line]:
+    """Return the operand of the operations with numbers that lead to `e`, and these as a line that rises."""
+    line = _Line()
+    while True:
+        match e:
+            case Prim("add", (x, Const(by)), DType.F32):
+                line, e = line.behind(offset=by), x
+            case Prim("sub", (x, Const(by)), DType.F32):
+                line, e = line.behind(offset=-by), x
+            case Prim("mul", (x, Const(factor)), DType.F32) if factor > 0:
+                line, e = line.behind(factor), x
+            case Prim("div", (x, Const(divisor)), DType.F32) if divisor > 0:
+                line, e = line.behind(1 / divisor), x
+            case _:
+                return e, line
