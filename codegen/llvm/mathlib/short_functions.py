@@ -50,7 +50,7 @@ def _inverse(x: Expr, coefficients: tuple[float, ...] = INVERSE) -> Expr:
 
 
 def _power_of_two(x: Expr, factor: float, coefficients: tuple[float, ...] = EXP2) -> tuple[Expr, Expr]:
-    """(p, s): 2^(factor x) = p s. s is a power of two, and 0 or not a number beyond those of f32."""
+    """(p, s): 2^(factor x) = p s, s a power of two, infinite for 2^128; callers keep x from lower and larger ones."""
     magic = 12582912.0 + 127  # leaves the rounded exponent, biased, in the low bits
     t = prim("exact_fma", x, factor, magic)
     r = prim("exact_fma", x, factor, prim("exact_sub", magic, t))

@@ -31,7 +31,9 @@ def invert_divisors(work: Work) -> Work:
             case _:
                 return None
 
-    made = rewrite_work(work, product) if inverted else work
+    if not inverted:
+        return work
+    made = rewrite_work(work, product)
     assert isinstance(made, Group)
     return replace(
         made,

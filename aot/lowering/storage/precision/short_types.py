@@ -25,7 +25,7 @@ class Sums:
     """Sums of products of bf16: `pairs`: by dots of two, in any order, instead of chains.
 
     `plain`: types whose products are sums of f32; a kernel that loads such numbers often reads f32. `divides`: Sigmoid
-    divides, beside the multiply-adds of others: on a Zen 4 that takes 1 % less of networks with many.
+    and Mish divide, beside the multiply-adds that limit products: yolov8n takes 1.6 % less on a Zen 4.
     """
 
     pairs: bool = False
