@@ -41,6 +41,7 @@ class Costs:
     epilogue_fetch_steps: int = 48  # steps of the sum during which the epilogue's lines arrive; measured 2026-11-22
     stream_distance_bytes: int = 2048  # prefetch distance in a panel that is read once; measured 2026-11-23
     tiles_ahead: int = 2  # tiles between use and prefetch of an operand that lies across the sum; measured 2026-11-26
+    streamed_vectors: int = 8  # vectors of a tile whose columns come from memory, two rows at once; measured 2026-11-26
     min_overlapped_steps: int = (
         4  # steps of a tile's sum that hide the epilogue of the tile before; measured 2026-11-26
     )

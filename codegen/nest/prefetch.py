@@ -21,8 +21,8 @@ def prefetch_ahead(
     """Prefetch the packed operand's next block, spread evenly over the work on this one; `spans` of the sum."""
     read = next((x for x in loads(reduction.body) if x.buffer.name == schedule.prefetch), None)
     place = next((p.place for p in schedule.pack if p.operand == schedule.prefetch), None)
-    if read is None or points.vector is None:
-        return ()
+    if read is None or points.vector is None or (place is not None and schedule.dots is not None):
+        return ()  # panels of dots: `prefetch_panels`
     if place is None:
         return _across(read, schedule, points, points.vector, inner)
     if schedule.prefetch_within is not None:

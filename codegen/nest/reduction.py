@@ -79,7 +79,7 @@ def in_tiles(
         stmts: Stmts = ()
         for body, some in _by_words(inside, schedule, inner):
             stmts += _unrolled(points.each((Store(total, cell, body, reduction.fn),), some), reduction.axes, some)
-        fetches = () if schedule.dots else ahead(inner)
+        fetches = ahead(inner)
         if schedule.prefetch_epilogue:
             fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)
         return (*fetches, *stmts)
@@ -138,9 +138,9 @@ def _between_blocks(
 
 
 def _prefetched(reduction: Reduce, schedule: Schedule) -> Load | None:
-    """Return the load of the weights whose next panel is prefetched while dots sum the terms of this one."""
-    named = schedule.prefetch if schedule.dots is not None else None
-    return next((x for x in loads(reduction.body) if x.buffer.name == named), None)
+    """Return the load of the packed weights whose next panel is prefetched while dots sum the terms of this one."""
+    packed = {p.operand for p in schedule.pack if p.operand == schedule.prefetch and schedule.dots}
+    return next((x for x in loads(reduction.body) if x.buffer.name in packed), None)
 
 
 def _part_terms(axis: Var, w: Load, schedule: Schedule) -> int:

@@ -50,7 +50,7 @@ def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Va
 
 
 def _stretched_to(index: Expr, sizes: Sizes) -> Size | None:
-    """Return the extent of axis i in the broadcast index i * min(n - 1, 1), which is 0 if dimension n is 1.
+    """Return the extent of axis i in the broadcast index i * min(max(n, 1) - 1, 1), which is 0 if dimension n is 1.
 
     None for others.
     """

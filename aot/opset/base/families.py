@@ -81,12 +81,16 @@ def parts_of_common(m: Expr) -> frozenset[Expr]:
 
 
 def stretched(index: ExprLike, n: Dim) -> ExprLike:
-    """Return the index into a dimension `n` that stretches to the extent of `index`; 0 if n is 1."""
+    """Return the index into a dimension `n` that stretches to the extent of `index`; 0 if n is 1.
+
+    Its factor is 0 or 1, also for a dimension without elements: kernels then load rows, not elements.
+    """
     if n == 1:
         return 0
-    if not isinstance(n, Expr) or not isinstance(index, Var) or index.extent == n or bounds(normal(n, {}))[0] > 1:
+    if not isinstance(n, Expr) or not isinstance(index, Var) or index.extent == n:
         return index
-    return index * prim("min", n - 1, 1)
+    least = bounds(normal(n, {}))[0]
+    return index if least > 1 else index * prim("min", (n if least == 1 else prim("max", n, 1)) - 1, 1)
 
 
 def pdpd_shape(a: Shape, b: Shape, axis: int) -> Shape:

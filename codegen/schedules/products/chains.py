@@ -22,6 +22,7 @@ from codegen.schedules.products.product_loops import tiled_rows
 from codegen.schedules.products.product_prefetch import operand_across_pages, prefetch_level
 from codegen.target import Target
 
+MAX_FEW_ROWS = 3  # rows of the tile whose accumulators, of four vectors, the registers of AVX-512 hold
 PANEL = 16  # columns of a panel of the weights: those of a tile register
 
 
@@ -69,7 +70,12 @@ def word_panels(
 
 
 def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
-    """Return rows and vectors of the register tile: two accumulators an output, two halves of words of the weights."""
+    """Return rows and vectors of the register tile: two accumulators an output, two halves of words of the weights.
+
+    Four vectors where there are few rows: columns of data are then read in one pass, and halves of their words in turn.
+    """
     free, widest = target.registers - 3, max(columns, width)
     sizes = [(n, v) for v in (1, 2) for n in range(1, 9) if 2 * n * v + 2 * v <= free and v * width <= widest]
+    if rows <= MAX_FEW_ROWS and 8 * rows + 2 <= free and 4 * width <= widest:
+        sizes.append((rows, 4))
     return max(sizes, key=lambda t: (min(t[0], rows) * t[1] / (min(t[0], rows) + 2 * t[1]), -t[0]))

@@ -93,6 +93,8 @@ def _matrix(
     cores, kept = 1 if shared or form.outer else target.cores, kept_vectors(d, form, steps)
     rows = loops.count(loops.tiled, form)
     height, vectors = tile_of(rows, extent(form.lane), width, target, depth, cores, kept, 1 + scaled)
+    if _are_streamed(d, form, loops, target):
+        vectors = COSTS.streamed_vectors
     columns = width * vectors
     outside, order = _order(d, form, loops, height, columns, target)
     plans = _packs(d, form, constants, columns)
@@ -132,6 +134,15 @@ def _matrix(
         prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
+
+
+def _are_streamed(d: Definition, form: MatmulShape, loops: ProductLoops, target: Target) -> bool:
+    """True if few rows multiply a dynamic number of columns by dots that read two rows of these: of each a long run."""
+    factors = dot_factors(d.reduction, form.lane.name) if target.sums_pairs and d.reduction is not None else None
+    if factors is None or not varies((form.lane,)) or not takes_rows(d, form.sums[-1], form.lane.name):
+        return False
+    few = (loops.count(loops.tiled, form) + 1) * COSTS.streamed_vectors <= target.registers
+    return few and not varies(a for a in form.rows if a.name in loops.axes(loops.tiled))
 
 
 def _order(
