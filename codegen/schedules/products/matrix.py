@@ -148,7 +148,7 @@ def _scaled(
         fuse=tuple(fuse),
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
         tile=(
-            _height(d, form, row, fuse),
+            _height(d, form, row, fuse, True),
             Tile(form.lane.name, 2 * ROWS, Tail.CUT),
             *(Tile(a.name, extent(a), Tail.CUT) for a in few),
             terms,
