@@ -79,7 +79,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
     words = partial(arrange_words, target=target)
     strips = partial(fuse_row_strips, target=target)
     unrolled = partial(unroll_recurrence, target=target)
-    reused = partial(write_in_place, target=target)
+    overwritten = partial(write_in_place, target=target)
     compressed = partial(compress_constants, always=small)
     narrowed = partial(narrow_constants, target=target, always=small)
     every = (
@@ -106,7 +106,7 @@ def pipeline(options: CompileOptions, target: Target) -> tuple[Lowering, ...]:
         _final("halve_products", halved, enabled=not plain),  # takes what no group took; words lie side by side by now
         _final("separate_functions", functions),  # asks which sums run along memory; groups made before stay whole
         _final("unroll_recurrence", unrolled),  # moves buffers by their strides, step by step
-        _final("write_in_place", reused),  # the last readers are known, and which layouts are equal
+        _final("write_in_place", overwritten),  # the last readers are known, and which layouts are equal
         # the passes above see no works inside of choices
         _final("arrange_words", words, enabled=not precision.is_plain),
         _final("compress_constants", compressed, whole=True),  # the readers in all blocks are known

@@ -168,18 +168,19 @@ def _tails(d: Definition, s: Schedule) -> None:
         raise ScheduleError(f"{name}: tiles that overwrite an operand have no points in common, got {lap.axis!r}")
 
 
+def _overlaps(d: Definition, s: Schedule, t: Tile) -> bool:
+    """True if two tiles of an axis may have points in common."""
+    parts = dict(s.fuse).get(t.axis, (t.axis,))
+    extent = volume(a.extent or 1 for a in d.axes if a.name in parts)
+    cut = dict(s.blocks).get(t.axis, t.size) % t.size
+    return t.tail is Tail.LAP and (cut > 0 or any(x.latest is not None for x in segments(extent, t)))
+
+
 def _may_overlap(d: Definition, tile: Tile, s: Schedule) -> bool:
     """True if a tile may compute points of the one before it again, and an axis of dynamic size fills a tile."""
     parts = dict(s.fuse).get(tile.axis, (tile.axis,))
     axes = [a for a in d.axes if a.name in parts]
     return not s.blocks and fills(axes, tile.size) if varies(axes) else s.matrix is not None
-
-
-def _overlaps(d: Definition, s: Schedule, t: Tile) -> bool:
-    """True if two tiles of an axis have points in common."""
-    parts = dict(s.fuse).get(t.axis, (t.axis,))
-    extent = volume(a.extent or 1 for a in d.axes if a.name in parts)
-    return t.tail is Tail.LAP and any(x.latest is not None for x in segments(extent, t))
 
 
 def _dots(d: Definition, s: Schedule) -> bool:

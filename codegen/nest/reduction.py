@@ -97,18 +97,13 @@ def in_tiles(
                 stmts = skip_padding_terms(border, points, inner | span, stmts)
             return stmts if apart is None or axis != apart.axis else apart.around(stmts, inner | span, acc, cell)
 
-        if panels is None or axis.name != schedule.dots:
+        if axis.name != schedule.dots or panels is None:
             return tiles((axis,), schedule, mine, step)
-        w = panels
-        parts = replace(schedule, tile=(Tile(axis.name, _fetch_terms(size_of(axis.extent), w, schedule), Tail.CUT),))
+        ahead = partial(prefetch_panels, panels, schedule, points, part, sums)
+        parts = replace(schedule, tile=(Tile(axis.name, _part_terms(axis, panels, schedule), Tail.CUT),))
+        return tiles((axis,), parts, mine, lambda s: (*ahead(inner | s), *tiles((axis,), schedule, mine | s, step)))
 
-        def fetched(span: Spans) -> Stmts:
-            ahead = prefetch_panels(w, schedule, points, part, sums, inner | span)
-            return (*ahead, *tiles((axis,), schedule, mine | span, step))
-
-        return tiles((axis,), parts, mine, fetched)
-
-    panels = _fetched_panels(reduction, schedule)
+    panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, part, acc)
     begin = points.each((Store(acc, cell, first),))
     return (Alloc(acc, (*begin, *with_kept(kept, {}, terms(sums, {})), *last)),)
@@ -142,22 +137,22 @@ def _between_blocks(
     return first, last
 
 
-def _fetched_panels(reduction: Reduce, schedule: Schedule) -> Load | None:
-    """Return the packed operand of a sum by dots whose next panel is prefetched; None without one."""
-    packed = {p.operand for p in schedule.pack if p.operand == schedule.prefetch and schedule.dots}
-    return next((x for x in loads(reduction.body) if x.buffer.name in packed), None)
+def _prefetched(reduction: Reduce, schedule: Schedule) -> Load | None:
+    """Return the load of the weights whose next panel is prefetched while dots sum the terms of this one."""
+    named = {p.operand for p in schedule.pack if p.operand == schedule.prefetch and schedule.dots is not None}
+    return next((x for x in loads(reduction.body) if x.buffer.name in named), None)
 
 
-def _fetch_terms(extent: Size, w: Load, schedule: Schedule) -> int:
+def _part_terms(axis: Var, w: Load, schedule: Schedule) -> int:
     """Return the terms of a sum by dots between prefetches of the next panel: all, if no tiles of the sum divide it.
 
     Loads behind prefetches of many lines at a time wait for them.
     """
-    assert schedule.dots is not None
-    step, least = schedule.size(schedule.dots).size, COSTS.fetch_words * word(w.buffer.dtype)
+    step, extent = schedule.size(axis.name).size, size_of(axis.extent)
+    least = -(-COSTS.fetch_words * word(w.buffer.dtype) // step) * step
     if not isinstance(extent, int):
         return least
-    return next((n for n in range(-(-least // step) * step, extent, step) if extent % n == 0), extent)
+    return next((n for n in range(least, extent, step) if extent % n == 0), extent)
 
 
 def _in_order(axes: tuple[Var, ...], schedule: Schedule) -> tuple[Var, ...]:

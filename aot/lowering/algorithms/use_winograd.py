@@ -24,16 +24,18 @@ from codegen.ir.loops import Buffer, Var, dense
 from codegen.ir.program import Region
 from codegen.ir.traverse import move_loads, rewrite_work
 from codegen.target import Target
+from runtime.abi import DType
 
 
 def use_winograd(steps: Steps, target: Target) -> None:
     """Replace convolutions that Winograd's algorithm makes faster.
 
-    Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6. Sums of bytes, which lie in memory as i16,
-    stay exact. Where bits may not depend on the target, the choice does not.
+    Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6. Sums of bytes, transformed in i16, stay
+    exact. Where bits may not depend on the target, the choice does not.
     """
     constants = steps.constants()
-    held = {name for name, v in steps.values.items() if v.holds_bytes}
+    plain = target.has_tiles  # their products of bytes are faster still
+    held = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
     read = {name for block in steps.blocks() for name in block.touched()}  # weights that bytes replaced are no longer
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)
     far = weights > COSTS.evicted_weight_bytes and not target.near_l3 and not target.same_sums

@@ -1,6 +1,6 @@
 """Convolutions that suit Winograd's algorithm, and their transformed weights.
 
-Sums of bytes, held as i16, take the transforms whose matrices are whole numbers. All of it is exact then: weights are
+Sums of bytes take the transforms whose matrices are whole numbers. All of it is exact then: weights are
 transformed to whole numbers, `factor` times as large, and the sums, modulo 2^32, are divided by it.
 """
 
@@ -29,6 +29,7 @@ TAPS = (3, 4, 5)  # of a window in one direction
 STRIDES = (1, 2)
 MAX_BYTE, MAX_WEIGHT = 255, 128  # magnitudes of bytes and of their weights
 LIMIT = 1 << 15  # of the magnitudes of i16
+BYTE_TYPES = (DType.I16, DType.I16), (DType.U8, DType.I8)  # of bytes and their weights, in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class WinogradForm:
     `window`: one or two pairs of an output axis and the taps along it; `strides` of the outputs; `steps`: how far apart
     taps lie. `deep` are axes of the sum besides: 3x3x3 is a sum of 3x3 over three pictures, and windows of many taps
     (`long`) are sums of short ones. `groups`: the axis of the groups of channels, if there are any. `dtype`: of the
-    transforms, as of data and weights; i16 for whole numbers. `largest`: no sum of whole numbers is larger.
+    transforms, as of data and weights; i16 for bytes. `largest`: no sum of whole numbers is larger.
     """
 
     x: Load
@@ -164,8 +165,8 @@ def forms_of(
 
     Windows of more than 5 taps, which move by one, have a form of their own, which splits them.
 
-    `pairs`: dots sum products of bf16, so that both operands may have this type. `bytes_`: i16 values whose elements
-    are bytes; their weights are, too.
+    `pairs`: dots sum products of bf16, so that both operands may have this type. `bytes_`: values whose elements are
+    bytes, in i16 or u8; their weights are, too.
     """
     r = d.reduction
     if r is None or r.fn != "add" or r.init is not None or d.where:
@@ -184,7 +185,7 @@ def forms_of(
             continue
         types = (x.buffer.dtype, w.buffer.dtype)
         if whole:
-            fits = types == (DType.I16, DType.I16) and x.buffer.name in bytes_
+            fits = types in BYTE_TYPES and x.buffer.name in bytes_
         else:
             fits = types[0] is DType.F32 or (pairs and types == (DType.BF16, DType.BF16))
         return _matched(d, r, x, w, guarded) if fits else ()
@@ -247,7 +248,7 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load, guarded: Expr) -> tuple
             ic=channels[0],
             deep=tuple(p.tap for p in others),
             groups=groups,
-            dtype=x.buffer.dtype,
+            dtype=DType.I16 if x.buffer.dtype is DType.U8 else x.buffer.dtype,
         )
         forms.append(_in_parts(form, tuple(split_taps(p.tap) for p in window if p.is_long)))
     return tuple(forms)

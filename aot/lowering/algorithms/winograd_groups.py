@@ -19,7 +19,7 @@ from codegen.ir.access import known, varies, volume
 from codegen.ir.definition import LOCAL, Definition, Group
 from codegen.ir.expressions import rewrite, variables
 from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, dense, prim
+from codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
 from codegen.ir.schedule import Schedule, Tail, Tile
 from codegen.schedules.products.product import product
 from codegen.target import Target
@@ -74,7 +74,8 @@ def winograd(
 
     def read(at: tuple[Var, ...]) -> Expr:
         taps = {k: i + 1 if tiling.phases else i for k, i in zip(form.taps, at, strict=True)}  # tap 0 finds zeros
-        return rewrite(guarded, {**_places(form, tiles), **taps, form.ic: ic})
+        x = rewrite(guarded, {**_places(form, tiles), **taps, form.ic: ic})
+        return cast(x, form.dtype) if form.is_whole else x
 
     def write(at: tuple[Var, ...], total: Expr) -> Definition:
         places = {**_places(form, tiles, at), form.oc: oc}

@@ -31,10 +31,11 @@ def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) ->
     taps = float(prod(known(k.extent or 1) for k in form.taps))
     zeros = prod(s.room / known(s.taps.extent or 1) for s in form.long)
     transforms = sum(_transform_cost(form.dtype, stride) for stride in form.strides)
+    each = form.x.dtype.stored_bytes / form.dtype.stored_bytes  # dots sum twice as many bytes as i16
 
     def time(tilings: tuple[Tiling, ...]) -> float:
         if not tilings:
-            return taps / zeros * ic * oc * (prod(sizes) * _counted(form) + weight)
+            return each * taps / zeros * ic * oc * (prod(sizes) * _counted(form) + weight)
         tiles = [prod(map(len, t.phases) if t.phases else map(tiles_of, sizes, t.sides, form.steps)) for t in tilings]
         products = sum(n * t.points for n, t in zip(tiles, tilings, strict=True)) * (ic * oc + transforms * (ic + oc))
         return products * 1.1 + sum(t.points for t in tilings) * ic * oc * weight

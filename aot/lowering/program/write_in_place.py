@@ -16,7 +16,7 @@ from dataclasses import replace
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.program.arena import lifetimes
 from codegen.costs import COSTS
-from codegen.ir.access import buffer_bytes, store, volume
+from codegen.ir.access import buffer_bytes, store, varies, volume
 from codegen.ir.definition import Definition, Group
 from codegen.ir.expressions import loads, variables
 from codegen.ir.index import normal
@@ -68,12 +68,12 @@ def _members(step: Step) -> tuple[Definition, ...]:
 def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
     """True if a step is one sum, whose results do not stay in a cache until they are read.
 
-    Tiles of tile registers must divide its rows, for other ones overlap.
+    Tiles must not overlap: those of tile registers divide the rows. With dynamic sizes they may.
     """
-    if step.definition is not d or buffer_bytes(d.out) < COSTS.min_far_bytes:
+    if step.definition is not d or varies(d.axes) or buffer_bytes(d.out) < COSTS.min_far_bytes:
         return False
     rows = volume(a.extent or 1 for a in d.axes if store(d).step(a) != 1)
-    return not target.has_tiles or not isinstance(rows, int) or even_height(rows) > 0
+    return not target.has_tiles or (isinstance(rows, int) and even_height(rows) > 0)
 
 
 def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:

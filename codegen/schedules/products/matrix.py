@@ -74,12 +74,18 @@ def in_tiles(
     across, down = [form.lane.name], [*around, row]
     order = (*loops, *(across + down if outside else down + across), *sums)
     fetched = outside and not shared and _are_fetched(form, target)
-    rows, columns = _height(d, form, row, fuse, words), Tile(form.lane.name, 2 * ROWS, Tail.CUT)
+    height = 2 * ROWS if words else prod(a.extent for a in form.rows if isinstance(a.extent, int))
+    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
+    few = varies(tiled) and not fills(tiled, height)
+    tail = Tail.CUT if few else Tail.LAP  # one configuration: another one takes as long as some tiles
+    rows = _whole_tiles(row, tiled) if d.overwrites else Tile(row, height, tail)
+    alone = bool(shared or around) or (d.overwrites and rows.size != height)
+    columns = Tile(form.lane.name, 2 * ROWS, Tail.CUT)
     terms = block_tile(found.axis) if chains else Tile(found.axis.name, found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
     return Schedule(
         fuse=tuple(fuse),
-        blocks=_row_blocks(row, form, data, near) if outside and plans and not (shared or around) else (),
+        blocks=_row_blocks(row, form, data, near) if outside and plans and not alone else (),
         order=order,
         tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), rows, columns, terms),
         skip_padding=skipped,
@@ -92,29 +98,21 @@ def in_tiles(
     )
 
 
+def _whole_tiles(row: str, rows: list[Var]) -> Tile:
+    """Return the tile of rows that overwrite an operand: tiles divide them, as none may read what another one wrote."""
+    count = prod(map(extent, rows))
+    if varies(rows) or count <= 2 * ROWS:
+        return Tile(row, 2 * ROWS, Tail.CUT)
+    height = even_height(count)
+    return Tile(row, height or 2 * ROWS, Tail.LAP if height else Tail.CUT)
+
+
 def _row_blocks(row: str, form: MatmulShape, data: int, near: int) -> tuple[tuple[str, int], ...]:
     """Return equal blocks of rows, each of at most `near` bytes of `data`, that all panels read from L2 in turn."""
     if varies(form.rows) or data <= near:
         return ()
     tiles, count = -(-prod(map(extent, form.rows)) // (2 * ROWS)), -(-data // near)
     return ((row, 2 * ROWS * -(-tiles // count)),)
-
-
-def _height(d: Definition, form: MatmulShape, row: str, fuse: list[tuple[str, tuple[str, ...]]], words: bool) -> Tile:
-    """Return the tile of the rows: all of one height, as another configuration takes as long as some tiles.
-
-    The last one overlaps the one before, but where rows overwrite what they read: there, tiles divide the rows.
-    `words`: columns lie in words; else one tile of rows arranges them for all.
-    """
-    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
-    height = 2 * ROWS if words else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    if varies(tiled):
-        return Tile(row, height, Tail.LAP if fills(tiled, height) and not d.overwrites else Tail.CUT)
-    rows = prod(map(extent, tiled))
-    if not d.overwrites or rows <= 2 * ROWS:
-        return Tile(row, height, Tail.LAP)
-    even = even_height(rows)
-    return Tile(row, even or 2 * ROWS, Tail.LAP if even else Tail.CUT)
 
 
 def _are_fetched(form: MatmulShape, target: Target) -> bool:
@@ -142,13 +140,15 @@ def _scaled(
     if row is None:
         return None
     loops = loops_of(d, form.outer, fuse)
+    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
+    tail = Tail.CUT if varies(form.rows) else Tail.LAP
     terms = Tile(inner[-1].name, word(found.w.dtype) if few else found.terms, Tail.CUT)
     note(lambda: f"tile registers: rows {row}, a sum of {found.terms} terms for each step of {steps.name}")
     return Schedule(
         fuse=tuple(fuse),
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
         tile=(
-            _height(d, form, row, fuse, True),
+            _whole_tiles(row, tiled) if d.overwrites else Tile(row, 2 * ROWS, tail),
             Tile(form.lane.name, 2 * ROWS, Tail.CUT),
             *(Tile(a.name, extent(a), Tail.CUT) for a in few),
             terms,

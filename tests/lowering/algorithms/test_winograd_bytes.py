@@ -1,4 +1,4 @@
-"""Winograd convolutions of bytes, on targets that multiply pairs of i16: the same bits as sums of plain products."""
+"""Winograd convolutions of bytes, by products of pairs of i16: the same bits as sums of plain products."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tests.lowering.quantised import CLOSE, NATIVE, bytes_of, data, numbers_of, 
 from tests.passes.check import Make, graph_of
 
 TARGETS = [t for t in ("x86-64-v3", "x86-64-v4") if set(Target.parse(t).features) <= set(NATIVE.features)]
+DOTS = Target.parse("x86-64-v4-bf16")
 ZERO = 121
 
 
@@ -124,8 +125,23 @@ def test_sums_that_could_overflow_are_plain() -> None:
     assert "dots=" in made.groups
 
 
-def test_bytes_of_dot_instructions_are_plain() -> None:
-    made = stages(graph_of(convolution((3, 3), 1, (32, 32)), (1, 32, 14, 14)), CompileOptions(target="x86-64-v4-bf16"))
+@pytest.mark.skipif(not set(DOTS.features) <= set(NATIVE.features), reason="x86-64-v4-bf16 does not run here")
+@pytest.mark.parametrize(
+    ("window", "size", "channels", "points"),
+    [((3, 3), (28, 28), (64, 48), 36), ((1, 3), (9, 28), (64, 64), 0)],
+)
+def test_where_bytes_have_dot_instructions(
+    window: tuple[int, ...], size: tuple[int, int], channels: tuple[int, int], points: int
+) -> None:
+    """Dots of i16 sum half as many products as those of bytes."""
+    make, x = convolution(window, 1, channels), data(2, channels[0], *size)
+    made, found, plain = both(make, "x86-64-v4-bf16", x)
+    assert points_of(made) == points
+    np.testing.assert_array_equal(found, plain)
+
+
+def test_bytes_in_tile_registers_are_plain() -> None:
+    made = stages(graph_of(convolution((3, 3), 1, (32, 32)), (1, 32, 28, 28)), CompileOptions(target="x86-64-v4-amx"))
     assert points_of(made) == 0
 
 
