@@ -14,6 +14,7 @@ from codegen.ir.access import fills, known, varies
 from codegen.ir.definition import Definition, Group
 from codegen.ir.loops import Var
 from codegen.ir.schedule import Schedule, Tail, Tile
+from codegen.ir.traverse import members
 from codegen.schedules.reasons import note
 from codegen.target import Target
 
@@ -31,6 +32,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
     *outer, row = g.axes
     size = _size(g, row, target)
     note(lambda: f"{g.name}: products with rows between: blocks of {size} rows, half of L2 is {target.l2 // 2} bytes")
+    again = varies((row,)) and fills((row,), size) and not any(d.overwrites for d in members(g))
     plans: list[Schedule] = []
     for m in g.members:
         if isinstance(m, Definition):
@@ -38,7 +40,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Schedule:
             plans.append(replace(plan(block, frozenset(outer)), parallel=None))
         else:
             plans.append(replace(plan(m, frozenset()), parallel=None))
-    tile = (Tile(row.name, size, Tail.LAP if varies((row,)) and fills((row,), size) else Tail.SHORT),)
+    tile = (Tile(row.name, size, Tail.LAP if again else Tail.SHORT),)
     if len(outer) > 1 and varies(outer):  # any of them may be 1
         name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
         fuse = ((name, tuple(a.name for a in outer)),)

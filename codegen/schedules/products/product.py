@@ -119,7 +119,7 @@ def _matrix(
         blocks=blocks,
         order=order,
         tile=(
-            *_row_tiles(form, loops, height, fetched),
+            *_row_tiles(d, form, loops, height, fetched),
             Tile(form.lane.name, columns, Tail.CUT),
             *_sum_tiles(d, form, loops.innermost, terms, epilogue),
         ),
@@ -174,10 +174,10 @@ def _has_many_rows(form: MatmulShape) -> bool:
     return not varies(form.sums) and prod(map(extent, form.rows)) >= COSTS.fetch_rows
 
 
-def _row_tiles(form: MatmulShape, loops: ProductLoops, height: int, fetched: bool) -> list[Tile]:
+def _row_tiles(d: Definition, form: MatmulShape, loops: ProductLoops, height: int, fetched: bool) -> list[Tile]:
     """Return the tile of the rows, if there are any. `fetched`: panels are prefetched."""
     tiled = [a for a in form.rows if a.name in loops.axes(loops.tiled)]
-    return [row_tile(tiled, loops.tiled, height, few=fetched)] if loops.rows else []
+    return [row_tile(tiled, loops.tiled, height, few=fetched, once=d.overwrites)] if loops.rows else []
 
 
 def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, epilogue: bool) -> list[Tile]:

@@ -113,13 +113,13 @@ def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str
     return [name]
 
 
-def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False) -> Tile:
+def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False, once: bool = False) -> Tile:
     """Return the tile of the rows. A dynamic count is balanced (a loop for each height), or cut if there are many rows.
 
     Cutting takes five loops. Tiles overlap, in one loop, if there are never fewer rows than a tile has. `few`: do not
-    cut, because the short tiles at the end would take too much of the time.
+    cut, because the short tiles at the end would take too much of the time. `once`: no row may be computed again.
     """
-    if varies(rows) and fills(rows, height):
+    if varies(rows) and fills(rows, height) and not once:
         return Tile(name, height, Tail.LAP)
     high = not few and height > COSTS.balanced_tile_rows
     many = high and varies(rows) and prod(map(extent, rows)) >= COSTS.balanced_row_tiles * height
