@@ -55,6 +55,7 @@ def test_numbers_of_tokens_are_read() -> None:
 
 def test_the_tokenizer_is_the_one_named_or_lies_beside_the_model(tmp_path: Path) -> None:
     model, named = tmp_path / "m.so", tmp_path / "other.json"
+    model.touch()
     with pytest.raises(UsageError, match=r"no m.gguf and no tokenizer.json lies beside m.so"):
         text_source(model, None)
     (tmp_path / "tokenizer.json").touch()

@@ -223,3 +223,18 @@ def test_chosen_schedules(rows: int, terms: int, columns: int, kind: Kind) -> No
     plan = choose(work, target, frozenset({"w"}))
     assert plan.dots == "k"
     check(rows, terms, columns, plan, kind=kind)
+
+
+@runs_dots
+@pytest.mark.parametrize("terms", [0, 1, 3, 4, 7, 11, 12])
+def test_sums_of_dynamic_length(terms: int) -> None:
+    """What fills no word is summed by shorter ones."""
+    n = Var("n", 13)
+    i, j, k = Var("i", 4), Var("j", 16), Var("k", n)
+    x, w, y = dense("x", 4, 24, dtype=DType.U8), dense("w", 12, 16, dtype=DType.I8), dense("y", 4, 16, dtype=DType.I32)
+    work = Definition(y, (i, j), Reduce("add", (k,), cast(x[i, k], DType.I32) * cast(w[k, j], DType.I32)))
+    data, weights = numbers(4, 24, dtype=np.uint8), numbers(12, 16, dtype=np.int8)
+    out = aligned(np.zeros((4, 16), np.int32))
+    kernel = compiled(apply("k", work, PLAN, (x, w, y), (n,)))
+    kernel(aligned(data), aligned(pack_array(weights, PLAN.pack[0])), out, terms)
+    np.testing.assert_array_equal(out, data[:, :terms].astype(np.int32) @ weights[:terms].astype(np.int32))

@@ -162,7 +162,7 @@ def test_texts_that_are_no_messages_are_refused(text: str, tmp_path: Path) -> No
     path = tmp_path / "graph.pbtxt"
     path.write_text(text)
     with pytest.raises(
-        CorruptError, match=r"graph.pbtxt: a TensorFlow GraphDef in text is read|nodes|a node has a name|an output"
+        CorruptError, match=r"graph.pbtxt: must be a TensorFlow GraphDef in text|nodes|a node has a name|an output"
     ):
         aot.read_model(path)
 
@@ -271,7 +271,7 @@ INDICES: dict[str, tuple[bytes, str]] = {
         bundles.index([(b"", messages.BundleHeader(num_shards=1, endianness=1).SerializeToString())]),
         "little-endian",
     ),
-    "no message": (bundles.index([(b"", b"\xff\xff")]), "got bytes that are none"),
+    "no message": (bundles.index([(b"", b"\xff\xff")]), "must be a TensorFlow BundleHeaderProto, got other bytes"),
 }
 
 
