@@ -42,9 +42,7 @@ class Costs:
     stream_distance_bytes: int = 2048  # prefetch distance in a panel that is read once; measured 2026-11-23
     tiles_ahead: int = 2  # tiles between use and prefetch of an operand that lies across the sum; measured 2026-11-26
     streamed_vectors: int = 8  # vectors of a tile whose columns come from memory, two rows at once; measured 2026-11-26
-    min_overlapped_steps: int = (
-        4  # steps of a tile's sum that hide the epilogue of the tile before; measured 2026-11-26
-    )
+    min_overlapped_steps: int = 4  # steps of a tile's sum that hide another tile's epilogue; measured 2026-11-26
     shared_panel_bytes: int = 256 << 10  # weights from which on cores share panels of one row tile; measured 2026-11-23
     min_block_steps: int = 384  # steps of the sum that pay for a round trip of the accumulators; measured 2026-11-22
     max_block_panels: int = 4  # panels that take turns on a block of the sum; measured 2026-11-22

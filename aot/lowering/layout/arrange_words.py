@@ -42,7 +42,7 @@ from runtime.abi import DType
 class Columns:
     """Columns that a product reads in rows: its axes that move them, the axis of its sum, and its lanes.
 
-    `rows`: the other axes, whose points read the same columns; `block`: terms whose multiple words hold.
+    `rows`: the other axes, whose points read the same columns. The words of a column hold a multiple of `block` terms.
     """
 
     load: Load

@@ -228,7 +228,7 @@ def test_chosen_schedules(rows: int, terms: int, columns: int, kind: Kind) -> No
 @runs_dots
 @pytest.mark.parametrize("terms", [0, 1, 3, 4, 7, 11, 12])
 def test_sums_of_dynamic_length(terms: int) -> None:
-    """What fills no word is summed by shorter ones."""
+    """Dots of two terms and of one sum the terms behind the last whole word."""
     n = Var("n", 13)
     i, j, k = Var("i", 4), Var("j", 16), Var("k", n)
     x, w, y = dense("x", 4, 24, dtype=DType.U8), dense("w", 12, 16, dtype=DType.I8), dense("y", 4, 16, dtype=DType.I32)

@@ -86,7 +86,7 @@ def wanted(path: Path, *inputs: Array) -> Array | None:
     """Return the outputs of ONNX Runtime; None if it refuses the values."""
     try:
         return expected(path, *inputs)[0]
-    except Exception:  # its errors have no class of their own
+    except Exception:  # the classes of its errors share no other base
         return None
 
 

@@ -39,7 +39,7 @@ def made_for(make: Make, *shapes: tuple[int, ...], target: str = "native") -> Co
 
 
 def results(made: Compilation) -> list[int]:
-    """How many results each call stores beside its value, of those that store some."""
+    """Return how many results each call stores beside its value, of those that store some."""
     return [line.count("    and ") for line in made.groups.split("\ncall ") if "    and " in line]
 
 

@@ -114,7 +114,7 @@ def test_a_sum_is_written_over_its_operand(
 
 
 def overwriting(made: Compilation) -> int:
-    """How many sums overwrite an operand."""
+    """Return how many sums overwrite an operand."""
     works = [w for s in made.steps.steps for w in s.works if isinstance(w, Definition)]
     return sum(w.overwrites for w in works if w.reduction is not None)
 
