@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, defs, inliner, version_converter
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    ValueInfoProto,
+    defs,
+    helper,
+    inliner,
+    version_converter,
+)
 
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
@@ -44,6 +54,10 @@ CONSTANT_TYPES: dict[str, type | None] = {  # attributes of Constant, and the ty
     "value_strings": object,
 }
 DEFAULT_DOMAINS = ("", "ai.onnx")
+OPSETS = {  # of the domains whose operations have schemas: the newest one that the onnx package knows
+    "": defs.onnx_opset_version(),
+    "ai.onnx.ml": max(v for domain, v in helper.OP_SET_ID_VERSION_MAP if domain == "ai.onnx.ml"),
+}
 
 
 def read(path: Path) -> Graph:
@@ -85,12 +99,15 @@ def _upgraded(model: ModelProto, file: str) -> ModelProto:
 
 def _opsets(model: ModelProto, file: str) -> dict[str, int]:
     versions = {("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in model.opset_import}
-    newest, version = defs.onnx_opset_version(), versions.get("", OLDEST_OPSET)
-    if not OLDEST_OPSET <= version <= newest:
-        raise UnsupportedError(
-            f"{file}: opsets {OLDEST_OPSET} to {newest} can be read, got {version}: "
-            + ("install a newer onnx package" if version > newest else "convert it with onnx.version_converter")
-        )
+    for domain, newest in OPSETS.items():
+        oldest = OLDEST_OPSET if not domain else 1
+        version = versions.get(domain, oldest)
+        if not oldest <= version <= newest:
+            of = f" of {domain}" if domain else ""
+            raise UnsupportedError(
+                f"{file}: opsets {oldest} to {newest}{of} can be read, got {version}: "
+                + ("install a newer onnx package" if version > newest else "convert it with onnx.version_converter")
+            )
     return versions
 
 

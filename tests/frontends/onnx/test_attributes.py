@@ -10,7 +10,8 @@ import pytest
 from onnx import helper
 
 import aot
-from tests.frontends.onnx.models import Array, Numbers, i64, model, save
+from runtime.errors import ModelError, UsageError
+from tests.frontends.onnx.models import Array, Numbers, converted, i64, model, save
 from tests.frontends.onnx.oracle import expected
 
 NUMBERS = Numbers(3)
@@ -185,3 +186,36 @@ def test_parameters_of_activations_are_consumed_in_their_order(
 ) -> None:
     held = {"w": f32(1, gates * 5, 3), "r": f32(1, gates * 5, 5)}
     same(*built(tmp_path, (kind, 17, [f32(4, 2, 3, size=2.0)], held, {"hidden_size": 5, **attributes}, 1)))
+
+
+KERNELS = [
+    ("Conv", 17, [f32(1, 2, 5, 4), f32(3, 2, 3, 2)], {}, {}, 1),
+    ("Conv", 17, [f32(1, 2, 5), f32(2, 1, 3)], {}, {"group": 2}, 1),
+    ("ConvTranspose", 17, [f32(1, 2, 5, 4), f32(2, 3, 3, 2)], {}, {}, 1),
+    ("ConvInteger", 17, [NUMBERS.u8(1, 2, 5, 4), NUMBERS.u8(3, 2, 3, 2)], {}, {}, 1),
+    ("DeformConv", 19, [f32(1, 2, 5, 4), f32(3, 2, 3, 2), f32(1, 12, 3, 3)], {}, {}, 1),
+]
+
+
+@pytest.mark.parametrize("case", KERNELS, ids=lambda c: c[0])
+@pytest.mark.parametrize("kernel", [[2**31, 2], [2, 3], [2], [3, 2, 1]])
+def test_a_kernel_shape_other_than_the_weights_is_refused(tmp_path: Path, case: Case, kernel: list[int]) -> None:
+    path, _ = built(tmp_path, (*case[:4], case[4] | {"kernel_shape": kernel}, 1))
+    with pytest.raises(ModelError, match="the weights' spatial sizes are kernel_shape"):
+        converted(path)
+
+
+def test_a_kernel_shape_is_demanded_of_weights_that_vary(tmp_path: Path) -> None:
+    x, w = f32(1, 1, 4, 4), f32(1, 1, 2, 2)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[2, 2])
+    path = save(tmp_path, model([node], {"x": x, "w": (np.float32, [1, 1, "h", 2])}, ["y"]))
+    compiled, (wanted,) = aot.compile_model(path), expected(path, x, w)
+    np.testing.assert_allclose(compiled([x, w])[0], wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(UsageError, match="the weights' spatial sizes are kernel_shape"):
+        compiled([x, f32(1, 1, 3, 2)])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", [*KERNELS[:4], pool("MaxPool", (1, 2, 8), kernel_shape=[3])], ids=lambda c: c[0])
+def test_an_empty_auto_pad_is_none(tmp_path: Path, case: Case) -> None:
+    same(*built(tmp_path, (*case[:4], case[4] | {"auto_pad": ""}, 1)))

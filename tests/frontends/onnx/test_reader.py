@@ -138,6 +138,15 @@ def test_an_opset_that_is_too_new(tmp_path: Path) -> None:
         read_model(save(tmp_path, model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"], opset=1000)))
 
 
+@pytest.mark.parametrize("version", [2**31, -(2**31) - 1, 0, 1000])
+def test_a_set_of_tabular_operations_that_does_not_exist(tmp_path: Path, version: int) -> None:
+    node = helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[0.0], scale=[2.0])
+    made = model([node], {"x": X}, ["y"], domain="ai.onnx.ml")
+    made.opset_import[1].version = version
+    with pytest.raises(UnsupportedError, match=rf"of ai\.onnx\.ml can be read, got {version}"):
+        read_model(save(tmp_path, made))
+
+
 def test_a_missing_file_is_the_callers_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         read_model(tmp_path / "none.onnx")

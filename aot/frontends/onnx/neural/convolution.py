@@ -18,8 +18,8 @@ AUTO_PAD = {
 
 
 def windowing(node: Call, rank: int) -> Windowing:
-    """Return the attributes; ModelError for lists of a wrong length."""
-    auto = node.choice("auto_pad", AUTO_PAD, "NOTSET")
+    """Return the attributes; ModelError for lists of a wrong length. An empty `auto_pad` is none."""
+    auto = node.choice("auto_pad", AUTO_PAD, "NOTSET") if node.text("auto_pad", "") else AutoPad.EXPLICIT
     strides = node.integers("strides", (1,) * rank)
     dilations = node.integers("dilations", (1,) * rank)
     pads = node.integers("pads", (0,) * 2 * rank) if auto is AutoPad.EXPLICIT else (0,) * 2 * rank
@@ -39,13 +39,30 @@ def spatial_rank(node: Call, x: OutPort) -> int:
     return rank
 
 
+def weights_of_kernel(node: Call, w: OutPort) -> OutPort:
+    """Weights [.., .., *kernel] whose spatial sizes are attribute `kernel_shape`; ModelError for other ones.
+
+    Sizes that vary are checked at run time. Without the attribute the weights say what the kernel is.
+    """
+    if not node.has("kernel_shape"):
+        return w
+    kernel, sizes = node.integers("kernel_shape"), w.shape[2:]
+    rule = "the weights' spatial sizes are kernel_shape"
+    if len(kernel) != len(sizes) or any(isinstance(n, int) and n != k for n, k in zip(sizes, kernel, strict=True)):
+        raise ModelError(f"{node.kind}: {rule} {list(kernel)}, got {list(sizes)}")
+    for a, k in enumerate(kernel, 2):
+        if not isinstance(w.shape[a], int):
+            w = node.within(node.dims(w, [a]), k, k, rule, w)
+    return w
+
+
 @onnx("Conv")
 def conv(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
     return biased(node, convolved(node, x, w), b)
 
 
 def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
-    fields = windowing(node, spatial_rank(node, x)).fields()
+    fields, w = windowing(node, spatial_rank(node, x)).fields(), weights_of_kernel(node, w)
     groups = node.integer("group", 1)
     if groups == 1:
         return node.build.Convolution(x, w, **fields)
@@ -68,7 +85,7 @@ def biased(node: Call, y: OutPort, b: OutPort | None) -> OutPort:
 
 @onnx("ConvTranspose")
 def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
-    rank = spatial_rank(node, x)
+    rank, w = spatial_rank(node, x), weights_of_kernel(node, w)
     windows, extra = windowing(node, rank), node.integers("output_padding", (0,) * rank)
     wanted = _transposed_size(node, windows, x, extra)
     pads = (windows.begins, windows.ends) if wanted is None else _transposed_pads(windows, x, w, extra, wanted)
@@ -129,5 +146,6 @@ def deform_conv(
         "deformable_group": node.integer("offset_group", 1),
         "bilinear_interpolation_pad": True,
     }
+    w = weights_of_kernel(node, w)
     inputs = (x, offset, w) if mask is None else (x, offset, w, mask)
     return biased(node, node.build.DeformableConvolution(*inputs, **fields), b)
