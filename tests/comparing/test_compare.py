@@ -81,6 +81,43 @@ def test_right_code_agrees_in_each_layer(
     assert {row.kind for row in found.layers} >= {"Conv", "Relu", "Reshape", "MatMul", "Softmax"}
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("labels", [{"classlabels_ints": [7, 1, 3]}, {"classlabels_strings": ["zoo", "bee", "cat"]}])
+def test_classifiers_with_maps_of_scores_are_compared_with_onnxruntime(
+    tmp_path: Path, labels: dict[str, list[Any]], zipped: bool
+) -> None:
+    """Keys of ONNX Runtime's maps are sorted, columns are not: the labels here are in no order."""
+    model = classifier(tmp_path / "m.onnx", 0.6, labels, zipped)
+    found = compare(model, against="onnxruntime", layers=True)
+    assert found.agrees and {row.name for row in found.outputs} == {"label", "scores" if zipped else "p"}
+    assert all(row.found is not None for row in (*found.outputs, *found.layers))
+    wrong = compare(model, classifier(tmp_path / "wrong.onnx", 0.7, labels, zipped), against="onnxruntime")
+    assert not wrong.agrees
+
+
+def classifier(path: Path, weight: float, labels: dict[str, list[Any]], zipped: bool) -> Path:
+    """Write a linear classifier with three classes, whose scores are maps by label if they are zipped."""
+    numbers = {"coefficients": [0.1, 0.2, -0.3, 0.4, 0.5, weight], "intercepts": [0.1, 0.2, 0.3]}
+    more = {"domain": "ai.onnx.ml", "post_transform": "SOFTMAX"}
+    nodes = [helper.make_node("LinearClassifier", ["x"], ["label", "p"], **labels, **numbers, **more)]
+    texts = "classlabels_strings" in labels
+    kind = onnx.TensorProto.STRING if texts else onnx.TensorProto.INT64
+    outputs = [helper.make_tensor_value_info("label", kind, ["n"])]
+    if zipped:
+        keys = {"classlabels_strings" if texts else "classlabels_int64s": next(iter(labels.values()))}
+        nodes.append(helper.make_node("ZipMap", ["p"], ["scores"], domain="ai.onnx.ml", **keys))
+        score = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [])
+        maps = helper.make_sequence_type_proto(helper.make_map_type_proto(kind, score))
+        outputs.append(helper.make_value_info("scores", maps))
+    else:
+        outputs.append(helper.make_tensor_value_info("p", onnx.TensorProto.FLOAT, ["n", 3]))
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 2])
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], outputs), opset_imports=domains, ir_version=8), path)
+    return path
+
+
 @pytest.mark.parametrize("most", [400, 64 << 20])
 def test_the_first_layer_that_differs_is_named(
     tmp_path: Path, data: Arrays, most: int, monkeypatch: pytest.MonkeyPatch
