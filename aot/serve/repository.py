@@ -37,13 +37,21 @@ Stamp = tuple[tuple[int, int, int, int], ...]
 
 @dataclass(slots=True)
 class Place:
-    """The file of a version of a model, with the loaded model, or the reason why there is none."""
+    """The file of a version of a model, with the loaded model, or the reason why there is none.
+
+    `stamp`: of the files that were tried last; `error`: why they are refused. A model that was loaded before them may
+    be served still.
+    """
 
     path: Path
     stamp: Stamp = ()
     served: Served | None = None
     reason: str = ""
     error: Exception | None = None
+
+    def holds(self, stamp: Stamp, path: Path) -> bool:
+        """True if these files were tried last, and no error of the system kept them from being read."""
+        return (stamp, path) == (self.stamp, self.path) and not isinstance(self.error, OSError)
 
 
 @dataclass(slots=True)
@@ -95,11 +103,12 @@ class Repository:
             for version, place in sorted(places.items(), key=lambda item: int(item[0]))
         ]
 
-    async def change(self, name: str | None = None) -> list[str]:
+    async def change(self, name: str | None = None, *, again: bool = True) -> list[str]:
         """Load new and replaced versions, and unload removed ones: of the model `name`, or of all.
 
-        Returns a sentence for each file that cannot be loaded; a model loaded of it before is still served. Raises
-        UnknownModelError if there is no file for `name`.
+        Returns a sentence for each file that was tried and refused; a model loaded of it before is still served.
+        `again`: files that were refused are tried again, though they are the same. Raises UnknownModelError if there
+        is no file for `name`.
         """
         async with self._changing:
             files = await asyncio.to_thread(scan, self.sources)
@@ -111,7 +120,7 @@ class Repository:
             problems: list[str] = []
             for model, versions in wanted.items():
                 for version, path in versions.items():
-                    problem = await self._load(model, version, path)
+                    problem = await self._load(model, version, path, again)
                     problems += [problem] if problem else []
             for model in [n for n in self._places if name in (None, n)]:
                 for version in self._places[model].keys() - wanted.get(model, {}).keys():
@@ -137,18 +146,20 @@ class Repository:
         """Answer the requests that were accepted, and take no others."""
         await asyncio.gather(*(served.close() for served in self.loaded()), *self._closing)
 
-    async def _load(self, name: str, version: str, path: Path) -> str:
+    async def _load(self, name: str, version: str, path: Path, again: bool) -> str:
         place = self._places.setdefault(name, {}).setdefault(version, Place(path))
+        stamp: Stamp = ()
         try:
             stamp = _stamp(path)
-            if place.served is not None and (stamp, path) == (place.stamp, place.path):
+            if place.holds(stamp, path) and not (again and place.error is not None):
                 return ""
-            place.stamp, place.path = stamp, path
             served = await asyncio.to_thread(self._open, name, version, path)
         except (AotError, OSError) as error:
             place.reason, place.error = str(error), error
             _LOG.error("%s version %s: not loaded: %s", name, version, error)
             return f"{name} version {version}: {error}"
+        finally:
+            place.stamp, place.path = stamp, path
         before, place.served, place.reason, place.error = place.served, served, "", None
         _LOG.info("%s version %s: loaded from %s", name, version, path)
         if before is not None:
@@ -171,7 +182,7 @@ class Repository:
             self._close(place.served)
             self.metrics.forget(name, version)
             _LOG.info("%s version %s: unloaded: %s", name, version, reason)
-        place.served, place.stamp, place.reason = None, (), reason
+        place.served, place.stamp, place.reason, place.error = None, (), reason, None
 
     def _close(self, served: Served) -> None:
         task = asyncio.get_running_loop().create_task(served.close())
@@ -216,6 +227,6 @@ def _add(found: Files, name: str, version: str, path: Path) -> None:
 
 
 def _stamp(path: Path) -> Stamp:
-    """Return facts that change when a library, or its weights beside it, is replaced; OSError without a file."""
-    facts = [path.stat(), *(p.stat() for p in [beside(path)] if p.exists())]
-    return tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in facts)
+    """Return facts that change when a library, its weights or its signature are replaced; OSError without a library."""
+    others = [p for p in (beside(path), signature.signature_of(path)) if p.exists()]
+    return tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in (path.stat(), *(p.stat() for p in others)))

@@ -123,16 +123,16 @@ class Server:
     def _reload(self) -> None:
         self._reloading = asyncio.ensure_future(self._changed())
 
-    async def _changed(self) -> None:
+    async def _changed(self, *, again: bool = True) -> None:
         try:
-            await self.repository.change()
+            await self.repository.change(again=again)
         except (AotError, OSError) as error:
             _LOG.error("not reloaded: %s", error)
 
     async def _poll(self, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds)
-            await self._changed()
+            await self._changed(again=False)
 
     async def _sweep(self, web: uvicorn.Server) -> None:
         """Close connections that send no whole header, or do not read their answer: uvicorn waits forever."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -191,9 +192,50 @@ def test_what_sources_name(
         assert {name: sorted(versions) for name, versions in scan(sources).items()} == found
 
 
-def test_only_signed_libraries_are_served(factors: dict[int, Path], tmp_path: Path) -> None:
+def make_keys(folder: Path) -> None:
+    """Write key.pem and key.pub."""
     for command in ("genpkey -algorithm ed25519 -out key.pem", "pkey -in key.pem -pubout -out key.pub"):
-        subprocess.run(["openssl", *command.split()], check=True, cwd=tmp_path)
+        subprocess.run(["openssl", *command.split()], check=True, cwd=folder)
+
+
+@pytest.mark.parametrize("order", [("m.so", "m.so.sig"), ("m.so.sig", "m.so")])
+@pytest.mark.parametrize("way", ["load", "poll", "hangup"])
+def test_files_that_were_refused_are_loaded_once_they_fit_together(
+    factors: dict[int, Path], tmp_path: Path, order: tuple[str, str], way: str
+) -> None:
+    make_keys(tmp_path)
+    old, new = tmp_path / "old" / "m.so", tmp_path / "new" / "m.so"
+    for n, path in ((2, old), (3, new)):
+        put(factors[n], path)
+        signature.sign(path, tmp_path / "key.pem")
+    with listening(old.parent, verify_key=tmp_path / "key.pub") as server:
+        repository, loop = server.repository, server._loop
+
+        def change(**given: object) -> list[str]:
+            return asyncio.run_coroutine_threadsafe(repository.change(**given), loop).result(60)
+
+        url = f"http://127.0.0.1:{server.port}/v2/repository/models/m/load"
+        assert value(server) == 2
+        put(new.with_name(order[0]), old.with_name(order[0]))
+        assert len(change(again=False)) == 1
+        assert change(again=False) == []  # the same files: polling does not try them again
+        for _ in range(2):
+            answer = CLIENT.post(url, json={})
+            assert (answer.status_code, value(server)) == (400, 2)
+            assert "must be signed" in answer.json()["error"]
+        put(new.with_name(order[1]), old.with_name(order[1]))
+        if way == "load":
+            assert CLIENT.post(url, json={}).status_code == 200
+        else:
+            assert change(again=way == "hangup") == []
+        assert value(server) == 3
+        [entry] = repository.index()
+        assert (entry["state"], entry["reason"]) == ("READY", "")
+        assert CLIENT.post(url, json={}).status_code == 200
+
+
+def test_only_signed_libraries_are_served(factors: dict[int, Path], tmp_path: Path) -> None:
+    make_keys(tmp_path)
     for n in (2, 3):
         put(factors[n], tmp_path / "models" / f"m{n}.so")
     signature.sign(tmp_path / "models" / "m2.so", tmp_path / "key.pem")
