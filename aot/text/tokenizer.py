@@ -159,7 +159,7 @@ def _byte_level(package: Any, metadata: Metadata, words: Sequence[str], file: st
     merges = _texts(metadata, "tokenizer.ggml.merges", file)
     pairs = [tuple(m.split(" ", 1)) for m in merges]
     vocabulary = {word: n for n, word in enumerate(words)}
-    if any(len(p) != 2 or {*p, "".join(p)} - vocabulary.keys() for p in pairs):
+    if not all(len(p) == 2 and p[0] in vocabulary and p[1] in vocabulary and "".join(p) in vocabulary for p in pairs):
         raise CorruptError(f"{file}: tokenizer: merges are pairs of tokens that make tokens, got others")
     found = package.Tokenizer(package.models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=pre == "llama-bpe"))
     cuts = [package.pre_tokenizers.Split(package.Regex(p), "isolated") for p in PIECES[str(pre)]]

@@ -54,20 +54,26 @@ class _Cursor:
 
     def __init__(self, data: Raw, file: str) -> None:
         self.data, self.file, self.at = data, file, 0
+        self._bytes = data.data
 
     def corrupt(self, rule: str, value: object) -> CorruptError:
         return CorruptError(f"{self.file}: GGUF: {rule}, got {value}")
 
     def bytes(self, count: int) -> Raw:
-        if count > len(self.data) - self.at:
-            rule = f"{count} bytes at offset {self.at} must lie in the file"
-            raise self.corrupt(rule, f"a file of {len(self.data)} bytes")
-        found = self.data[self.at : self.at + count]
-        self.at += count
-        return found
+        return self.data[self._begin(count) : self.at]
+
+    def _begin(self, count: int) -> int:
+        """Go on by `count` bytes, and return where they begin."""
+        begin = self.at
+        if count > len(self._bytes) - begin:
+            rule = f"{count} bytes at offset {begin} must lie in the file"
+            raise self.corrupt(rule, f"a file of {len(self._bytes)} bytes")
+        self.at = begin + count
+        return begin
 
     def number(self, code: str) -> int | float:
-        return struct.unpack(f"<{code}", self.bytes(struct.calcsize(f"<{code}")).tobytes())[0]
+        form = f"<{code}"
+        return struct.unpack_from(form, self._bytes, self._begin(struct.calcsize(form)))[0]
 
     def count(self, most: int, name: str, code: str = "Q") -> int:
         found = int(self.number(code))
@@ -76,7 +82,8 @@ class _Cursor:
         return found
 
     def text(self, most: int) -> str:
-        return self.bytes(self.count(most, "bytes of a string")).tobytes().decode("utf-8", "replace")
+        count = self.count(most, "bytes of a string")
+        return str(self._bytes[self._begin(count) : self.at], "utf-8", "replace")
 
     def value(self, kind: int, depth: int = 0) -> object:
         if kind == STRING:
