@@ -9,6 +9,12 @@ from aot.frontends.conversion.dialect import Dialect, Facts
 from aot.frontends.tflite.registry import Call, conversion_of
 from aot.frontends.unsupported import Problem
 
+PROCESSORS = {
+    "CUSTOM.DISPATCH_OP": "code that LiteRT's compiler made for an NPU",
+    "CUSTOM.edgetpu-custom-op": "code for an Edge TPU",
+    "CUSTOM.ethos-u": "code for an Ethos-U",
+}  # custom operations whose contents are code of another processor
+
 
 def _conversion(kind: str, attrs: Facts) -> Conversion | None:
     sides = (attrs.get("taken", ()), attrs.get("given", ())[:1])
@@ -22,7 +28,8 @@ def _call(attrs: Facts, *parts: Any) -> Call:
 
 def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
     del attrs
-    return Problem(node, kind, "", 0, reason)
+    made = PROCESSORS.get(kind)
+    return Problem(node, kind, "", 0, reason if made is None else f"{made}: compile the file that it was made of")
 
 
 TFLITE = Dialect("tflite", "TensorFlow Lite", _conversion, _call, _problem)

@@ -2,8 +2,8 @@
 
     read = READ_VARIABLE(v); ASSIGN_VARIABLE(v, read + d)     ->     read = v0; v1 = ADD(v0, d)
 
-A tensor that an operator updates in place (`is_variable`: the states of LSTM, RNN, SVDF) is a variable, too: the
-foreign operation has one more output for each of them.
+A tensor that is marked `is_variable` is a variable, too, unless it is an input. Recurrent layers update those that they
+read, their states: the foreign operation has one more output for each of them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
 MOST_NODES = 1 << 20  # once sub-graphs are walked; the largest networks have a few 10 000
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
+UPDATING = ("LSTM", "RNN", "SVDF", "CUSTOM.")  # ends and beginning of operations that write what they read
 
 Value = OutPort | Handle | None
 Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[Value]]
@@ -83,8 +84,10 @@ class Importer:
             raise
         if len(found) < len(op.outputs):
             raise CorruptError(f"{self.file}: {op.kind}: {name!r} has {len(found)} outputs, got {len(op.outputs)}")
-        for n, value in zip(op.outputs, found, strict=False):
+        for n, value in zip([*op.outputs, *_states(op, net)], found, strict=False):
             values[n] = value
+            if net.tensors[n].facts.variable and n not in net.inputs:
+                scope.set(self._state(net, n, scope), self.tensor(value, "a variable"))
             if isinstance(value, OutPort) and not prefix:
                 value.add_tensor_names((net.tensors[n].facts.name,))
 
@@ -102,13 +105,9 @@ class Importer:
 
     def node(self, op: Operator, net: Net, scope: Scope, inputs: Sequence[Value], name: str) -> list[Value]:
         """Add a foreign node; it has further outputs for the variables that it updates."""
-        states = [n for n in op.inputs if n != ABSENT and net.tensors[n].facts.variable]
         ports = [self._port(value, op) for value in inputs]
-        node = self.add(op, net, scope, ports, name, len(op.outputs) + len(states))
-        outputs = list(node.out_ports().values())
-        for n, port in zip(states, outputs[len(op.outputs) :], strict=True):
-            scope.set(self._state(net, n, scope), port)
-        return list(outputs)
+        node = self.add(op, net, scope, ports, name, len(op.outputs) + len(_states(op, net)))
+        return list(node.out_ports().values())
 
     def add(
         self,
@@ -176,6 +175,13 @@ class Importer:
 
     def parameter(self, scope: Scope, name: str) -> OutPort:
         return scope.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
+
+
+def _states(op: Operator, net: Net) -> list[int]:
+    """Return the inputs of an operator that it updates."""
+    if not op.kind.startswith(UPDATING[-1]) and not op.kind.endswith(UPDATING[:-1]):
+        return []
+    return [n for n in op.inputs if n != ABSENT and net.tensors[n].facts.variable]
 
 
 def outermost(scope: Scope) -> Scope:

@@ -13,6 +13,7 @@ from runtime.errors import CorruptError
 
 ABSENT = -1  # the number of a tensor that is left out
 _CUSTOM = "CUSTOM"
+_NEWER = 3  # field of OperatorCode; the class of the package gives 0 for numbers below 127 that stand there alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,6 @@ class Nets:
 
 def _kind(code: Table, names: dict[int, str]) -> str:
     """Return the operation of a code; the larger of two numbers, of which the older one ends at 127."""
-    number = max(code.number("BuiltinCode"), code.number("DeprecatedBuiltinCode"))
+    number = max(code.stored(_NEWER), code.number("DeprecatedBuiltinCode"))
     name = names.get(number, f"builtin {number}")
     return f"{_CUSTOM}.{code.text('CustomCode')}" if name == _CUSTOM else name

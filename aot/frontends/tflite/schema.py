@@ -25,6 +25,7 @@ from runtime.errors import AotError, BudgetError, CorruptError
 MOST_READ = 1 << 22  # elements and tables; large networks have some 100 000
 BROKEN = (struct.error, ValueError, TypeError, IndexError, OverflowError, AttributeError)
 IDENTIFIER = b"TFL3"
+FIRST_SLOT, SLOT = 4, 2  # bytes before the first entry of a table's list of fields, and of an entry
 
 
 @contextmanager
@@ -61,6 +62,16 @@ class Table:
     def number(self, field: str) -> Any:
         """Return a scalar field, or its default."""
         return getattr(self.made, field)()
+
+    def stored(self, slot: int, kind: str = "Int32", default: int = 0) -> int:
+        """Return the scalar field `slot` of the schema as it is stored, where its class hides it or is older.
+
+        `kind`: its type by flatbuffers' name; `default`: the value of a field that is absent.
+        """
+        held: Any = self.made._tab
+        place = held.Offset(FIRST_SLOT + SLOT * slot)
+        flags: Any = getattr(import_module("flatbuffers.number_types"), f"{kind}Flags")
+        return int(held.Get(flags, held.Pos + place)) if place else default
 
     def text(self, field: str) -> str:
         """Return a string, empty if it is absent."""

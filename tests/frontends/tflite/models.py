@@ -133,8 +133,9 @@ def model(
     signatures: Sequence[tuple[str, int, dict[str, int], dict[str, int]]] = (),
     metadata: Mapping[str, bytes] = MappingProxyType({}),
     description: str = "",
+    newer: bool = False,
 ) -> bytes:
-    """The bytes of a file."""
+    """The bytes of a file. `newer`: numbers of operations stand in the newer field alone."""
     w = Writer()
     buffers: list[int] = [w.table("Buffer")]
     codes: dict[tuple[str, str], int] = {}
@@ -173,7 +174,7 @@ def model(
     made = Offsets(
         w.table(
             "OperatorCode",
-            DeprecatedBuiltinCode=min(numbers[name], PLACEHOLDER),
+            DeprecatedBuiltinCode=None if newer else min(numbers[name], PLACEHOLDER),
             BuiltinCode=numbers[name],
             Version=VERSIONS.get(name, 1),
             CustomCode=custom or None,

@@ -109,6 +109,40 @@ def test_all_operations_that_are_not_supported_are_in_one_error(tmp_path: Path) 
     assert error.value.exit_code == 3
 
 
+@pytest.mark.parametrize(("kind", "wanted"), [("ADD", [4, 6]), ("MUL", [3, 8]), ("SQUARED_DIFFERENCE", [4, 4])])
+def test_number_of_an_operation_in_the_newer_field_alone_counts(kind: str, wanted: list[float], tmp_path: Path) -> None:
+    tensors = [Tensor("x", "f32", [2]), constant("c", np.float32([3, 4])), Tensor("y", "f32", [2])]
+    file = saved(tmp_path, model(Net(tensors, [Op(kind, [0, 1], [2])], [0], [2]), newer=True))
+    assert run(file, np.float32([1, 2]))[0].tolist() == wanted
+
+
+@pytest.mark.parametrize("newer", [False, True])
+@pytest.mark.parametrize("name", ["DISPATCH_OP", "edgetpu-custom-op", "ethos-u"])
+def test_code_of_another_processor_is_refused_by_name(name: str, newer: bool, tmp_path: Path) -> None:
+    tensors = [Tensor("x", "f32", [2]), Tensor("y", "f32", [2])]
+    file = saved(tmp_path, model(Net(tensors, [Op(f"CUSTOM.{name}", [0], [1])], [0], [1]), newer=newer))
+    with pytest.raises(UnconvertedError, match=f"CUSTOM.{name}.*compile the file that it was made of"):
+        converted(file)
+
+
+def test_operator_that_reads_a_variable_leaves_it_alone(tmp_path: Path) -> None:
+    """An input, and a tensor that nothing writes and that is 0."""
+    shown = [Tensor("x", "f32", [2]), Tensor("v", "f32", [2], variable=True), Tensor("y", "f32", [2])]
+    ops = [Op("SUB", [0, 1], [2], "Sub")]
+    file = saved(tmp_path, model(Net(shown, ops, [0, 1], [2])))
+    assert run(file, np.float32([3, 4]), np.float32([1, 1]))[0].tolist() == [2, 3]
+    assert run(saved(tmp_path, model(Net(shown, ops, [0], [2]))), np.float32([3, 4]))[0].tolist() == [3, 4]
+
+
+def test_operator_that_writes_a_variable_keeps_it(tmp_path: Path) -> None:
+    """v is what the last inference left when it is read, and what it is now when it is read again."""
+    tensors = [Tensor("x", "f32", [1]), Tensor("v", "f32", [1], variable=True), *(Tensor(n, "f32", [1]) for n in "ab")]
+    ops = [Op("ADD", [0, 1], [2], "Add"), Op("NEG", [2], [1]), Op("SUB", [2, 1], [3], "Sub")]
+    compiled = aot.compile_model(saved(tmp_path, model(Net(tensors, ops, [0], [2, 3]))))
+    found = [[v.item() for v in compiled(np.float32([x])).values()] for x in (1, 5, 0)]
+    assert found == [[1, 2], [4, 8], [-4, -8]]
+
+
 X = Tensor("x", "f32", [2])
 C = constant("c", np.float32([1, 2]))
 SUM = Tensor("sum", "f32", [2])
