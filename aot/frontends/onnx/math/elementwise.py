@@ -216,7 +216,10 @@ def cast_like(node: Call, x: OutPort, like: OutPort) -> OutPort:
 
 
 def converted(node: Call, x: OutPort, to: DType) -> OutPort:
-    """Convert the element type: floats of 8 bits saturate if `saturate` is set, infinities too; short integers wrap."""
+    """Convert the element type: floats of 8 bits saturate if `saturate` is set, infinities too.
+
+    Floats become integers of fewer than 8 bits by rounding, halves to even, of which the low bits stay; NaN gives 0.
+    """
     own, build = x.type.dtype, node.build
     if own is to:
         return node.rounded(x)
@@ -228,7 +231,7 @@ def converted(node: Call, x: OutPort, to: DType) -> OutPort:
         inside = build.Minimum(build.Maximum(wide, -limit), limit)
         return node.cast(build.Select(build.Equal(wide, wide), inside, wide), to)
     if own.is_float and to.is_integer and to.bits < 8:
-        return node.cast(node.cast(x, DType.I32), to)
+        return node.cast(node.cast(build.Round(x if own.bits > 8 else node.cast(x, DType.F32)), DType.I32), to)
     return node.cast(x, to)
 
 

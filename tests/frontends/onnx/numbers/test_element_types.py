@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+import aot
 from aot.frontends.onnx.element_types import DTYPES, UNSUPPORTED_TYPES
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.types import numpy_dtype
@@ -49,3 +50,32 @@ def test_what_is_no_type_is_an_error_that_names_the_node(
     node = helper.make_node(kind, list(given), ["y"], name="here", **attrs)
     with pytest.raises(UnconvertedError, match=rf"{kind} \(opset 24\) in 'here': {kind}: .*{text.split(': ', 1)[-1]}"):
         converted(save(tmp_path, model([node], given, ["y"], opset=24)))
+
+
+NUMBERS = np.array([-20, -8.5, -7.5, -1.5, -0.6, -0.5, 0.5, 0.6, 1.5, 2.5, 6.5, 7.5, 15.5, 17, 300, np.nan], np.float32)
+SOURCES = ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "FLOAT8E5M2")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("to", ["INT4", "UINT4", "INT2", "UINT2"])
+@pytest.mark.parametrize("kind", ["Cast", "CastLike"])
+def test_floats_become_short_integers_by_rounding_of_which_the_low_bits_stay(
+    tmp_path: Path, source: str, to: str, kind: str
+) -> None:
+    code = getattr(TensorProto, to)
+    bits, signed = int(to[-1]), to.startswith("I")
+    floats = NUMBERS.astype(helper.tensor_dtype_to_np_dtype(getattr(TensorProto, source))).astype(np.float32)
+    whole = np.rint(np.nan_to_num(floats)).astype(np.int64)
+    low = whole & (2**bits - 1)
+    right = np.where(signed & (low >> bits - 1 == 1), low - 2**bits, low).astype(np.float32)
+    like = helper.make_tensor("like", code, [1], [1])
+    nodes = [helper.make_node("Constant", [], ["like"], value=like)]
+    for x, y in (("x", "y"), ("k", "z")):  # at run time, folded
+        nodes += [helper.make_node("Cast", [x], [f"{x}0"], to=getattr(TensorProto, source), saturate=0)]
+        given: dict[str, Any] = {"to": code} if kind == "Cast" else {}
+        nodes += [helper.make_node(kind, [f"{x}0", *(["like"] if kind == "CastLike" else [])], [f"{x}1"], **given)]
+        nodes += [helper.make_node("Cast", [f"{x}1"], [y], to=TensorProto.FLOAT)]
+    made = model(nodes, {"x": NUMBERS}, ["y", "z"], {"k": NUMBERS}, opset=25)
+    found = aot.compile_model(save(tmp_path, made))(NUMBERS)
+    np.testing.assert_array_equal(found[0], right)
+    np.testing.assert_array_equal(found[1], right)
