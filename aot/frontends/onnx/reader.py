@@ -29,6 +29,7 @@ from onnx import (
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
 from aot.frontends.onnx.functions import check_inlined, expanded
+from aot.frontends.onnx.order import order_nodes
 from aot.frontends.onnx.tensors import array, dense
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
@@ -73,6 +74,7 @@ def read(path: Path) -> Graph:
         raise CorruptError(f"{path.name}: not an ONNX model: {error}") from error
     if not model.graph.node and not model.graph.output:
         raise CorruptError(f"{path.name}: an ONNX model holds a graph, got none")
+    order_nodes(model, path.name)
     model = _upgraded(model, path.name)
     opsets = _opsets(model, path.name)
     if model.functions:
@@ -94,7 +96,19 @@ def _upgraded(model: ModelProto, file: str) -> ModelProto:
     try:
         return version_converter.convert_version(model, OLDEST_OPSET)
     except Exception as error:
-        raise UnsupportedError(f"{file}: opset {version} cannot be brought to {OLDEST_OPSET}: {error}") from error
+        raise UnsupportedError(
+            f"{file}: opset {version} cannot be brought to {OLDEST_OPSET}: {_plain(error)}"
+        ) from error
+
+
+def _plain(error: Exception) -> str:
+    """Return the message of an error of the onnx package, without the assertion of its source that failed."""
+    text = re.sub(r"\S+\.(?:h|cc|cpp):\d+:? (?:\w+: )?(?:Assertion `.*?` failed:?)? ?", "", str(error)).strip()
+    if found := re.search(r"No Adapter (?:From|To) Version \$?(\d+) for (\w+)", text):
+        return f"the onnx package cannot convert {found[2]} of opset {found[1]}"
+    if found := re.search(r"no registered schema.*%lld\.(\D+)", text):
+        return f"{found[1]} is no operation of ONNX"
+    return text or "the model is damaged"
 
 
 def _opsets(model: ModelProto, file: str) -> dict[str, int]:
@@ -116,14 +130,14 @@ def _inlined(model: ModelProto, file: str) -> ModelProto:
     try:
         return inliner.inline_local_functions(model)
     except Exception as error:
-        raise CorruptError(f"{file}: functions cannot be inlined: {error}") from error
+        raise CorruptError(f"{file}: functions cannot be inlined: {_plain(error)}") from error
 
 
 def _expanded(model: ModelProto, opsets: dict[str, int], file: str) -> ModelProto:
     try:
         return expanded(model, opsets)
     except Exception as error:
-        raise CorruptError(f"{file}: functions of operations cannot be inlined: {error}") from error
+        raise CorruptError(f"{file}: functions of operations cannot be inlined: {_plain(error)}") from error
 
 
 class _Scope:
@@ -298,7 +312,7 @@ class _Reader:
             return None
         port = scope.find(name)
         if port is None:
-            raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which no node before it produces")
+            raise CorruptError(f"{self.file}: node {node!r} reads {name!r}, which nothing produces")
         return port
 
     def _region(self, scope: _Scope, proto: GraphProto, name: str) -> tuple[Graph, list[tuple[int, OutPort]]]:

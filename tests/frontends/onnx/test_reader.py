@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, parser
 
 from aot.frontends import read_model
 from aot.frontends.unsupported import UnconvertedError
@@ -131,6 +131,55 @@ def test_damaged_files_are_corrupt(tmp_path: Path) -> None:
 def test_names_without_a_source_or_with_two_are_corrupt(tmp_path: Path, nodes: list) -> None:
     with pytest.raises(CorruptError):
         read_model(save(tmp_path, model(nodes, {"x": X}, ["y"])))
+
+
+def test_nodes_in_any_order_are_brought_into_one(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["": %d, "own": 1]> m (float[2,3] x) => (float[2,3] y) {
+        y = Add(w, f)
+        w = If (c) <then_branch = t () => (float[2,3] r) { r = Neg(s)  s = Mul(a, x) },
+                    else_branch = e () => (float[2,3] q) { q = Identity(x) }>
+        f = own.F(a)
+        c = Not(n)
+        n = Constant<value = bool {0}>()
+        a = Add(x, x)
+    }
+    <domain: "own", opset_import: ["": 17]> F (p) => (v) { v = Neg(u)  u = Mul(p, p) }"""
+    save(tmp_path, parser.parse_model(text % 17))
+    np.testing.assert_array_equal(run(tmp_path / "model.onnx", X)[0], -2 * X * X - 4 * X * X)
+
+
+IF = "y = If (c) <then_branch = t () => (float r) { %s }, else_branch = e () => (float q) { q = Neg(x) }>"
+
+
+@pytest.mark.parametrize("opset", [1, 17])
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("y = Add(x, y)", "y"),
+        ("a = Add(x, b)  b = Neg(a)  y = Neg(b)", "a -> b"),
+        (IF % "r = Neg(y)", "y"),
+        (IF % "r = Neg(s)  s = Neg(r)", "r -> s"),
+    ],
+)
+def test_nodes_that_read_each_other_are_named(tmp_path: Path, body: str, named: str, opset: int) -> None:
+    text = f'<ir_version: 8, opset_import: ["": {opset}]> m (float x, bool c) => (float y) {{ {body} }}'
+    save(tmp_path, parser.parse_model(text))
+    with pytest.raises(CorruptError, match=rf"^model\.onnx: .*cycle.* {named}$"):
+        read_model(tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        (helper.make_node("GlobalLpPool", ["x"], ["y"]), "the onnx package cannot convert GlobalLpPool of opset 1"),
+        (helper.make_node("Split", ["x"], ["y"]), "the onnx package cannot convert Split of opset 1"),
+        (helper.make_node("Reshape", ["x"], ["y"]), "required undefined attribute 'shape'"),
+        (helper.make_node("Mystery", ["x"], ["y"]), "Mystery is no operation of ONNX"),
+    ],
+)
+def test_an_old_model_that_cannot_be_converted_says_why(tmp_path: Path, node: NodeProto, reason: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf"^model\.onnx: opset 1 cannot be brought to 6: {reason}$"):
+        read_model(save(tmp_path, model([node], {"x": X}, ["y"], opset=1)))
 
 
 def test_an_opset_that_is_too_new(tmp_path: Path) -> None:
