@@ -20,7 +20,7 @@ import typer
 import aot
 from aot.command_line import arguments as arg
 from aot.command_line.command import guarded, supervised
-from aot.command_line.examples import epilog
+from aot.command_line.help import GroupedCommand, epilog
 from aot.commands.bench import bench
 from aot.commands.chat import chat
 from aot.commands.compare import compare
@@ -46,7 +46,7 @@ app = typer.Typer(**arg.APPLICATION)
 
 def command(run: Callable[P, None]) -> Callable[P, None]:
     """Register a command."""
-    return app.command(epilog=epilog(run.__name__))(guarded(run, typer.Exit))
+    return app.command(cls=GroupedCommand, epilog=epilog(run.__name__))(guarded(run, typer.Exit))
 
 
 command(compile)

@@ -143,16 +143,16 @@ def _is_named(entry: object) -> bool:
 
 
 def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
-    """`x=1x3x640x640` or `x=batch,3,?,?`: numbers, names and `?`; or `x[1,3,8,8],y[1]`, `[1,3,8,8]` for the only input.
+    """`x=1x3x640x640` or `x=batch,3,?,?`: numbers, names and `?`; or `x[1,3,8,8],y[1]`. `1,3,8,8`: of the only input.
 
-    UsageError for other texts.
+    The only input's name is empty. UsageError for other texts.
     """
     found: list[tuple[str, tuple[int | str, ...]]] = []
     for text in (part for whole in given or () for part in _bracketed(whole)):
         name, _, shape = text.rpartition("=")
         parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
         wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
-        if "=" not in text or wrong:
+        if wrong or ("=" not in text and not re.search(r"[\d?,]", shape)):
             raise UsageError(f"shape: INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
         found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
     return tuple(found)

@@ -34,7 +34,7 @@ _STEPS_BY_NUMBER = {  # of errors of the system
     **dict.fromkeys((errno.EADDRINUSE, errno.EADDRNOTAVAIL), "choose another --port or --host"),
 }
 _NEXT_STEPS: tuple[tuple[type[Exception], str], ...] = (  # the first class that fits
-    (UsageError, "aot COMMAND --help says what is accepted; aot info MODEL shows its inputs"),
+    (UsageError, "aot info MODEL shows its inputs and their sizes"),
     (UnsupportedError, "aot check MODEL lists what cannot be compiled, aot ops the operations that can be"),
     (CorruptError, "make or copy the file again; aot info FILE says what is in it"),
     (ModelError, "export the model again, or give its inputs other sizes: --shape, --dim"),
@@ -66,14 +66,16 @@ def error_text(error: Exception) -> str:
     return "\n  ".join([text, *(note for note in notes if note != advice)])
 
 
-def hint(error: Exception) -> str:
-    """Return the next step that the user can take after an error."""
+def hint(error: Exception, command: str = "") -> str:
+    """Return the next step that the user can take after an error, of a command of `aot` if one is named."""
     if isinstance(error, AotError) and error.advice:
         return error.advice
     if isinstance(error, BudgetError) and "--max-" in str(error):
         return "if the model is one that you trust, raise the limit: --max-memory 8GB, --max-seconds 600"
     if isinstance(error, OSError) and error.errno in _STEPS_BY_NUMBER:
         return _STEPS_BY_NUMBER[error.errno]
+    if command and isinstance(error, UsageError):
+        return f"aot {command} --help says what is accepted"
     return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), _BUG)
 
 

@@ -40,7 +40,7 @@ APPLICATION: dict[str, Any] = {
     "no_args_is_help": True,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "context_settings": {"help_option_names": ["--help", "-h"]},
 }
 
 Model = Annotated[
@@ -95,7 +95,11 @@ ReverseOf = Annotated[str | None, typer.Option(metavar="INPUT,...", help="The sa
 Shapes = Annotated[
     list[str] | None,
     typer.Option(
-        "--shape", "--input_shape", "--input-shape", metavar="INPUT=SHAPE", help="Shape of an input: x=1x3x64x64, y=n,?"
+        "--shape",
+        "--input_shape",
+        "--input-shape",
+        metavar="[INPUT=]SHAPE",
+        help="Shape of an input: x=1x3x64x64, y=n,?; of the only one: 1,3,64,64",
     ),
 ]
 Dims = Annotated[list[str] | None, typer.Option(metavar="NAME=1..64", help="Name and range of a varying dimension")]

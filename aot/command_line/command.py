@@ -43,14 +43,14 @@ def guarded(run: Callable[P, None], leave: type[Exception]) -> Callable[P, None]
         except Exception as error:
             if kwargs.get("debug"):
                 traceback.print_exception(error)
-            raise leave(report(error)) from None
+            raise leave(report(error, run.__name__)) from None
 
     return reported
 
 
-def report(error: Exception) -> int:
-    """Print the error, its notes and the next step on stderr; return the exit code."""
-    sys.stderr.write(f"error: {error_text(error)}\nnext: {hint(error)}\n")
+def report(error: Exception, command: str) -> int:
+    """Print the error of a command, its notes and the next step on stderr; return the exit code."""
+    sys.stderr.write(f"error: {error_text(error)}\nnext: {hint(error, command)}\n")
     match error:
         case AotError():
             return error.exit_code

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+
+import typer
 
 import aot
 import runtime
@@ -37,7 +40,7 @@ def inputs(model: Path, manifest: Manifest, files: Texts, shape: Texts, dim: Tex
     others = [file for file in files or [] if file not in pictures]
     given = read_inputs(others, [t.name for t in infos][bool(pictures) :])
     if pictures:
-        given[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0])
+        given[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0], partial(typer.echo, err=True))
     if given or not made_up:
         return given
     # a model compiled in memory has checked the names, and has no dimension where one size was given

@@ -22,7 +22,7 @@ from codegen.llvm.peak import roofline_here
 from runtime.arrays.files import Arrays, is_compiled
 from runtime.errors import UsageError
 from runtime.measuring.examples import example_inputs
-from runtime.measuring.profile import CallProfile, measure
+from runtime.measuring.profile import CallProfile, at_sizes, measure
 from runtime.measuring.roofline import Roofline
 from runtime.model import CompiledModel
 from runtime.version import VERSION
@@ -96,6 +96,7 @@ def _measured(model: CompiledModel, inputs: Arrays, seconds: float, roofline: Ro
         "median": found.median,
         "least": found.least,
         "runs": found.runs,
+        "sizes": at_sizes(found.sizes),
         "work": found.work,
         "calls": rows,
         "roofline": asdict(roofline),

@@ -16,8 +16,8 @@ function overview(view) {
   view.append(el("h2", {}, "Model"), facts([["file", F.file], ["inputs", F.inputs.map((t) => [t, el("br")]).flat()], ["outputs", F.outputs.map((t) => [t, el("br")]).flat()],
     ["precision", F.precision], ["weights", bytes(F.weights)], ["arena", F.arena == null ? "" : bytes(F.arena)], ["options", options], ["machine", F.triple], ["hash", F.hash]]));
   if (F.same_code === false) view.append(el("p", { class: "warn" }, "The model, compiled anew, has another hash than the library: graph, loops and memory may not be the library's."));
-  view.append(el("h2", {}, "An inference"), facts([["median", `${time(F.median)} (least ${time(F.least)}, ${F.runs} runs, ${F.threads} threads)`], ["kernels", `${calls.length} calls, together ${time(total)}`],
-    ["work", F.work ? `${flops(F.work)}, ${(F.work / F.median / 1e9).toFixed(1)} GFLOP/s` : "depends on sizes"]]));
+  view.append(el("h2", {}, "An inference"), facts([...(F.sizes ? [["sizes", F.sizes]] : []), ["median", `${time(F.median)} (least ${time(F.least)}, ${F.runs} runs, ${F.threads} threads)`], ["kernels", `${calls.length} calls, together ${time(total)}`],
+    ["work", F.work ? `${flops(F.work)}, ${(F.work / F.median / 1e9).toFixed(1)} GFLOP/s` : "depends on data"]]));
   view.append(el("h2", {}, "Longest calls"), callTable(largest));
 }
 const callTable = (rows) => table([["#", "index", null, "n"], ["kernel", "kernel"], ["layers", "layers", (v) => v.join(", "), "w"], ["median", "median", (v) => time(v), "n"], ["%", "percent", (v) => fixed(v), "n"], ["work", "work", (v) => flops(v), "n"], ["traffic", "traffic", (v) => bytes(v), "n"], ["of limit", "roof", (v, r) => v == null ? "" : `${fixed(v, 0)} % ${r.bound === "m" ? "memory" : "arithmetic"}`, "n"]],
@@ -72,7 +72,7 @@ function roofline(view) {
   const width = Math.min(view.clientWidth - 40, 1100), height = 520, pad = 60, R = F.roofline;
   const points = calls.filter((c) => c.work && c.traffic && c.median > 0).map((c) => ({ c, x: c.work / c.traffic, y: c.work / c.median }));
   view.append(el("h2", {}, "Arithmetic and memory: calls against the limits of this machine"));
-  if (!points.length) { view.append(el("p", { class: "dim" }, "The work of the calls depends on sizes.")); return; }
+  if (!points.length) { view.append(el("p", { class: "dim" }, "The work of the calls depends on data.")); return; }
   const xs = points.map((p) => p.x), x0 = Math.log10(Math.min(...xs, 0.05)), x1 = Math.log10(Math.max(...xs, 200)), y1 = Math.log10(Math.max(R.flops, ...points.map((p) => p.y)) * 1.6), y0 = Math.min(y1 - 3, Math.log10(Math.min(...points.map((p) => p.y))) - 0.1);
   const X = (v) => pad + ((Math.log10(v) - x0) / (x1 - x0)) * (width - pad - 15), Y = (v) => height - 40 - ((Math.log10(v) - y0) / (y1 - y0)) * (height - 60);
   const picture = svg("svg", { width, height, id: "roofline" });

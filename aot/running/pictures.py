@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,9 +25,9 @@ def is_picture(path: str) -> bool:
     return path.lower().endswith(SUFFIXES)
 
 
-def read_pictures(paths: Sequence[Path], info: TensorInfo) -> Array:
+def read_pictures(paths: Sequence[Path], info: TensorInfo, say: Callable[[str], object] = lambda text: None) -> Array:
     """Return pictures as rows of the input `info`: N,C,H,W or N,H,W,C with 1, 3 or 4 channels; sizes that vary are
-    those of the first picture.
+    those of the first picture. `say` gets a sentence for each picture that is resized.
 
     Values are 0 to 255, which mean and scale of `aot compile` map to the numbers of the training. UsageError for
     an input of another form, and for a file that is no picture; MissingError without Pillow.
@@ -42,7 +42,11 @@ def read_pictures(paths: Sequence[Path], info: TensorInfo) -> Array:
     channels, (height, width) = (dims[1], dims[2:]) if first else (dims[3], dims[1:3])
     rows: list[Array] = []
     for path in paths:
-        pixels = _read(image, path, channels, (width, height))
+        pixels, found = _read(image, path, channels, (width, height))
+        if found != pixels.shape[1::-1]:
+            order = f"{'N,C,H,W' if first else 'N,H,W,C'}, {_MODES[channels]}"
+            sizes = f"from {found[0]} x {found[1]} to {pixels.shape[1]} x {pixels.shape[0]}"
+            say(f"{path}: resized {sizes}, read as {order}")
         width, height = pixels.shape[1], pixels.shape[0]
         rows.append(pixels.transpose(2, 0, 1) if first else pixels)
     dtype = numpy_dtype(info)
@@ -51,7 +55,8 @@ def read_pictures(paths: Sequence[Path], info: TensorInfo) -> Array:
     return np.ascontiguousarray(np.stack(rows), dtype)
 
 
-def _read(image: Any, path: Path, channels: int, size: tuple[int, int]) -> Array:
+def _read(image: Any, path: Path, channels: int, size: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
+    """Return the pixels at `size` (width, height; 0: the picture's own), and the picture's own size."""
     data = io.BytesIO(read_file(path, "run"))
     try:
         opened = image.open(data).convert(_MODES[channels])
@@ -63,4 +68,4 @@ def _read(image: Any, path: Path, channels: int, size: tuple[int, int]) -> Array
         raise UsageError(f"run: {path}: must be a picture, got {reason}") from None
     wanted = (size[0] or opened.width, size[1] or opened.height)
     pixels = opened if opened.size == wanted else opened.resize(wanted, image.Resampling.BILINEAR)
-    return np.asarray(pixels).reshape(wanted[1], wanted[0], channels)
+    return np.asarray(pixels).reshape(wanted[1], wanted[0], channels), opened.size

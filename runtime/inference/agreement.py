@@ -37,6 +37,23 @@ def broken(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str:
     return wrong if wrong is not None else f"a size that the model has computed is outside its range, with {sizes}"
 
 
+def sizes_of(infos: Sequence[TensorInfo], shapes: Sequence[Shape]) -> dict[str, int]:
+    """Return the varying sizes of inputs of these shapes by name, as `n`; expressions of others are left out."""
+    pairs = [pair for info, shape in zip(infos, shapes, strict=True) for pair in zip(info.shape, shape, strict=True)]
+    return {d.text: n for d, n in pairs if isinstance(d, Dim) and d.text.replace(".", "_").isidentifier()}
+
+
+def size_at(size: object, values: Mapping[str, int]) -> int | None:
+    """Return a size of the manifest, a number, symbol or expression, at these values; None if it needs others."""
+    match size:
+        case int():
+            return size
+        case {"symbol": str(text)} | {"expr": str(text)}:
+            return evaluate(text, values)
+        case _:
+            return None
+
+
 def _wrong(rules: Sequence[RuleInfo], values: Mapping[str, int]) -> str | None:
     for rule in rules:
         one, other = evaluate(rule.one, values), evaluate(rule.other, values)

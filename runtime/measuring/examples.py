@@ -23,7 +23,8 @@ def example_inputs(
     """Return noise for floats, zeros or empty strings for other types, by input name.
 
     Dynamic sizes are the smallest that keep the model's `rules`, within `dims` (name, least, greatest) and `shapes`
-    (input, a number, name or `?` for each dimension). UsageError if there are none, or for names that the model lacks.
+    (input, empty for the only one; a number, name or `?` for each dimension). UsageError if there are none, or for
+    names that the model lacks.
     """
     sizes = _sizes(infos, rules, *_ranges(infos, shapes, dims))
     noise = np.random.default_rng(0)
@@ -50,6 +51,7 @@ def _ranges(infos: Sequence[TensorInfo], shapes: Shapes, dims: Dims) -> tuple[di
             raise UsageError(f"dim: one of {', '.join(least) or 'no dimensions, for none varies'}, got {name}")
         least[name], most[name] = max(low, least[name]), most[name] if high is None else min(high, most[name])
     by_name = {name: info for info in infos for name in (info.name, *info.names)}
+    by_name |= {"": infos[0]} if len(infos) == 1 else {}
     for name, shape in shapes:
         info = by_name.get(name)
         if info is None or len(info.shape) != len(shape):

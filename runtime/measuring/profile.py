@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar, cast
 
 import numpy as np
 
 from runtime.arrays.tensors import Array
+from runtime.inference.agreement import size_at, sizes_of
 from runtime.loading.manifest import Manifest
 from runtime.measuring.roofline import Roofline
 from runtime.model import CompiledModel
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CallProfile:
-    """A call of the model. `work` in FLOP and `traffic` in bytes are None if sizes are dynamic; times are in seconds.
+    """A call of the model. `work` in FLOP and `traffic` in bytes are None if they depend on data; times are in seconds.
 
     `percent`: of the time of all calls. `roof`: percent of the machine's limit. `bound`: the resource that sets the
     limit, see Roofline.
@@ -50,6 +51,7 @@ class CallProfile:
 class ModelProfile:
     """Seconds of whole inferences through Python, measured without profiling; `calls` by time, longest first.
 
+    `work`: FLOP of an inference, None if they depend on data. `sizes`: the varying sizes at which it was measured.
     `p90`, `p99`: seconds that so many percent of inferences do not exceed.
     """
 
@@ -60,6 +62,7 @@ class ModelProfile:
     calls: tuple[CallProfile, ...]
     p90: float = 0.0
     p99: float = 0.0
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def measure(
@@ -77,16 +80,23 @@ def measure(
         return [call.seconds for call in request.get_profiling_info()]
 
     times = np.array(_repeat(calls, seconds / 2)).reshape(-1, len(model.manifest.calls))
-    rows = call_profiles(model.manifest, times, roofline)
+    given = [info for info in model.inputs if info.name in arrays]
+    sizes = sizes_of(given, [np.shape(arrays[info.name]) for info in given])
+    rows = call_profiles(model.manifest, times, roofline, sizes)
     work = [row.work for row in rows]
     total = None if None in work else sum(w for w in work if w)
     most = [float(p) for p in np.percentile(whole, (90, 99))]
     least, median, runs = float(whole.min()), float(np.median(whole)), len(whole) + len(times)
-    return ModelProfile(least, median, runs, total, tuple(rows), *most)
+    return ModelProfile(least, median, runs, total, tuple(rows), *most, sizes=sizes)
 
 
-def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -> list[CallProfile]:
-    """Return rows from times[inference, call] in seconds, of calls that ran; sorted by median, longest first."""
+def call_profiles(
+    manifest: Manifest, times: Array, roofline: Roofline | None, sizes: Mapping[str, int] | None = None
+) -> list[CallProfile]:
+    """Return rows from times[inference, call] in seconds, of calls that ran; sorted by median, longest first.
+
+    `sizes`: the varying sizes by name, for work and traffic that depend on them.
+    """
     facts = cast(list[Mapping[str, object]], manifest.json["calls"])
     medians, least = np.median(times, axis=0), times.min(axis=0)
     total = float(medians.sum()) or 1.0
@@ -95,7 +105,7 @@ def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -
     for i, call in enumerate(manifest.calls):
         if not times[:, i].any():  # belongs to another version, or another branch
             continue
-        work, traffic = facts[i].get("work"), facts[i].get("traffic")
+        work, traffic = (size_at(facts[i].get(key), sizes or {}) for key in ("work", "traffic"))
         row = CallProfile(
             i,
             call.kernel,
@@ -103,8 +113,8 @@ def call_profiles(manifest: Manifest, times: Array, roofline: Roofline | None) -
             float(least[i]),
             float(medians[i]),
             100 * float(medians[i]) / total,
-            work if isinstance(work, int) else None,
-            traffic if isinstance(traffic, int) else None,
+            work,
+            traffic,
             None,
             "",
         )
@@ -146,12 +156,19 @@ def _kernel_line(rows: list[CallProfile], width: int) -> str:
 
 
 def summary(profile: ModelProfile) -> str:
-    """Return the profile in one line."""
+    """Return the profile in one line, sizes at which it was measured first."""
     together = sum(row.median for row in profile.calls)
     rate = f", {profile.work / profile.median / 1e9:.1f} GFLOP/s" if profile.work else ""
     most = f"p90 {profile.p90 * 1e3:.3f} ms, p99 {profile.p99 * 1e3:.3f} ms"
-    times = f"median {profile.median * 1e3:.3f} ms, least {profile.least * 1e3:.3f} ms, {most}{rate}"
+    speed = f"{1 / max(profile.median, 1e-9):.4g} inferences/s"
+    sizes = f"at {at_sizes(profile.sizes)}, " if profile.sizes else ""
+    times = f"{sizes}median {profile.median * 1e3:.3f} ms, {speed}, least {profile.least * 1e3:.3f} ms, {most}{rate}"
     return f"{times}; {len(profile.calls)} calls, together {together * 1e3:.3f} ms; {profile.runs} runs"
+
+
+def at_sizes(sizes: Mapping[str, int]) -> str:
+    """Return varying sizes as `batch=1, seq=16`."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def as_json(profile: ModelProfile) -> dict[str, object]:

@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from typer.testing import CliRunner
 
+import aot
 import cli
 import runtime
 from codegen.llvm.host import parse_target
 from codegen.llvm.peak import PeakLoops
+from runtime.inference.agreement import size_at
 from runtime.measuring import load, profile
 from runtime.measuring.examples import example_inputs
 from runtime.measuring.roofline import Roofline
@@ -36,6 +39,24 @@ def bench(*arguments: object) -> str:
 def test_bench_prints_one_line(library: Path) -> None:
     out = bench(library)
     assert len(out.splitlines()) == 1 and "1 threads: " in out and "5 calls" in out
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shown"), [([], "at n=1, "), (["--shape", "8,n"], "at n=1, "), (["--dim", "n=5"], "at n=5, ")]
+)
+def test_bench_says_sizes_and_rates_of_a_varying_model(sizes: list[str], shown: str, tmp_path: Path) -> None:
+    text = "m (float[8,n] x) => (float[8,8] z) { t = Transpose(x) z = MatMul(x, t) }"
+    text = f'<ir_version: 10, opset_import: ["": 21]> {text}'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    aot.stages(tmp_path / "m.onnx").built.write_shared(tmp_path / "m.so")
+    out = bench(tmp_path / "m.so", *sizes)
+    assert shown in out and " inferences/s, " in out and " GFLOP/s; " in out
+
+
+def test_work_of_varying_calls_follows_the_sizes() -> None:
+    values = {"n": 4, "x.d0": 3}
+    found = [size_at(s, values) for s in (7, {"symbol": "n"}, {"expr": "n * 2 + x.d0"}, {"expr": "m"}, None)]
+    assert found == [7, 4, 11, None, None]
 
 
 def test_bench_takes_inputs(library: Path, tmp_path: Path) -> None:

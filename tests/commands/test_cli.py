@@ -243,7 +243,7 @@ def test_corrupt_files(library: Path, tmp_path: Path) -> None:
 )
 def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     error.add_note("in layer 'conv1'")
-    assert command.report(error) == code
+    assert command.report(error, "compile") == code
     printed = capsys.readouterr().err
     assert printed.startswith("error: ") and "in layer 'conv1'" in printed and "next: " in printed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 import cli
-from aot.command_line.examples import EXAMPLES
+from aot.command_line.help import EXAMPLES, GROUPS
 
 COMMANDS = typer.main.get_command(cli.app).commands  # pyright: ignore
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"
@@ -36,6 +37,22 @@ def test_the_list_of_commands_has_whole_sentences() -> None:
 def test_every_parameter_says_what_it_is() -> None:
     helps = [(name, p.name, p.help) for name, command in COMMANDS.items() for p in command.params if p.name != "help"]
     assert [(name, parameter) for name, parameter, text in helps if not text or text.startswith("Of ")] == []
+
+
+def test_many_options_stand_in_groups() -> None:
+    names = {p.name for p in COMMANDS["compile"].params}
+    given = [name for group in GROUPS.values() for name in group]
+    assert len(given) == len(set(given)) and set(given) <= names
+    shown = CliRunner().invoke(cli.app, ["compile", "-h"]).output
+    titles = [line[:-1] for line in shown.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert titles == ["Arguments", *GROUPS, "Options"]
+    assert "--mean" in shown.split("Model:")[1].split("Numbers and speed:")[0]
+
+
+@pytest.mark.parametrize("words", [["serve", "nothere.so"], ["compile", str(DIGITS), "--shape", "x"], ["info"]])
+def test_a_usage_error_names_its_command(words: list[str]) -> None:
+    found = CliRunner().invoke(cli.app, words)
+    assert found.exit_code == 2 and f"aot {words[0]} --help" in found.stderr
 
 
 @pytest.mark.parametrize(("name", "line"), LINES)

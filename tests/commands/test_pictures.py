@@ -48,6 +48,14 @@ def test_forms_of_inputs(shape: str, kind: str, mode: str, expected: Any, tmp_pa
         np.testing.assert_array_equal(rows, pixels)
 
 
+def test_a_picture_of_another_size_is_said_to_be_resized(tmp_path: Path) -> None:
+    said: list[str] = []
+    for size in ((20, 12), (8, 6)):
+        image.new("RGB", size).save(tmp_path / "x.png")
+        assert read_pictures([tmp_path / "x.png"], info("1,3,6,8"), said.append).shape == (1, 3, 6, 8)
+    assert said == [f"{tmp_path / 'x.png'}: resized from 20 x 12 to 8 x 6, read as N,C,H,W, RGB"]
+
+
 @pytest.mark.parametrize(
     ("shape", "kind", "data", "says"),
     [

@@ -142,6 +142,14 @@ def test_dimensions_of_the_file_can_be_replaced() -> None:
     assert "with the shapes that were given for inputs" in caught.value.__notes__[-1]
 
 
+def test_the_only_input_needs_no_name() -> None:
+    for given in ("1,3,16,16", "1x3x16x16", "[1,3,16,16]"):
+        assert compiled(conv_net(), shapes=shapes_of([given])).inputs[0].shape == (1, 3, 16, 16)
+    assert str(compiled(conv_net(), shapes=shapes_of(["n,3,16,w"])).inputs[0]) == "f32[n,3,16,w]"
+    with pytest.raises(UsageError, match="shape: INPUT=SHAPE"):
+        shapes_of(["x"])
+
+
 @pytest.mark.parametrize("given", ["x=1x3x16", "y=1x3x16x16"])
 def test_shapes_must_fit_the_model(given: str) -> None:
     with pytest.raises(UsageError, match="--shape"):

@@ -150,6 +150,26 @@ def test_every_tab_shows_in_a_browser(pages: Path, browser: Any, name: str) -> N
     assert browser.get_log("browser") == []
 
 
+def test_a_page_fits_a_phone(pages: Path, browser: Any) -> None:
+    """At 390 pixels no panel without facts covers the page, the graph has most of it, and nothing is cut off."""
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get((pages / "all.html").as_uri())
+        panel = browser.find_element("id", "detail")
+        for tab in [button.text for button in browser.find_elements("css selector", "nav button")]:
+            browser.find_element("xpath", f"//nav/button[text()='{tab}']").click()
+            assert browser.execute_script("return document.documentElement.scrollWidth") == 390, tab
+            assert not panel.is_displayed()
+        browser.find_element("xpath", "//nav/button[text()='Graph']").click()
+        canvas = browser.find_element("css selector", "canvas.graph").size
+        assert canvas["width"] == 390 and canvas["height"] > 500
+        browser.find_element("id", "search").send_keys("conv\n")
+        assert panel.is_displayed() and panel.size["height"] < 400
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_areas_of_constants_have_their_names(pages: Path, browser: Any) -> None:
     browser.get((pages / "all.html").as_uri())
     browser.find_element("xpath", "//nav/button[text()='Weights']").click()

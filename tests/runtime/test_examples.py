@@ -48,6 +48,7 @@ def test_shapes_and_dims_say_sizes() -> None:
     x, y = info("x", "n", 3, "h"), info("y", "n", "m")
     assert shapes(x, y, shapes=[("x", (2, 3, "?"))], dims=[("m", 7, 7)]) == [(2, 3, 1), (2, 7)]
     assert shapes(x, y, dims=[("n", 5, None)]) == [(5, 3, 1), (5, 1)]
+    assert shapes(x, shapes=[("", (2, 3, "?"))]) == [(2, 3, 1)]  # the only input
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ BATCH, PIXELS, ELEMENTS = 4, 256, 64  # assumed sizes for choosing schedules, wh
 class InputShapes:
     """Pass for `--shape` and `--dim`. `shapes`: for each input numbers, names or `?`; `dims`: (name, least, greatest).
 
-    A dimension that the file fixes may become another number, or dynamic. Equal names mean equal sizes. A name that
-    occurs in no shape is a symbol of the file, as `x.d0`, if there is one; the other names rename the dynamic
-    dimensions of each input, in order. A size with one possible value is a number. UsageError for shapes and ranges
-    that do not fit the model.
+    The name of the only input may be empty. A dimension that the file fixes may become another number, or dynamic.
+    Equal names mean equal sizes. A name that occurs in no shape is a symbol of the file, as `x.d0`, if there is one;
+    the other names rename the dynamic dimensions of each input, in order. A size with one possible value is a number.
+    UsageError for shapes and ranges that do not fit the model.
     """
 
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
