@@ -81,7 +81,7 @@ def find_linker(arch: str, explicit: str | None = None) -> Linker:
         if path is not None:
             return Linker(path, driver="ld" not in Path(path).name.split("-")[-1])
     if explicit is None and find_spec("ziglang") is not None:
-        return Linker(sys.executable, before=("-m", "ziglang", "ld.lld"))
+        return Linker(sys.executable, before=("-P", "-m", "ziglang", "ld.lld"))
     wanted = explicit if explicit is not None else ", ".join(names)
     error = MissingError(f"link: a linker for {arch} is needed, got none of {wanted} in PATH")
     error.add_note("Debian, Ubuntu: apt install binutils (or lld); Fedora: dnf install binutils (or lld)")

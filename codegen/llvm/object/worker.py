@@ -1,4 +1,4 @@
-"""A process that compiles modules for another one: `python -c "from codegen.llvm.object.worker import serve; serve()"`.
+"""A process that compiles modules for another one, which imports `serve` from this module by its name.
 
 <-- (text, target, level)     --> object code, or the text of the error     pickled, until standard input ends
 """

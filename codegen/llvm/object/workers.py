@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from codegen.llvm.object.optimize import compile_module
+from codegen.llvm.object.worker import serve
 from codegen.target import Target
 from runtime.errors import InternalError
 
@@ -129,9 +130,10 @@ def _start() -> subprocess.Popen[bytes] | None:
     """Start a process and wait until it is ready; None if this Python cannot start itself."""
     if "python" not in Path(sys.executable or "").name:
         return None
-    code = f"import sys; sys.path[:] = {sys.path!r}; from codegen.llvm.object.worker import serve; serve()"
+    path = sorted(sys.path, key=lambda folder: folder == "")  # the working folder, which may have changed, comes last
+    code = f"import sys; sys.path[:] = {path!r}; from {serve.__module__} import {serve.__name__}; {serve.__name__}()"
     try:
-        process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError:
         return None
     assert process.stdout is not None

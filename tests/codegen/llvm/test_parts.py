@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import pytest
@@ -82,6 +83,20 @@ def test_an_error_of_any_process_is_told(processes: int, monkeypatch: pytest.Mon
         compiling.submit("nonsense", None)
         with pytest.raises(InternalError, match="LLVM refuses the module"):
             compiling.finish()
+
+
+def test_nothing_of_the_working_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("codegen", "llvmlite", "numpy", "pickle", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(__file__)")
+    monkeypatch.setattr(workers, "WORTH_STARTING", 0)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])  # as of `python -c`, whose working folder was another one
+    monkeypatch.chdir(tmp_path)
+    with Workers(NATIVE, 1) as compiling:
+        compiling.submit(CALLER, None)
+        compiling.submit(CALLED, None)
+        code = combine(compiling.finish())
+    [process] = compiling.running
+    assert run(code, 4) == 9 and process.returncode == 0
 
 
 def test_without_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
