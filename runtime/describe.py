@@ -157,7 +157,23 @@ def notes(manifest: Mapping[str, object]) -> list[str]:
     """Return notes about changes that the compiler made to numbers of the model, and about types that cost time."""
     count = manifest.get("denormals", 0)
     lines = [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
-    return lines + _slow_types(manifest) + _in_floats(manifest)
+    return lines + _narrowed(manifest) + _slow_types(manifest) + _in_floats(manifest)
+
+
+def _narrowed(manifest: Mapping[str, object]) -> list[str]:
+    """Return a note for each range of sizes that was asked for and that the model's file narrows."""
+    symbols = {str(s["name"]): s for s in cast("list[dict[str, Any]]", manifest.get("symbols", []))}
+    options = cast("Mapping[str, Any]", manifest.get("options", {}))
+    lines: list[str] = []
+    for name, least, most in cast("list[tuple[str, int, int | None]]", options.get("dims", [])):
+        found = symbols.get(name)
+        if found is None:
+            continue
+        high = found.get("max")
+        if found["min"] > least > 0 or (high is not None and (most is None or high < most)):
+            kept = range_text(found["min"], high)
+            lines.append(f"{name} is {kept}, as the model's file has it, not {range_text(least, most)}")
+    return lines
 
 
 def _in_floats(manifest: Mapping[str, object]) -> list[str]:
@@ -204,12 +220,15 @@ def _pairs(facts: object) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(cast(dict[str, object], facts).items()) if value)
 
 
+def range_text(low: int, high: int | None) -> str:
+    """`1 to 64` or `1 or more`."""
+    return f"{low} or more" if high is None else f"{low} to {high}"
+
+
 def size_lines(manifest: Manifest) -> list[str]:
     """Return lines about sizes: those of inputs with their ranges, data-dependent ones with their first capacities."""
-    lines: list[str] = []
-    for symbol in cast(list[dict[str, Any]], manifest.json["symbols"]):
-        most = "or more" if symbol.get("max") is None else f"to {symbol['max']}"
-        lines.append(f"{symbol['name']}: {symbol['min']} {most}")
+    symbols = cast(list[dict[str, Any]], manifest.json["symbols"])
+    lines = [f"{symbol['name']}: {range_text(symbol['min'], symbol.get('max'))}" for symbol in symbols]
     rooms = {c["of"]: c["initial"] for c in cast(list[dict[str, Any]], manifest.json["capacities"])}
     for name in manifest.late:
         room = f", memory for {rooms[name]} at first" if name in rooms else ""

@@ -20,6 +20,7 @@ from aot.report.memory import lives, weights
 from codegen.ir.printer import kernel_text
 from codegen.llvm.peak import roofline_here
 from runtime.arrays.files import Arrays, is_compiled
+from runtime.describe import notes
 from runtime.errors import UsageError
 from runtime.measuring.examples import example_inputs
 from runtime.measuring.profile import CallProfile, at_sizes, measure
@@ -84,7 +85,7 @@ def _described(model: CompiledModel, file: Path) -> Facts:
         "precision": precision,
         "aot": VERSION,
     }
-    return facts | tensors | {key: json[key] for key in kept if key in json}
+    return facts | tensors | {"notes": notes(json)} | {key: json[key] for key in kept if key in json}
 
 
 def _measured(model: CompiledModel, inputs: Arrays, seconds: float, roofline: Roofline) -> Facts:

@@ -14,7 +14,7 @@ function overview(view) {
   const largest = [...calls].sort((a, b) => b.median - a.median).slice(0, 12), total = calls.reduce((s, c) => s + c.median, 0);
   const options = Object.entries(F.options).filter(([, v]) => v && v.length !== 0).map(([k, v]) => `${k} ${v}`).join(", ");
   view.append(el("h2", {}, "Model"), facts([["file", F.file], ["inputs", F.inputs.map((t) => [t, el("br")]).flat()], ["outputs", F.outputs.map((t) => [t, el("br")]).flat()],
-    ["precision", F.precision], ["weights", bytes(F.weights)], ["arena", F.arena == null ? "" : bytes(F.arena)], ["options", options], ["machine", F.triple], ["hash", F.hash]]));
+    ["precision", F.precision], ["weights", bytes(F.weights)], ["arena", F.arena == null ? "" : bytes(F.arena)], ["options", options], ["notes", F.notes.join("; ")], ["machine", F.triple], ["hash", F.hash]]));
   if (F.same_code === false) view.append(el("p", { class: "warn" }, "The model, compiled anew, has another hash than the library: graph, loops and memory may not be the library's."));
   view.append(el("h2", {}, "An inference"), facts([...(F.sizes ? [["sizes", F.sizes]] : []), ["median", `${time(F.median)} (least ${time(F.least)}, ${F.runs} runs, ${F.threads} threads)`], ["kernels", `${calls.length} calls, together ${time(total)}`],
     ["work", F.work ? `${flops(F.work)}, ${(F.work / F.median / 1e9).toFixed(1)} GFLOP/s` : "depends on data"]]));

@@ -26,7 +26,7 @@ from runtime.loading.library import read_manifest
 from runtime.model import CompiledModel
 from tests.dynamic.networks import N, check, compiled, conv_net, mlp, parameter, result
 
-DIMS = (("batch", 1, 64),)
+DIMS = (("n", 1, 64),)
 
 
 def noise(*shape: int) -> Array:
@@ -48,7 +48,7 @@ def ran(model: CompiledModel, *inputs: Array) -> list[int]:
 
 @pytest.mark.parametrize(("made", "shape"), [(mlp, (20,)), (conv_net, (3, 17, 30))])
 def test_every_version_computes_the_model(made: Callable[[], Graph], shape: tuple[int, ...]) -> None:
-    asked = specialised(made(), "batch=1,8")
+    asked = specialised(made(), "n=1,8")
     one, two = in_memory(asked.built, 1), in_memory(asked.built, 2)
     oracle = made()
     for n in (1, 2, 8, 64):
@@ -58,9 +58,9 @@ def test_every_version_computes_the_model(made: Callable[[], Graph], shape: tupl
 
 
 def test_sizes_choose_the_version() -> None:
-    asked = specialised(mlp(), "batch=1,8")
+    asked = specialised(mlp(), "n=1,8")
     model, versions = in_memory(asked.built, 1), asked.program.versions
-    assert [v.sizes for v in versions] == [(("batch", 1),), (("batch", 8),)]
+    assert [v.sizes for v in versions] == [(("n", 1),), (("n", 8),)]
     assert versions[0].first == 0
     for n, first, end in ((1, 0, versions[0].end), (8, versions[1].first, versions[1].end), (2, versions[1].end, None)):
         found = ran(model, noise(n, 20))
@@ -68,10 +68,10 @@ def test_sizes_choose_the_version() -> None:
 
 
 def test_dims_are_combined() -> None:
-    asked = specialised(conv_net(), "batch=1,2", "h=16")
+    asked = specialised(conv_net(), "n=1,2", "h=16")
     assert [v.sizes for v in asked.program.versions] == [
-        (("batch", 1), ("h", 16)),
-        (("batch", 2), ("h", 16)),
+        (("n", 1), ("h", 16)),
+        (("n", 2), ("h", 16)),
     ]
 
 
@@ -82,7 +82,7 @@ def arena(model: CompiledModel, x: Array) -> int:
 
 
 def test_memory_is_that_of_the_version() -> None:
-    model = in_memory(specialised(conv_net(), "batch=1").built, 1)
+    model = in_memory(specialised(conv_net(), "n=1").built, 1)
     x = noise(1, 3, 40, 40)
     fixed = compiled(conv_net(), shapes=(("x", (1, 3, "?", "?")),))
     assert arena(fixed, x) <= arena(model, x) <= arena(fixed, x) + 4096
@@ -95,26 +95,26 @@ def bytes_of(program: Program) -> int:
 
 def test_equal_weights_are_stored_once() -> None:
     alone = stages(mlp(), CompileOptions(level=None)).program
-    several = specialised(mlp(), "batch=16,32").program
+    several = specialised(mlp(), "n=16,32").program
     assert bytes_of(several) < 2 * bytes_of(alone)
     data = [b"".join(piece.tobytes() for piece in block.pieces()) for block in several.constants]
     assert len(set(data)) == len(data)
 
 
 def test_one_file_holds_versions_and_levels(tmp_path: Path) -> None:
-    asked = specialised(mlp(), "batch=1", target="x86-64-v2,v3")
+    asked = specialised(mlp(), "n=1", target="x86-64-v2,v3")
     asked.built.write_shared(tmp_path / "m.so")
     model = runtime.load(tmp_path / "m.so")
     for n in (1, 3):
         check(model, mlp(), [noise(n, 20)])
     text = manifest_text(read_manifest(tmp_path / "m.so"), tmp_path / "m.so")
-    assert "version  batch=1: " in text
+    assert "version  n=1: " in text
     assert "version  all other sizes: " in text
     assert "level    x86-64-v3" in text
 
 
 def test_equal_models_give_equal_bytes() -> None:
-    one, two = (specialised(mlp(), "batch=1,8").built for _ in range(2))
+    one, two = (specialised(mlp(), "n=1,8").built for _ in range(2))
     assert isinstance(one, Built)
     assert isinstance(two, Built)
     assert (one.code, one.manifest) == (two.code, two.manifest)
@@ -129,7 +129,7 @@ def counted() -> Graph:
 
 
 def test_sizes_from_data_in_every_version() -> None:
-    model = in_memory(specialised(counted(), "batch=2").built, 1)
+    model = in_memory(specialised(counted(), "n=2").built, 1)
     for n in (1, 2, 3):
         x = noise(n, 4)
         x[:, 1] = 0
@@ -140,14 +140,14 @@ def test_sizes_from_data_in_every_version() -> None:
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [
-        (["bach=1"], {}, "no dimension that varies is called 'bach', there are batch"),
-        (["batch=0"], {}, "--specialise batch: the dimension is 1 to 64, got 0"),
-        (["batch=65"], {}, "--specialise batch: the dimension is 1 to 64, got 65"),
-        (["batch=8,1,8"], {}, "--specialise batch: each size once, got 8 twice"),
-        (["batch=1", "batch=8"], {}, "--specialise batch: one option takes all sizes"),
-        (["batch=4"], {"dims": (("batch", 4, 4),)}, "batch: a dimension that varies, got one that is always 4"),
+        (["bach=1"], {}, "no dimension that varies is called 'bach', there are n"),
+        (["n=0"], {}, "--specialise n: the dimension is 1 to 64, got 0"),
+        (["n=65"], {}, "--specialise n: the dimension is 1 to 64, got 65"),
+        (["n=8,1,8"], {}, "--specialise n: each size once, got 8 twice"),
+        (["n=1", "n=8"], {}, "--specialise n: one option takes all sizes"),
+        (["n=4"], {"dims": (("n", 4, 4),)}, "n: a dimension that varies, got one that is always 4"),
         (["x.d1=20"], {}, "--specialise x.d1: a dimension that varies, got one that is always 20"),
-        ([f"batch={','.join(map(str, range(1, 34)))}"], {}, "at most 32 versions, one for each combination, got 33"),
+        ([f"n={','.join(map(str, range(1, 34)))}"], {}, "at most 32 versions, one for each combination, got 33"),
     ],
 )
 def test_what_cannot_be_specialised(texts: list[str], options: dict[str, object], message: str) -> None:
@@ -156,7 +156,7 @@ def test_what_cannot_be_specialised(texts: list[str], options: dict[str, object]
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["batch", "batch=", "=1", "batch=1,,2", "batch=1..8", "batch=-1"])
+@pytest.mark.parametrize("text", ["n", "n=", "=1", "n=1,,2", "n=1..8", "n=-1"])
 def test_malformed_texts_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="specialise: NAME=SIZE,SIZE"):
         specialise_of([text])

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from aot.ir.graph import Graph, Node
-from aot.ir.types import Dim, Shape, dim_text
+from aot.ir.types import Dim, Shape, dim_text, simplify
 from aot.opset.control.infrastructure import Parameter
-from codegen.ir.loops import Var
+from codegen.ir.expressions import rewrite, variables
+from codegen.ir.loops import Expr, Var, as_expr
+from runtime.describe import range_text
 from runtime.errors import UsageError
 
 BATCH, PIXELS, ELEMENTS = 4, 256, 64  # assumed sizes for choosing schedules, where nothing is known
@@ -21,9 +23,9 @@ class InputShapes:
     """Pass for `--shape` and `--dim`. `shapes`: for each input numbers, names or `?`; `dims`: (name, least, greatest).
 
     The name of the only input may be empty. A dimension that the file fixes may become another number, or dynamic.
-    Equal names mean equal sizes. A name that occurs in no shape is a symbol of the file, as `x.d0`, if there is one;
-    the other names rename the dynamic dimensions of each input, in order. A size with one possible value is a number.
-    UsageError for shapes and ranges that do not fit the model.
+    Equal names mean equal sizes. Names of `dims` are in `shapes` or in the file, as `x.d0` where it has none. Ranges of
+    the file hold, too. A size with one possible value is a number. UsageError for shapes, names and ranges that do not
+    fit the model.
     """
 
     shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = ()
@@ -35,7 +37,6 @@ class InputShapes:
     def __call__(self, graph: Graph) -> bool:
         fixed = {parameter_named(graph, name, "--shape").id: shape for name, shape in self.shapes}
         before = [n.op for n in graph.parameters]
-        names = self._free(graph)
         symbols: dict[str, Var] = {}
         for node in graph.parameters:
             op = node.op
@@ -44,36 +45,35 @@ class InputShapes:
             shape = op.shape
             if node.id in fixed:
                 shape = _fitting(node, fixed[node.id], shape)
-            elif shape is not None:
-                shape = _named(shape, names)
             if shape is not None:
                 made = tuple(self._ranged(d, k, len(shape), symbols) for k, d in enumerate(shape))
                 if made != op.shape:
                     node.op = replace(op, shape=made)
         unknown = [n for n, *_ in self.dims if n not in symbols]
         if unknown:
-            raise UsageError(f"--dim: no dimension is called {unknown[0]!r}, there are {', '.join(symbols) or 'none'}")
+            rule = f"no dimension is called {unknown[0]!r}, there are {', '.join(symbols) or 'none'}"
+            raise UsageError(f"--dim: {rule}", advice=_advice(graph, unknown[0]))
         return any(a is not b for a, b in zip(before, (n.op for n in graph.parameters), strict=True))
-
-    def _free(self, graph: Graph) -> list[str]:
-        """Return the names of `dims` that occur neither in a shape nor in the file."""
-        taken = {d for _, shape in self.shapes for d in shape if isinstance(d, str)}
-        for node in graph.parameters:
-            if isinstance(node.op, Parameter) and node.op.shape is not None:
-                taken |= {d.name for d in node.op.shape if isinstance(d, Var)}
-        return [n for n in dict.fromkeys(n for n, *_ in self.dims) if n not in taken]
 
     def _ranged(self, dim: Dim, k: int, rank: int, symbols: dict[str, Var]) -> Dim:
         """Return `dim` with the range given for its name, and a typical size for choosing schedules."""
-        if not isinstance(dim, Var):
+        if isinstance(dim, int):
             return dim
+        if not isinstance(dim, Var):
+            names = sorted(variables(dim), key=lambda v: v.name)
+            ranged: dict[Expr, Expr] = {v: as_expr(self._ranged(v, k, rank, symbols), v.dtype) for v in names}
+            return simplify(rewrite(dim, ranged))
         if dim.name not in symbols:
             low, high = dim.low, None if dim.extent is None else int(str(dim.extent)) - 1
-            for name, least, most in self.dims:
-                if name == dim.name:
-                    low, high = max(low, least), most if high is None else high if most is None else min(high, most)
+            allowed, given = (
+                range_text(low, high),
+                [(least, most) for name, least, most in self.dims if name == dim.name],
+            )
+            for least, most in given:
+                low, high = max(low, least), most if high is None else high if most is None else min(high, most)
             if high is not None and high < low:
-                raise UsageError(f"--dim {dim.name}: the file allows {dim.low} to {dim.extent}, got {low} to {high}")
+                asked = " and ".join(range_text(*pair) for pair in given)
+                raise UsageError(f"--dim {dim.name}: the file allows {allowed}, got {asked}")
             typical = BATCH if k == 0 and rank > 1 else PIXELS if rank > 3 and k > 1 else ELEMENTS
             symbols[dim.name] = Var(dim.name, None if high is None else high + 1, low, typical)
         found = symbols[dim.name]
@@ -112,11 +112,13 @@ def _one(node: Node, given: int | str, old: Dim | None) -> Dim:
     return given
 
 
-def _named(shape: Shape, names: list[str]) -> Shape:
-    """Return the shape with its dynamic dimensions renamed to `names`, in order."""
-    left = iter(names)
-    return tuple(_renamed(d, next(left, None)) if isinstance(d, Var) else d for d in shape)
-
-
-def _renamed(dim: Var, name: str | None) -> Var:
-    return dim if name is None else replace(dim, name=name)
+def _advice(graph: Graph, name: str) -> str:
+    """Return how a dimension gets a new name, by the example of the first one that varies, or else the first one."""
+    shapes = [(n.name, n.op.shape) for n in graph.parameters if isinstance(n.op, Parameter) and n.op.shape]
+    places = [(not isinstance(d, Var), i, k) for i, (_, shape) in enumerate(shapes) for k, d in enumerate(shape)]
+    if not places:
+        return f"--shape gives names to dimensions: --shape INPUT={name},3,480,640"
+    _, i, k = min(places)
+    node, shape = shapes[i]
+    parts = [name if n == k else "?" for n in range(len(shape))]
+    return f"--shape gives new names to dimensions, for example --shape {node}={','.join(parts)}"
