@@ -38,6 +38,7 @@ def serve(
         float, typer.Option(min=0.1, metavar="SECONDS", help="Time to finish accepted requests after SIGTERM")
     ] = 30,
     max_body: Annotated[str, typer.Option(metavar="64MB", help="Largest request")] = "64MB",
+    max_answer: Annotated[str, typer.Option(metavar="256MB", help="Largest answer")] = "256MB",
     max_connections: Annotated[int, typer.Option(min=1, metavar="N", help="Most connections at once")] = 1024,
     sequences: Annotated[int, typer.Option(min=1, metavar="N", help="Answers that a language model gives at once")] = 4,
     max_context: Annotated[

@@ -14,7 +14,7 @@ from runtime.errors import MissingError, UsageError
 from runtime.regular import read_file
 
 _MAX_TOKEN = 4096
-_READ = {"batch_wait", "max_body"}  # written in other units than the settings
+_READ = {"batch_wait", "max_body", "max_answer"}  # written in other units than the settings
 
 
 def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
@@ -44,7 +44,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     token = None if given["token_file"] is None else _token(given["token_file"])
     more: dict[str, Any] = {
         "batch_wait": given["batch_wait"] / 1e3,
-        "max_body": bytes_of(given["max_body"], "max-body"),
+        **{name: bytes_of(given[name], name.replace("_", "-")) for name in ("max_body", "max_answer")},
     }
     return Settings(token=token, **plain, **more)
 

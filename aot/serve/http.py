@@ -28,7 +28,7 @@ from runtime.errors import AotError, InternalError, ModelError, UsageError
 
 _LOG = logging.getLogger(__name__)
 _OPEN = ("/v2/health/live", "/v2/health/ready")  # probes of an orchestrator carry no token
-_PARSED_HERE = 1 << 16  # bytes of a request that may be parsed in the event loop
+_PARSED_HERE = 1 << 16  # bytes of a request that may be parsed, and of results that may be written, in the event loop
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -100,8 +100,8 @@ class Application:
                 return parse(served, body, header)
             return await asyncio.to_thread(parse, served, body, header)
 
-        call, answer = await protocol.answer(served, read)
-        body, length = render(call, answer)
+        call, answer = await protocol.answer(served, read, self._settings.max_answer)
+        body, length = await _rendered(call, answer)
         headers = {} if length is None else {LENGTH_HEADER: str(length)}
         if _LOG.isEnabledFor(logging.INFO):
             _LOG.info("inferred", extra={"facts": protocol.facts(call, answer, "http")})
@@ -132,6 +132,12 @@ class Application:
         for served in self._repository.loaded():
             served.metrics.waiting.set(served.waiting)
         return Response(self._repository.metrics.text(), media_type=CONTENT_TYPE)
+
+
+async def _rendered(call: protocol.Call, answer: protocol.Answer) -> tuple[bytes, int | None]:
+    if sum(answer.results[info.name].nbytes for info in call.outputs) <= _PARSED_HERE:
+        return render(call, answer)
+    return await asyncio.to_thread(render, call, answer)
 
 
 class _Json(Response):

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from aot.serve.datatypes import check_datatype, checked_shape, from_json, from_raw, metadata_of, to_json, to_raw
-from aot.serve.protocol import Answer, Call, check_stateless, checked_id, input_of, outputs_of, timeout_of
+from aot.serve.protocol import Answer, Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
 from aot.serve.served import Served
 from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
@@ -29,7 +29,7 @@ def parse(served: Served, body: bytes, header: str | None) -> Call:
         raise UsageError(f"request: must be JSON, got {str(error)[:200]}") from None
     root = _object("request", tree)
     parameters = _parameters("request", root)
-    check_stateless(parameters)
+    check_parameters("request", parameters)
     raw = _Raw(memoryview(body)[length:])
     inputs = dict[str, Array]()
     for item in _objects(root, "inputs"):
@@ -41,6 +41,8 @@ def parse(served: Served, body: bytes, header: str | None) -> Call:
         raise UsageError("request: bytes behind the JSON must belong to an input, got more of them")
     asked = _objects(root, "outputs") if root.get("outputs") is not None else []
     outputs = outputs_of(served, [_text("output", item, "name") for item in asked])
+    for item in asked:
+        check_parameters("output", _parameters("output", item))
     call = Call(inputs, outputs, checked_id(root.get("id", "")), timeout_of(parameters))
     default = parameters.get("binary_data_output") is True
     wishes = {_text("output", item, "name"): _parameters("output", item).get("binary_data", default) for item in asked}
@@ -92,10 +94,9 @@ def _array(served: Served, name: str, item: Json, raw: _Raw) -> Array:
     check_datatype(info, item.get("datatype"))
     shape = checked_shape(name, item.get("shape"))
     parameters = _parameters(f"input '{name}'", item)
+    check_parameters(f"input '{name}'", parameters)
     if "binary_data_size" in parameters:
         return from_raw(info, shape, raw.take(name, parameters["binary_data_size"]))
-    if "shared_memory_region" in parameters:
-        raise UsageError(f"input '{name}': must come with the request, got a region of shared memory")
     return np.asarray(from_json(info, shape, item.get("data")))
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from aot.serve.batching import Named
 from aot.serve.datatypes import metadata_of
-from aot.serve.faults import http_status
+from aot.serve.faults import TooLargeError, http_status
 from aot.serve.metrics import Times
 from aot.serve.repository import Repository
 from aot.serve.served import Served
+from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
 from runtime.loading.manifest import TensorInfo
 from runtime.version import VERSION
@@ -20,6 +21,11 @@ from runtime.version import VERSION
 PLATFORM = "aot_so"
 EXTENSIONS = ("binary_tensor_data", "model_repository", "statistics", "model_configuration")
 _MAX_ID = 256
+_NUMBER_BYTES = 25  # of a number in JSON, at most: -1.7976931348623157e+308 and a comma
+_CHARACTER_BYTES = 6  # of a character in JSON, at most: an escape
+# Parameters of requests, inputs and outputs, by how they begin, that would change an answer: Triton's sequences,
+# regions of shared memory, and classes instead of tensors.
+_REFUSED = ("sequence_", "shared_memory_", "classification")
 
 
 @dataclass(slots=True)
@@ -42,12 +48,13 @@ class Answer:
     times: Times
 
 
-async def answer(served: Served, read: Callable[[], Awaitable[Call]]) -> tuple[Call, Answer]:
-    """Read a request and infer it; count it, whatever comes of it."""
+async def answer(served: Served, read: Callable[[], Awaitable[Call]], most: int) -> tuple[Call, Answer]:
+    """Read a request and infer it; count it, whatever comes of it. TooLargeError for an answer above `most` bytes."""
     begin, times, status = time.monotonic(), None, 500
     try:
         call = await read()
         results, times = await served.infer(call.inputs, call.timeout)
+        _check_size(call, results, most)
         status = 200
         return call, Answer(served, results, times)
     except Exception as error:  # every failure is counted, and goes on to the answer
@@ -80,19 +87,27 @@ def timeout_of(parameters: Mapping[str, object]) -> float | None:
     return value * 1e-6 or None
 
 
-def check_stateless(parameters: Mapping[str, object]) -> None:
-    """Raise UsageError for a request of a sequence: each request begins with the initial state."""
-    if parameters.get("sequence_id"):
-        raise UsageError("request: sequences must not be asked for, as each request has its own state, got sequence_id")
+def check_parameters(what: str, parameters: Mapping[str, object]) -> None:
+    """Raise UsageError for a parameter that asks for another answer than the one that would be given.
+
+    Each request begins with the initial state, its tensors come with it, and its outputs go back as they are.
+    """
+    for name, value in parameters.items():
+        if name.startswith(_REFUSED) and value not in (None, 0, ""):
+            raise UsageError(f"{what}: parameter {name[:40]} must be left out, as it is not supported, got one")
 
 
 def outputs_of(served: Served, names: list[str]) -> list[TensorInfo]:
-    """Return the outputs of these names, all for none; UsageError for a name that is not one."""
+    """Return the outputs of these names, all for none; UsageError for a name that is not one, and for one twice."""
     known = {info.name: info for info in served.outputs}
+    found = dict[str, TensorInfo]()
     for name in names:
         if name not in known:
             raise UsageError(f"output: must be one of {', '.join(known)}, got '{name[:80]}'")
-    return [known[name] for name in names] if names else list(served.outputs)
+        if name in found:
+            raise UsageError(f"output '{name}': must be asked for once, got another")
+        found[name] = known[name]
+    return list(found.values()) if names else list(served.outputs)
 
 
 def input_of(served: Served, name: str) -> TensorInfo:
@@ -102,6 +117,20 @@ def input_of(served: Served, name: str) -> TensorInfo:
             return info
     names = ", ".join(info.name for info in served.inputs)
     raise UsageError(f"input: must be one of {names}, got '{name[:80]}'")
+
+
+def _check_size(call: Call, results: Named, most: int) -> None:
+    size = sum(_bytes_of(results[info.name], info.name in call.binary) for info in call.outputs)
+    if size > most:
+        rule = f"must have at most {most} bytes (--max-answer), {_NUMBER_BYTES} for a number in JSON"
+        raise TooLargeError(f"answer: {rule}, got {size}; next: ask for fewer rows or outputs, or for binary data")
+
+
+def _bytes_of(array: Array, binary: bool) -> int:
+    """Return the bytes of a result in an answer, at most."""
+    if array.dtype == object:
+        return sum(len(text) + 1 for text in array.flat) * _CHARACTER_BYTES
+    return array.nbytes if binary else array.size * _NUMBER_BYTES
 
 
 def server_metadata() -> dict[str, object]:

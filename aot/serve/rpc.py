@@ -12,7 +12,7 @@ from typing import Any, cast
 from aot.serve import protocol
 from aot.serve.datatypes import check_datatype, checked_shape, datatype_of, from_json, from_raw, to_raw
 from aot.serve.faults import TokenError, UnavailableError, UnknownModelError, grpc_code
-from aot.serve.protocol import Call, check_stateless, checked_id, input_of, outputs_of, timeout_of
+from aot.serve.protocol import Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
 from aot.serve.repository import Repository
 from aot.serve.served import Served
 from runtime.abi import DType
@@ -166,7 +166,7 @@ class Service:
         async def read() -> Call:
             return _parsed(served, request)
 
-        call, answer = await protocol.answer(served, read)
+        call, answer = await protocol.answer(served, read, self._repository.settings.max_answer)
         if _LOG.isEnabledFor(logging.INFO):
             _LOG.info("inferred", extra={"facts": protocol.facts(call, answer, "grpc")})
         response = self._pb.ModelInferResponse(model_name=served.name, model_version=served.version, id=call.id)
@@ -198,8 +198,7 @@ def _code(error: Exception) -> str:
 
 def _parsed(served: Served, request: Message) -> Call:
     """Return the request of a message; UsageError."""
-    parameters = {name: _parameter(value) for name, value in request.parameters.items()}
-    check_stateless(parameters)
+    parameters = _parameters("request", request)
     raw = list(request.raw_input_contents)
     if raw and len(raw) != len(request.inputs):
         raise UsageError(f"request: raw_input_contents must be {len(request.inputs)}, one an input, got {len(raw)}")
@@ -208,6 +207,7 @@ def _parsed(served: Served, request: Message) -> Call:
         info = input_of(served, tensor.name)
         if info.name in inputs:
             raise UsageError(f"input '{info.name}': must be given once, got another")
+        _parameters(f"input '{info.name}'", tensor)
         check_datatype(info, tensor.datatype)
         shape = checked_shape(info.name, list(tensor.shape))
         if raw:
@@ -221,7 +221,17 @@ def _parsed(served: Served, request: Message) -> Call:
             data = [text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text for text in data]
         inputs[info.name] = from_json(info, shape, data)
     outputs = outputs_of(served, [output.name for output in request.outputs])
-    return Call(inputs, outputs, checked_id(request.id), timeout_of(parameters))
+    for output in request.outputs:
+        _parameters("output", output)
+    names = {info.name for info in outputs}
+    return Call(inputs, outputs, checked_id(request.id), timeout_of(parameters), names)
+
+
+def _parameters(what: str, message: Message) -> Mapping[str, object]:
+    """Return the parameters of a request, an input or an output; UsageError for those that are not supported."""
+    found = {name: _parameter(value) for name, value in message.parameters.items()}
+    check_parameters(what, found)
+    return found
 
 
 def _parameter(value: Message) -> object:

@@ -22,6 +22,7 @@ class Settings:
     queue: int = 256  # requests of a model that may wait
     timeout: float = 30.0  # of a request, from its last byte to its answer
     max_body: int = 64 << 20  # of a request, also after decompression
+    max_answer: int = 256 << 20  # of an answer; numbers in JSON count as the longest ones
     receive_timeout: float = 30.0  # in which a request must arrive
     max_connections: int = 1024
     stop_timeout: float = 30.0  # in which accepted requests must be answered when the server stops
@@ -35,7 +36,7 @@ class Settings:
     verify_key: Path | None = None  # public key with which all libraries must be signed
 
     def __post_init__(self) -> None:
-        for name in ("max_batch", "queue", "max_body", "max_connections", "sequences", "max_context"):
+        for name in ("max_batch", "queue", "max_body", "max_answer", "max_connections", "sequences", "max_context"):
             if getattr(self, name) < 1:
                 raise UsageError(f"serve: {name} must be 1 or more, got {getattr(self, name)}")
         for name in ("timeout", "receive_timeout", "stop_timeout", "answer_timeout"):

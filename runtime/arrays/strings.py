@@ -22,7 +22,7 @@ ENCODING = ("utf-8", "surrogateescape")
 
 
 def encode(array: Array) -> tuple[Array, Array, Array]:
-    """Return the three tensors of an array of str or bytes; UsageError for other elements and for more than 2 GiB."""
+    """Return the three tensors of an array of str or bytes; UsageError for others and more than 2 GiB."""
     encoded = [_bytes(text) for text in array.astype(object).reshape(-1).tolist()]
     ends = np.cumsum([len(text) for text in encoded], dtype=np.int64).reshape(array.shape)
     if ends.max(initial=0) > MAX_TEXT_BYTES:
@@ -77,4 +77,7 @@ def _bytes(text: object) -> bytes:
         return text
     if not isinstance(text, str):
         raise UsageError(f"strings: elements must be str or bytes, got {type(text).__name__}")
-    return text.encode(*ENCODING)
+    try:
+        return text.encode(*ENCODING)
+    except UnicodeEncodeError as error:
+        raise UsageError(f"strings: elements must be texts, got half of a surrogate pair at {error.start}") from None

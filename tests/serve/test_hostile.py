@@ -20,6 +20,12 @@ import numpy as np
 import pytest
 import tritonclient.grpc as grpc
 
+import aot
+from aot.ir.graph import Graph
+from aot.opset.control.infrastructure import Constant, Parameter, Result
+from aot.opset.movement.shape import Reshape
+from codegen.ir.loops import Var
+from runtime.abi import DType
 from tests.serve.conftest import listening
 
 # Making a client takes longer than most tests.
@@ -45,6 +51,10 @@ def still_serves(server: Any) -> Iterator[None]:
 
 def body(**changes: Any) -> bytes:
     return json.dumps({"inputs": [X | changes]}).encode()
+
+
+def asking(*outputs: Any) -> bytes:
+    return json.dumps({"inputs": [X], "outputs": outputs}).encode()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +91,14 @@ def body(**changes: Any) -> bytes:
         (body(data=[1, 2, 3, {"a": 1}]), 400, "data must be FP32[1, 4]"),
         (body(parameters={"binary_data_size": 16}), 400, "binary_data_size must be from 0 to 0"),
         (body(parameters={"binary_data_size": -1}), 400, "binary_data_size must be from 0 to 0"),
-        (body(parameters={"shared_memory_region": "a"}), 400, "shared memory"),
+        (body(parameters={"shared_memory_region": "a"}), 400, "shared_memory_region must be left out"),
+        (json.dumps({"inputs": [X], "parameters": {"sequence_start": True}}).encode(), 400, "must be left out"),
+        (asking({"name": "y"}, {"name": "y"}), 400, "output 'y': must be asked for once"),
+        (asking({"name": "y", "parameters": {"classification": 3}}), 400, "classification must be left out"),
+        (asking({"name": "y", "parameters": {"shared_memory_region": "a"}}), 400, "must be left out"),
+        (asking({"name": "\ud83d"}), 400, "must be one of y"),
+        (body(datatype="\ud83d"), 400, "datatype must be FP32"),
+        (body(data="\ud83d"), 400, "data must be a list"),
         (b" " * (LIMIT + 1), 413, f"at most {LIMIT} bytes"),
     ],
 )
@@ -227,3 +244,49 @@ def test_a_token_where_the_application_is_mounted(models: Path) -> None:
             ]
 
     assert asyncio.run(codes()) == [200, 401, 200]
+
+
+def test_texts_that_are_none(texts: Any) -> None:
+    """Bytes that are no UTF-8 come back as they were; the half of a surrogate pair has no bytes."""
+    for text, status in (("a", 200), ("a\udcff", 200), ("\ud83d", 400), ("\ude00a", 400)):
+        tensor = {"name": "x", "shape": [1], "datatype": "BYTES", "data": [text]}
+        content = json.dumps({"inputs": [tensor]})
+        found = CLIENT.post(f"http://127.0.0.1:{texts.port}/v2/models/m/infer", content=content)
+        assert found.status_code == status
+        if status == 200:
+            assert found.json()["outputs"][0]["data"] == [text]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Iterator[Any]:
+    graph = Graph("m")
+    whole = graph.add(Constant(DType.I64), name="whole", data=np.array([-1])).out_port(0)
+    x = graph.add(Parameter(DType.STRING, (Var("n"),)), name="x").out_port(0)
+    graph.add(Result(), graph.add(Reshape(), x, whole).out_port(0), name="y")
+    aot.compile_model(graph).export_model(tmp_path / "m.so")
+    with listening(tmp_path / "m.so") as server:
+        yield server
+
+
+def test_answers_have_a_limit(models: Path) -> None:
+    """A row is 4 numbers: 16 bytes, or 100 in JSON, at most."""
+    with listening(models / "softmax.so", max_answer=1000) as server:
+        address = f"http://127.0.0.1:{server.port}{INFER}"
+        client = grpc.InferenceServerClient(f"127.0.0.1:{server.grpc_port}")
+        for rows, binary, status in ((10, False, 200), (11, False, 413), (11, True, 200), (63, True, 413)):
+            asked: dict[str, Any] = {"inputs": [X | {"shape": [rows, 4], "data": [1] * 4 * rows}]}
+            asked["outputs"] = [{"name": "y", "parameters": {"binary_data": binary}}]
+            found = CLIENT.post(address, json=asked)
+            assert found.status_code == status
+            assert status == 200 or "answer: must have at most 1000 bytes" in found.json()["error"]
+        given = grpc.InferInput("x", [63, 4], "FP32")
+        given.set_data_from_numpy(np.ones((63, 4), np.float32))
+        with pytest.raises(grpc.InferenceServerException, match="at most 1000 bytes"):
+            client.infer("softmax", [given])
+        wanted = [grpc.InferRequestedOutput("y"), grpc.InferRequestedOutput("y")]
+        with pytest.raises(grpc.InferenceServerException, match="must be asked for once"):
+            client.infer("softmax", [given], outputs=wanted)
+        with pytest.raises(grpc.InferenceServerException, match="sequence_id must be left out"):
+            client.infer("softmax", [given], sequence_id=7)
+        with pytest.raises(grpc.InferenceServerException, match="classification must be left out"):
+            client.infer("softmax", [given], outputs=[grpc.InferRequestedOutput("y", class_count=2)])
