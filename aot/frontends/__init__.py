@@ -31,6 +31,7 @@ from runtime.regular import open_file
 __all__ = ["framework_of", "front_passes", "read_model"]
 
 HEAD = 512  # bytes that tell formats apart
+XML = rb"\s*<[!?A-Za-z]|(?:\xff\xfe|\xfe\xff)?\0?<\0?[!?A-Za-z]"  # in UTF-8, or in UTF-16
 SUFFIXES = (".onnx", ".onnx.pb")
 DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN)
 PT2 = "pt2"  # extensions' name of exported programs of PyTorch
@@ -70,7 +71,7 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
-    if re.match(rb"\s*<[!?A-Za-z]", head):
+    if re.match(XML, head):
         return openvino.read(path, weights)
     if _is_onnx(head) or path.name.endswith(SUFFIXES):
         if find_spec("onnx") is None:

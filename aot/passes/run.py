@@ -196,15 +196,17 @@ def _has_foreign(graph: Graph) -> bool:
 
 
 def _apply(item: PassItem, graph: Graph, log: RewriteLog) -> bool:
-    """Run one pass on a graph and on the bodies in it."""
+    """Run one pass on a graph and on the bodies in it, but for branches that never run."""
     changed = False
     if all(holds(graph) for holds in item.conditions):
         changed = call_pass(item.target, graph, log, item.name, item.extension)
     if item.recursive:
         typed = not _has_foreign(graph)
         for node, body in [(n, b) for n in graph.nodes.values() for b in n.regions.values()]:
-            if typed and isinstance(node.op, RegionOp) and not node.is_inferred:
+            if typed and isinstance(node.op, RegionOp):
                 node.operands()  # parameters of bodies stand for inputs of the node, which the pass may have replaced
+                if any(p.given is None for p in body.parameters):
+                    continue  # a branch that never runs has no types: `inline_regions` removes it
             if _apply(item, body, log):
                 changed = True
                 node.forget_types()  # types depend on the bodies

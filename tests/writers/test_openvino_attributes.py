@@ -57,7 +57,7 @@ COUNTED_OUT = {"mode", "axis", "across_channels", "output_size"}  # attributes t
     ("op", "version"),
     [
         (Relu(), "opset1"),
-        (LogicalXor(), "opset2"),
+        (LogicalXor(), "opset1"),
         (Acosh(), "opset4"),
         (MVN_1(), "opset2"),
         (MVN(), "opset6"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,9 +66,11 @@ def parse(path: Path) -> Element:
     size = path.stat().st_size
     if size > MAX_XML_BYTES:
         raise CorruptError(f"{path.name}: XML of at most {MAX_XML_BYTES} bytes, got {size}")
-    text = path.read_bytes()
+    text = _in_utf8(path.read_bytes(), path.name)
     if b"\0" in text or b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-        raise CorruptError(f"{path.name}: XML in UTF-8 without document type and entities, got something else")
+        raise CorruptError(
+            f"{path.name}: XML in UTF-8 or UTF-16 without document type and entities, got something else"
+        )
     parser = etree.XMLParser(
         encoding="utf-8",  # whatever encoding the file declares: another one could hide a document type
         resolve_entities=False,
@@ -81,6 +84,15 @@ def parse(path: Path) -> Element:
         return etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
         raise CorruptError(f"{path.name}: not well-formed XML: {error}") from error
+
+
+def _in_utf8(text: bytes, name: str) -> bytes:
+    """Return XML in UTF-8; it is in UTF-16 if it begins with that encoding's byte order mark, or with `<`."""
+    encodings = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
+    try:
+        return text.decode(encodings[text[:2]]).encode() if text[:2] in encodings else text
+    except UnicodeError as error:
+        raise CorruptError(f"{name}: not well-formed XML: {error}") from error
 
 
 def network(element: Element, where: str) -> Network:

@@ -101,7 +101,7 @@ class LogicalOr(Logical):
     fn, numpy = "or", np.logical_or
 
 
-@op("opset2")
+@op("opset1")
 class LogicalXor(Logical):
     """Exactly one of a and b."""
 

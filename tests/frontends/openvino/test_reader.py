@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
 import numpy as np
+import openvino
 import pytest
 
 from aot.frontends import read_model
 from aot.ir.graph import Graph
-from aot.ir.registry import REGISTRY
+from aot.ir.registry import REGISTRY, find
 from aot.opset.control.port_maps import BackEdge, InputMap
 from codegen.ir.loops import Var
 from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError, UsageError
@@ -227,7 +229,7 @@ CYCLE = [parameter(), product(1, "a"), product(2, "b"), result(3)]
     [
         ("<net", "m.xml: not well-formed XML"),
         ("<model/>", "m.xml: an IR file begins with <net>, got <model>"),
-        ('<!DOCTYPE net [<!ENTITY a "b">]>' + IDENTITY, "XML in UTF-8 without document type and entities"),
+        ('<!DOCTYPE net [<!ENTITY a "b">]>' + IDENTITY, "XML in UTF-8 or UTF-16 without document type and entities"),
         (IDENTITY.replace('version="11"', 'version="9"', 1), "IR versions 10 and 11 can be read, got 9"),
         ('<net name="m" version="11"><layers/></net>', "m.xml: a network needs layers, got none"),
         (network([parameter(3, "p"), result(3, "q")]), "m.xml: layers 'p' and 'q' have the same id 3"),
@@ -260,6 +262,33 @@ def test_malformed_files(tmp_path: Path, xml: str, message: str) -> None:
     error = refusal(tmp_path, xml)
     assert message in str(error)
     assert isinstance(error, ModelError | UnsupportedError)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_files_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
+    xml = IDENTITY.replace('name="y"', 'name="größe"')
+    for mark in ("", "\ufeff"):
+        head = f'<?xml version="1.0" encoding="{encoding[:6]}"?>'
+        marked = mark if encoding[6:] in ("-le", "-be") else ""
+        (tmp_path / "m.xml").write_bytes((marked + head + xml).encode(encoding))
+        assert read_model(tmp_path / "m.xml").results[0].name == "größe"
+    (tmp_path / "m.xml").write_bytes((head + "<!DOCTYPE net>" + xml).encode(encoding))
+    with pytest.raises(CorruptError, match="without document type"):
+        read_model(tmp_path / "m.xml")
+    (tmp_path / "m.xml").write_bytes((head + xml).encode("utf-16") + b"!")
+    with pytest.raises(CorruptError, match=r"not well-formed XML: .*utf-16"):
+        read_model(tmp_path / "m.xml")
+
+
+def test_every_operation_of_each_set_is_read() -> None:
+    tables = sorted((Path(openvino.__file__).parent / "include/openvino/opsets").glob("opset*_tbl.hpp"))
+    listed = {
+        (name, int(table.name.removeprefix("opset").removesuffix("_tbl.hpp")))
+        for table in tables
+        for name in re.findall(r"^_OPENVINO_OP_REG\((\w+),", table.read_text(), re.MULTILINE)
+    }
+    assert len(listed) > 2500
+    assert [(name, number) for name, number in sorted(listed) if find(name, number) is None] == []
 
 
 def test_huge_networks_without_recursion(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.passes.middle.control.drop_unused_region_ports import drop_unused_region_ports
 from aot.passes.middle.control.inline_regions import inline_regions
 from aot.passes.middle.remove_dead_code import remove_dead_code
+from aot.passes.pipeline import pipeline
 from aot.passes.run import run_passes
 from tests.passes.check import operations
 
@@ -138,3 +139,39 @@ def test_a_body_forgets_the_symbols_of_a_producer_that_was_replaced() -> None:
     graph.remove(old.node)
     node.operands()
     assert inside.symbols().tolist() == new.symbols().tolist()
+
+
+def test_a_branch_that_never_runs_may_have_no_types() -> None:
+    graph = parse_graph("""
+graph m(%x: f32[1,4,1]) {
+  %c = const<boolean[] True>
+  %y: ? = If<then_inputs=(InputMap(external=1, parameter=0),), then_outputs=(OutputMap(external=0, result=0),),
+    else_inputs=(InputMap(external=1, parameter=0),), else_outputs=(OutputMap(external=0, result=0),)>(%c, %x) {
+    then(%p: f32[...]) {
+      %a: ? = Exp(%p)
+      %r: ? = Result(%a)
+    }
+    else(%q: f32[...]) {
+      %s: ? = ShapeOf(%q)
+      %n: ? = ShapeOf(%s)
+      %two = const<i64[1] [2]>
+      %g: ? = Equal(%n, %two)
+      %v: ? = If<then_inputs=(InputMap(external=1, parameter=0),), then_outputs=(OutputMap(external=0, result=0),),
+        else_inputs=(InputMap(external=1, parameter=0),), else_outputs=(OutputMap(external=0, result=0),)>(%g, %q) {
+        then(%t: f32[...]) {
+          %a: ? = Negative(%t)
+          %r: ? = Result(%a)
+        }
+        else(%u: f32[...]) {
+          %r: ? = Result(%u)
+        }
+      }
+      %r: ? = Result(%v)
+    }
+  }
+  %out: ? = Result(%y)
+}""")
+    run_passes(graph, pipeline())
+    x = np.ones((1, 4, 1), np.float32)
+    np.testing.assert_array_equal(results(graph, x)[0], np.exp(x))
+    assert [n.type for n in graph.order()] == ["Parameter", "Exp", "Result"]
