@@ -74,9 +74,12 @@ def _too_large(settings: Settings) -> TooLargeError:
 
 
 def json_object(body: bytes) -> dict[str, object]:
-    """Return the object that a body holds; UsageError for another one."""
+    """Return the object that a body holds, whose strings are texts; UsageError for another one."""
     try:
         tree: object = json.loads(body)
+        json.dumps(tree, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UsageError("request: must have texts as strings, got half of a surrogate pair") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"request: must be JSON, got {str(error)[:200]}") from None
     if not isinstance(tree, dict):

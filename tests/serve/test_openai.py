@@ -138,6 +138,88 @@ def test_wrong_requests(url: str, path: str, body: Any, status: int, field: str 
     assert httpx.post(f"{url}/{path}", content=b"{").status_code == 400
 
 
+# By field: a value that would change an answer, and one that changes nothing; null changes nothing in any.
+OTHERS: dict[str, tuple[object, object]] = {
+    "n": (2, 1),
+    "best_of": (2, 1.0),
+    "echo": (True, False),
+    "logprobs": (0, False),
+    "top_logprobs": (1, 0),
+    "presence_penalty": (0.5, 0),
+    "frequency_penalty": (-1, 0.0),
+    "logit_bias": ({"50": -100}, {}),
+    "suffix": ("x", ""),
+    "tool_choice": ("required", "auto"),
+    "response_format": ({"type": "json_object"}, {"type": "text"}),
+    "modalities": (["text", "audio"], ["text"]),
+    "min_p": (0.5, 0),
+    "min_tokens": (5, 0),
+    "repetition_penalty": (5, 1),
+    "ignore_eos": (True, False),
+    "stop_token_ids": ([3], []),
+    "skip_special_tokens": (False, True),
+    "use_beam_search": (True, False),
+    "top_a": (0.5, None),
+    "typical_p": (0.5, None),
+    "mirostat": (2, None),
+    "guided_json": ({"type": "object"}, None),
+    "guided_regex": ("[0-9]", None),
+    "guided_choice": (["a"], None),
+    "grammar": ("root ::= [0-9]", None),
+    "prompt_logprobs": (1, None),
+    "reasoning_effort": ("low", None),
+    "chat_template": ("{{ 1 }}", None),
+    "echo_": (True, None),
+    "messages": ([{"role": "user", "content": "1"}], None),
+    "user": (None, "me"),
+    "metadata": (None, {"a": "b"}),
+    "store": (None, True),
+    "stream_options": ({"continuous_usage_stats": True}, {"include_obfuscation": False}),
+}
+
+
+def test_fields_that_would_change_an_answer_are_refused(url: str) -> None:
+    plain = post(url, "completions", prompt="1", max_tokens=2).json()["choices"]
+    for field, (changing, neutral) in OTHERS.items():
+        for value in (neutral, None):
+            found = post(url, "completions", prompt="1", max_tokens=2, **{field: value})
+            assert (found.status_code, found.json().get("choices")) == (200, plain), field
+        if changing is not None:
+            found = post(url, "completions", prompt="1", max_tokens=2, **{field: changing})
+            assert found.status_code == 400, field
+            assert found.json()["error"]["param"].split(".")[0] == field
+    message = {"role": "user", "content": "1"}
+    for more in ({"name": "me"}, {"tool_calls": [{}]}, {"tool_call_id": "1"}):
+        assert post(url, "chat/completions", messages=[message | more]).status_code == 400
+    sent_back = message | {"refusal": None, "tool_calls": [], "annotations": []}
+    assert post(url, "chat/completions", messages=[sent_back], max_tokens=1).status_code == 200
+
+
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\\ude00 x", b"\xed\xa0\xbd"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("completions", b'{"model": "talk", "max_tokens": 1, "prompt": "%s"}'),
+        ("completions", b'{"model": "talk", "max_tokens": 1, "prompt": ["%s"]}'),
+        ("completions", b'{"model": "talk%s", "max_tokens": 1, "prompt": "1"}'),
+        ("completions", b'{"model": "talk", "max_tokens": 1, "prompt": "1", "stop": "%s"}'),
+        ("completions", b'{"model": "talk", "max_tokens": 1, "prompt": "1", "stop": ["a", "%s"]}'),
+        ("completions", b'{"model": "talk", "max_tokens": 1, "prompt": "1", "%s": null}'),
+        ("completions", b'{"model": "talk", "max_tokens": "%s", "prompt": "1"}'),
+        ("chat/completions", b'{"model": "talk", "max_tokens": 1, "messages": [{"role": "%s", "content": "1"}]}'),
+        ("chat/completions", b'{"model": "talk", "max_tokens": 1, "messages": [{"role": "user", "content": "%s"}]}'),
+        (
+            "chat/completions",
+            b'{"model": "talk", "messages": [{"role": "user", "content": [{"type": "text", "text": "%s"}]}]}',
+        ),
+    ],
+)
+def test_halves_of_surrogate_pairs_are_no_texts(url: str, path: str, body: bytes, half: bytes) -> None:
+    found = httpx.post(f"{url}/{path}", content=body % half, timeout=60)
+    assert found.status_code == 400
+    assert "half of a surrogate pair" in found.json()["error"]["message"]
+
+
 def test_a_client_that_goes_frees_its_place(library: Path) -> None:
     with listening(library, sequences=1, max_context=100_000, grpc_port=None) as server:
         url = f"http://127.0.0.1:{server.port}/v1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -13,21 +13,48 @@ from runtime.generation.sampling import Sampling
 MOST_STOPS, MOST_STOP = 4, 256  # texts that end an answer, and their characters
 MOST_MESSAGES = 4096
 DEFAULT_TOKENS = 16  # of a completion, as OpenAI has it
-# Fields that must have this value, or be left out: others would be answered as if they had not been asked for.
+# Fields that are followed; `prompt` and `messages` each in one of the two endpoints.
+FOLLOWED = (
+    *("model", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "seed", "stop", "stream"),
+    "stream_options",
+)
+# Fields that no answer depends on: whose request it is, how it is stored, cached and billed, and when its turn comes.
+WITHOUT_EFFECT = (
+    *("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"),
+    *("parallel_tool_calls", "prediction", "request_id", "priority"),
+)
+# Fields of OpenAI and of other servers that may have one of these values, which ask for what is done anyway. All other
+# fields must be null or left out: they would be answered as if they had not been asked for.
 NEUTRAL: dict[str, tuple[object, ...]] = {
     "n": (1,),
     "best_of": (1,),
     "echo": (False,),
-    "logprobs": (None, False),
-    "top_logprobs": (None, 0),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
     "presence_penalty": (0,),
     "frequency_penalty": (0,),
-    "logit_bias": (None, {}),
-    "suffix": (None, ""),
-    "tools": (None, []),
-    "functions": (None, []),
-    "response_format": (None, {"type": "text"}),
+    "logit_bias": ({},),
+    "suffix": ("",),
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "response_format": ({"type": "text"},),
+    "modalities": (["text"],),
+    "min_p": (0,),
+    "min_tokens": (0,),
+    "repetition_penalty": (1,),
+    "length_penalty": (1,),
+    "ignore_eos": (False,),
+    "use_beam_search": (False,),
+    "include_stop_str_in_output": (False,),
+    "stop_token_ids": ([],),
+    "skip_special_tokens": (True,),
+    "spaces_between_special_tokens": (True,),
+    "add_generation_prompt": (True,),
+    "continue_final_message": (False,),
 }
+NO_TOOLS: dict[str, tuple[object, ...]] = {"tool_calls": ([],), "annotations": ([],)}  # of messages sent back
 
 
 class FieldError(UsageError):
@@ -54,15 +81,13 @@ class Asked:
 
 def asked_of(tree: Mapping[str, object], *, chat: bool) -> Asked:
     """Return a request; FieldError for a field that is missing, of another type or range, or not supported."""
-    for field, allowed in NEUTRAL.items():
-        if field in tree and tree[field] not in allowed:
-            raise FieldError(field, f"{allowed[0]} or left out (others are not supported)", tree[field])
+    known = (*FOLLOWED, *WITHOUT_EFFECT, "messages" if chat else "prompt")
+    _check_others("", tree, known, NEUTRAL)
     model = tree.get("model")
     if not isinstance(model, str):
         raise FieldError("model", "the name of a model", model)
     messages = _messages(tree.get("messages")) if chat else None
     stream = _flag(tree, "stream")
-    options = tree.get("stream_options")
     return Asked(
         model,
         None if chat else _prompt(tree.get("prompt")),
@@ -76,8 +101,30 @@ def asked_of(tree: Mapping[str, object], *, chat: bool) -> Asked:
         ),
         _stops(tree.get("stop")),
         stream,
-        _flag(cast("Mapping[str, object]", options), "include_usage") if isinstance(options, dict) else False,
+        _usage(tree.get("stream_options")),
     )
+
+
+def _check_others(
+    where: str, tree: Mapping[str, object], known: Collection[str], neutral: Mapping[str, tuple[object, ...]]
+) -> None:
+    """Raise FieldError for a field that is not known, unless it is null or has a value that changes nothing."""
+    for field, value in tree.items():
+        allowed = neutral.get(field, ())
+        same = any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed)
+        if field not in known and value is not None and not same:
+            rule = f"{json.dumps(allowed[0])} or left out" if allowed else "left out"
+            raise FieldError(f"{where}{field[:60]}", f"{rule} (others are not supported)", json.dumps(value))
+
+
+def _usage(value: object) -> bool:
+    if value is None:
+        return False
+    if not isinstance(value, dict):
+        raise FieldError("stream_options", "an object", json.dumps(value))
+    options = cast("dict[str, object]", value)
+    _check_others("stream_options.", options, ("include_usage", "include_obfuscation"), {})
+    return _flag(options, "include_usage")
 
 
 def _tokens(tree: Mapping[str, object], chat: bool) -> int | None:
@@ -110,6 +157,7 @@ def _message(n: int, value: object) -> dict[str, str]:
     role, content = one.get("role"), one.get("content")
     if not isinstance(role, str) or not role:
         raise FieldError(f"messages[{n}].role", "a text", role)
+    _check_others(f"messages[{n}].", one, ("role", "content"), NO_TOOLS)
     if isinstance(content, list):
         content = _parts(n, cast("list[object]", content))
     if not isinstance(content, str):
@@ -124,6 +172,7 @@ def _parts(n: int, parts: list[object]) -> str:
         text = one.get("text")
         if one.get("type") != "text" or not isinstance(text, str):
             raise FieldError(f"messages[{n}].content", "a text, or parts of type text", one.get("type"))
+        _check_others(f"messages[{n}].content.", one, ("type", "text"), NO_TOOLS)
         texts.append(text)
     return "".join(texts)
 
