@@ -144,7 +144,7 @@ SEAL_BYTES = 32
 #                             the data's offset and the dynamic dimensions follow the flag, as i64. One that grows in
 #                             place has "cache" {"axis", "room", "data", "row", "before", "last"}: see CacheInfo
 #   weights, scratch          bytes; scratch is per thread, a dimension if sizes are dynamic
-#   arena                     bytes of working memory of a request besides; only if no size varies
+#   arena, state              bytes of working memory of a request besides, and of its variables; only if no size varies
 #   about                     texts about the model that its file has: licence, author, description; only if it has some
 #   embedded, external        weights, in the library or in a file: {"bytes", "layout", "sha256"}, see `loading.weights`
 #   levels                    [{"target", "features", "calls"}], lowest first, if there are several; the rest is as of

@@ -26,7 +26,7 @@ from codegen.ir.loops import Const, Kernel, Size, Var
 from codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
 from codegen.ir.traverse import uses_tiles
 from codegen.llvm.driver.module import Function as Emitted
-from codegen.llvm.driver.module import arch_of, module, scratch_of
+from codegen.llvm.driver.module import arch_of, fixed_memory, module, scratch_of
 from codegen.llvm.driver.shape_functions import depends, made_of
 from codegen.llvm.driver.size_code import size_text
 from codegen.llvm.emit.function_text import Function
@@ -200,7 +200,7 @@ def build(
         manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
         manifest |= {"key": key} if key else {}
         manifest |= {"about": dict(about)} if about else {}
-        manifest |= {"arena": program.arena_bytes} if isinstance(program.arena_bytes, int) else {}
+        manifest |= fixed_memory(program)
         text = drivers.text(tag, len(manifest_bytes(manifest)))
         code = parts.joined(text, partial(progress, "compile"))
     return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)

@@ -8,7 +8,15 @@ from string import Template
 
 from codegen.llvm.build import Built
 from codegen.llvm.levels import Levels
-from runtime.abi import ABI_VERSION, CANCEL_WORDS, ERROR_CANCELLED, ERROR_CAPACITY, QUERY_PREFIX, WEIGHTS_PAGE
+from runtime.abi import (
+    ABI_VERSION,
+    ARENA_ALIGN,
+    CANCEL_WORDS,
+    ERROR_CANCELLED,
+    ERROR_CAPACITY,
+    QUERY_PREFIX,
+    WEIGHTS_PAGE,
+)
 from runtime.errors import UsageError
 from runtime.loading.manifest import TensorInfo, from_json
 
@@ -51,6 +59,10 @@ def header_text(built: Built | Levels, name: str | None = None) -> str:
         cancel_words=CANCEL_WORDS,
         guard=f"{macro}_{digest.upper()}_H",
         macro=macro,
+        inputs=len(manifest.inputs),
+        outputs=len(manifest.outputs),
+        symbols=manifest.stored,
+        memory=_memory(built, macro),
         signature="\n".join(lines),
     )
 
@@ -62,6 +74,24 @@ def cpp_header_text(built: Built | Levels, name: str | None = None) -> str:
     assert found is not None
     text = Path(__file__).with_name("model.hpp").read_text(encoding="utf-8")
     return Template(text).substitute(header=plain, macro=found[1])
+
+
+def _memory(built: Built | Levels, macro: str) -> str:
+    """Return macros of the bytes of arena and state, the most of all levels; none for sizes that vary."""
+    levels = built.built if isinstance(built, Levels) else (built,)
+
+    def fixed(key: str) -> list[int]:
+        return [size for level in levels if isinstance(size := level.manifest.get(key), int)]
+
+    arena, scratch, state = map(fixed, ("arena", "scratch", "state"))
+    lines: list[str] = []
+    if len(arena) == len(scratch) == len(levels):
+        each = -(-max(scratch) // ARENA_ALIGN) * ARENA_ALIGN
+        room = f"({max(arena)} + {each} * (int64_t)(threads))"
+        lines.append(f"#define {macro}_ARENA(threads) {room} /* bytes: arena_size, at most */")
+    if len(state) == len(levels):
+        lines.append(f"#define {macro}_STATE {max(state)} /* bytes: state_size, at most */")
+    return "\n".join(lines)
 
 
 def _line(kind: str, index: int, tensor: TensorInfo) -> str:

@@ -9,7 +9,9 @@ $signature
  */
 #ifndef $guard
 #define $guard
-#if defined($macro) || defined(${macro}_NAME) || defined(${macro}_EXTERNAL) || defined(${macro}_CANCELLABLE)
+#if defined($macro) || defined(${macro}_NAME) || defined(${macro}_EXTERNAL) || defined(${macro}_CANCELLABLE) \
+    || defined(${macro}_INPUTS) || defined(${macro}_OUTPUTS) || defined(${macro}_SYMBOLS) || defined(${macro}_ARENA) \
+    || defined(${macro}_STATE)
 #error "two models are called $macro: give one of them another name by aot compile --name"
 #endif
 
@@ -99,4 +101,8 @@ const struct aot_model *$query(int32_t version);
 #define ${macro}_NAME "$query"
 #define ${macro}_EXTERNAL $external /* 1: the weights are a file, to be mapped before the first inference */
 #define ${macro}_CANCELLABLE $cancellable /* 1: a loop may run for ever, and infer can be cancelled */
+#define ${macro}_INPUTS $inputs
+#define ${macro}_OUTPUTS $outputs
+#define ${macro}_SYMBOLS $symbols /* elements of `symbols` */
+$memory
 #endif

@@ -151,8 +151,8 @@ struct Output {
 /* One inference at a time, with its arena and its state. */
 class Request {
 public:
-    Request(Model model, Pool pool)
-        : model(std::move(model)), pool(std::move(pool)), symbols(static_cast<std::size_t>(this->model->symbol_count)) {}
+    Request(Model of, Pool on)
+        : model(std::move(of)), pool(std::move(on)), symbols(static_cast<std::size_t>(model->symbol_count)) {}
 
     /* Inputs in the model's order; throws Error for a wrong count, rank or size, and what `infer` returns. */
     std::vector<Output> infer(const std::vector<Input> &inputs) {

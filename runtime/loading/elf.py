@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 from runtime.errors import CorruptError
 from runtime.loading.digest import sha256
 
-SHARED_OBJECT = 3
+RELOCATABLE, SHARED_OBJECT = 1, 3
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")

@@ -10,7 +10,7 @@ import json
 import os
 import weakref
 from _ctypes import dlclose, dlsym
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
@@ -27,7 +27,7 @@ from runtime.abi import (
 )
 from runtime.atomic import copy, replacing
 from runtime.errors import CorruptError, PlatformError, UsageError
-from runtime.loading.elf import SHARED_OBJECT, ElfFile
+from runtime.loading.elf import RELOCATABLE, SHARED_OBJECT, ElfFile
 from runtime.loading.manifest import Manifest, from_json, parse
 from runtime.loading.mapping import map_library
 from runtime.loading.pages import populate_later
@@ -138,9 +138,12 @@ def _check_threads(threads: int) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest of a file, without running it; CorruptError, PlatformError for another version, OSError."""
+    """Return the manifest of a library or an object, without running it; CorruptError, OSError.
+
+    PlatformError for another version.
+    """
     with open_file(path, "load") as stream:
-        return _read_manifest(stream, str(path))
+        return _read_manifest(stream, str(path), (SHARED_OBJECT, RELOCATABLE))
 
 
 def open_library(
@@ -293,9 +296,11 @@ def _save(descriptors: list[int], path: Path) -> None:
             copy(source, stream)
 
 
-def _read_manifest(stream: BinaryIO, name: str) -> Manifest:
+def _read_manifest(stream: BinaryIO, name: str, kinds: Sequence[int] = (SHARED_OBJECT,)) -> Manifest:
     file = ElfFile(stream, name)
-    if file.kind != SHARED_OBJECT:
+    if file.kind == RELOCATABLE not in kinds:
+        raise UsageError(f"load: {name}: must be a library, got an object to link; aot compile MODEL -o m.so makes one")
+    if file.kind not in kinds:
         raise CorruptError(f"load: {name}: must be a shared object, got ELF type {file.kind}")
     manifest = parse(file.section(MANIFEST_SECTION), name)
     if manifest.machine != file.machine:

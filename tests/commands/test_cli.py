@@ -310,6 +310,14 @@ def test_info_and_library_call_outputs_the_same(tmp_path: Path) -> None:
     assert "m.weights: the weights of " in aot("run", tmp_path / "m.so", SEVEN, code=2).stderr
 
 
+def test_info_reads_objects_to_link(tmp_path: Path) -> None:
+    aot("compile", MODEL, "-o", tmp_path / "m.o")
+    aot("compile", MODEL, "-o", tmp_path / "m.so")
+    shown = [aot("info", tmp_path / name).stdout.splitlines()[1:] for name in ("m.o", "m.so")]
+    assert shown[0] == shown[1]
+    assert "must be a library, got an object to link" in aot("run", tmp_path / "m.o", SEVEN, code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("content", "code", "text"),
     [

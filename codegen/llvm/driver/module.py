@@ -225,7 +225,6 @@ def _pool(target: Target) -> str:
 
 
 def _drivers(program: Program, *, generates: bool) -> str:
-    counters = 2 * abi.ARENA_ALIGN * _longest_segment(program)
     plan = _rounded(plan_bytes(program))
     texts = _error_texts(program, generates=generates)
     cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.is_cancellable else ""
@@ -241,7 +240,7 @@ def _drivers(program: Program, *, generates: bool) -> str:
             plan_bytes=plan,
             profile_bytes=16 * len(program.calls),
             turn_bytes=abi.ARENA_ALIGN,
-            fixed_bytes=abi.ARENA_ALIGN + plan + counters,
+            fixed_bytes=fixed_bytes(program),
             error_arena=abi.ERROR_ARENA,
             error_symbol=abi.ERROR_SYMBOL,
             error_unknown=abi.ERROR_UNKNOWN,
@@ -259,6 +258,19 @@ def _error_texts(program: Program, *, generates: bool) -> tuple[str, ...]:
     """Return the texts of the errors that the functions of the table can return."""
     most = abi.ERROR_LOGITS if generates else abi.ERROR_CANCELLED if program.is_cancellable else abi.ERROR_UNKNOWN
     return abi.ERROR_TEXTS[: most + 1]
+
+
+def fixed_bytes(program: Program) -> int:
+    """Return the bytes of the arena behind the buffers that drivers need: a plan, and counters of the pieces done."""
+    return abi.ARENA_ALIGN + _rounded(plan_bytes(program)) + 2 * abi.ARENA_ALIGN * _longest_segment(program)
+
+
+def fixed_memory(program: Program) -> dict[str, int]:
+    """Return the bytes of arena, but for scratch memory of threads, and of state of a request; none that vary."""
+    found = {"state": _rounded(program.state_bytes)} if isinstance(program.state_bytes, int) else {}
+    if isinstance(program.arena_bytes, int):
+        found["arena"] = _rounded(program.arena_bytes) + fixed_bytes(program)
+    return found
 
 
 def _longest_segment(program: Program) -> int:

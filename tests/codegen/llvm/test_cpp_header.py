@@ -77,7 +77,7 @@ def built(folder: Path, program: str, *options: str) -> Path:
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("needs a C++ compiler, which only tests of the C++ interface do")
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-pthread"]
     command = [compiler, *flags, program, *options, "-ldl", "-o", "program"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

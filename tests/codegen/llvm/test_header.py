@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import subprocess
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from codegen.ir.program import Program
 from codegen.llvm.header import checked_name, header_text, name_from
+from codegen.llvm.jit import load
 from runtime import abi
 from runtime.errors import UsageError
+from runtime.loading.library import Library
 from tests.programs import built, chain, positives, running_sum
 
 PROGRAM = """
@@ -81,6 +85,26 @@ def test_fields_are_those_of_the_abi() -> None:
     for name, structure in (("aot_request", abi.Request), ("aot_model", abi.Table), ("aot_descriptor", abi.Descriptor)):
         assert ["".join(f) for f in fields(text, name)] == [f[0] for f in structure._fields_]
     assert " * input 0: x f32[1000], at a multiple of 64 bytes" in text
+
+
+@pytest.mark.parametrize("program", [chain(), running_sum(), positives()], ids=["chain", "state", "varying"])
+def test_counts_and_memory_are_those_of_the_table(program: Program) -> None:
+    """Macros of sizes that do not vary agree with the functions of the code, for one thread and for several."""
+    model = built(program)
+    text = header_text(model, "net")
+    macros = dict(re.findall(r"^#define AOT_NET_(\w+)(?:\(threads\))? (.*?)(?: /\*.*)?$", text, re.MULTILINE))
+    loaded = load(model)
+    library = Library.at(loaded.query, model.manifest, keep=loaded.keep, save=model.write_shared)
+    address = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)(loaded.query)(abi.ABI_VERSION)
+    table = abi.Table.from_address(address)
+    counts = [int(macros[name]) for name in ("INPUTS", "OUTPUTS", "SYMBOLS")]
+    assert counts == [table.input_count, table.output_count, table.symbol_count]
+    assert {"ARENA", "STATE"} & macros.keys() == ({"STATE"} if program.symbols else {"ARENA", "STATE"})
+    if not program.symbols:
+        assert int(macros["STATE"]) == library.state_size(None)
+        for threads in (1, 2, 5):
+            room = eval(macros["ARENA"].replace("(int64_t)", ""), {"threads": threads})
+            assert room == library.arena_size(None, threads)
 
 
 def test_sizes_that_the_model_computes(tmp_path: Path) -> None:
