@@ -29,7 +29,7 @@ from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
 MOST_NODES = 1 << 20  # once sub-graphs are walked; the largest networks have a few 10 000
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
-UPDATING = ("LSTM", "RNN", "SVDF", "CUSTOM.")  # ends and beginning of operations that write what they read
+WRITERS = ("LSTM", "RNN", "SVDF", "CUSTOM.")  # ends and beginning of operations that write what they read
 
 Value = OutPort | Handle | None
 Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[Value]]
@@ -179,7 +179,7 @@ class Importer:
 
 def _states(op: Operator, net: Net) -> list[int]:
     """Return the inputs of an operator that it updates."""
-    if not op.kind.startswith(UPDATING[-1]) and not op.kind.endswith(UPDATING[:-1]):
+    if not op.kind.startswith(WRITERS[-1]) and not op.kind.endswith(WRITERS[:-1]):
         return []
     return [n for n in op.inputs if n != ABSENT and net.tensors[n].facts.variable]
 

@@ -58,6 +58,7 @@ CONVERSIONS: dict[str, Conversion] = {}
 EXACT: dict[str, Conversion] = {}
 NONE, RELU, RELU_N1_TO_1, RELU6, TANH, SIGN_BIT = range(6)
 RANGES = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
+WIDE_TYPES = (DType.I32, DType.I64)  # whose numbers f32 does not hold
 STORABLE = (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
 
 
@@ -131,7 +132,9 @@ class Call(AnyCall):
         whole = self.cast(x, DType.I32) if x.type.dtype is not DType.I64 else x
         if any(q.zeros):
             whole = build.Subtract(whole, self.along(q.zeros, q, x.type.rank, whole.type.dtype))
-        return build.Multiply(self.cast(whole, DType.F32), self.along(q.scales, q, x.type.rank, DType.F32))
+        exact = DType.F64 if x.type.dtype in WIDE_TYPES else DType.F32  # rounded once
+        product = build.Multiply(self.cast(whole, exact), self.along(q.scales, q, x.type.rank, exact))
+        return self.cast(product, DType.F32)
 
     def along(self, values: Sequence[float], q: Quantization, rank: int, dtype: DType) -> OutPort:
         """Numbers of a tensor's slices in a shape that broadcasts to it."""
@@ -143,17 +146,17 @@ class Call(AnyCall):
 
     def stored(self, x: OutPort, q: Quantization | None, dtype: DType) -> OutPort:
         """saturate(round(x / scale) + zero), halves away from zero; `x` itself if there are no scales."""
-        if q is None or dtype not in STORABLE or not x.type.dtype.is_float:
+        if q is None or dtype not in (*STORABLE, DType.I4) or not x.type.dtype.is_float:
             return x
         build, rank = self.build, x.type.rank
-        low, high = -(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1) - 1
-        if dtype is DType.U8:
-            low, high = 0.0, 255.0
+        low, high = (-(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1) - 1) if dtype.is_signed else (0.0, 255.0)
         found = build.Divide(x, self.along(q.scales, q, rank, DType.F32))
         found = build.Round(found, mode=Rounding.HALF_AWAY_FROM_ZERO)
+        if dtype in WIDE_TYPES:
+            found = self.cast(found, DType.F64)
         if any(q.zeros):
-            found = build.Add(found, self.along(q.zeros, q, rank, DType.F32))
-        return self.cast(build.Clamp(found, min=low, max=high), dtype)
+            found = build.Add(found, self.along(q.zeros, q, rank, found.type.dtype))
+        return self.cast(build.Clamp(found, min=low, max=high), DType.I8 if dtype is DType.I4 else dtype)
 
     def activated(self, x: OutPort) -> OutPort:
         """`x` after the activation that is fused into the operation."""

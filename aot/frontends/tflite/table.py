@@ -59,7 +59,7 @@ def markdown() -> str:
         "## Quantised",
         "",
         "Bit for bit what LiteRT's reference kernels give, where all tensors have 8 bits; convolutions,",
-        "FULLY_CONNECTED and QUANTIZE also where they have 16:",
+        "FULLY_CONNECTED and QUANTIZE also where they have 16, QUANTIZE where they have 32:",
         "",
         " ".join(f"`{k}`" for k in sorted(EXACT)),
         "",

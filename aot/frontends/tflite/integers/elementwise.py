@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from aot.frontends.tflite.integers.fixed_point import of_input, saturated, scaled, shifted, single, whole
+from aot.frontends.tflite.integers.fixed_point import of_input, requantised, saturated, scaled, shifted, single, whole
 from aot.frontends.tflite.registry import Call, exact
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
 BYTES = (DType.I8, DType.U8)
+INTEGERS = (*BYTES, DType.I16, DType.I32)
 FINE = {DType.I8: 20, DType.U8: 20, DType.I16: 15}  # bits that ADD and SUB add to their operands
 
 
@@ -59,17 +60,12 @@ def extreme(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 @exact("QUANTIZE")
 def requantize(node: Call, x: OutPort) -> OutPort:
-    """From one scale to another."""
-    q = node.quantization(0)
-    if (
-        q is None
-        or q.is_by_axis
-        or x.type.dtype not in (*BYTES, DType.I16)
-        or node.output_type() not in (*BYTES, DType.I16)
-    ):
+    """From one scale to another, exact where the numbers are beyond those of f32."""
+    q, out = node.quantization(0), node.output_quantization()
+    known = q is not None and not q.is_by_axis and out is not None and not out.is_by_axis and out.scales[0]
+    if q is None or not known or any(t not in INTEGERS for t in (x.type.dtype, node.output_type())):
         return node.as_numbers(x)
-    out = whole(node)
-    return saturated(node, scaled(node, shifted(node, x, q), [q.scales[0] / out.scales[0]]), out)
+    return requantised(node, x, q)
 
 
 ACTIVATIONS: dict[str, tuple[float | None, float | None]] = {

@@ -59,7 +59,7 @@ def scaled(node: Call, x: OutPort, factors: Sequence[float], shape: Sequence[int
         return build.const(same.reshape(shape if same.size > 1 else ()), x.type.dtype)
 
     if x.type.dtype is DType.I64:
-        return _of_wide(node, x, spread(m << left), spread(right))
+        return node.cast(_of_wide(node, x, spread(m << left), spread(right)), DType.I32)
 
     if left.any():
         x = build.Multiply(x, spread(1 << left))
@@ -67,12 +67,33 @@ def scaled(node: Call, x: OutPort, factors: Sequence[float], shape: Sequence[int
 
 
 def _of_wide(node: Call, x: OutPort, m: OutPort, right: OutPort) -> OutPort:
-    """Sums in i64 by the same formula, in i32."""
+    """`x` in i64 by the same formula."""
     build = node.build
     high = build.BitwiseRightShift(build.Add(build.Multiply(x, m), 1 << (BITS - 1)), BITS)
     half = build.BitwiseRightShift(build.BitwiseLeftShift(build.const(1, DType.I64), right), 1)
     below = build.Multiply(build.BitwiseRightShift(high, 63), build.Minimum(right, 1))
-    return node.cast(build.BitwiseRightShift(build.Add(build.Add(high, half), below), right), DType.I32)
+    return build.BitwiseRightShift(build.Add(build.Add(high, half), below), right)
+
+
+def requantised(node: Call, x: OutPort, q: Quantization) -> OutPort:
+    """`x` with the output's scale and zero point, in its type; in i64 where 32 bits may not hold a product."""
+    build, out = node.build, whole(node)
+    factor, bits = q.scales[0] / out.scales[0], x.type.dtype.bits + 1
+    m, shift = multiplier(factor)
+    if (
+        x.type.dtype is not DType.I32
+        and bits + shift <= BITS
+        and not (out.zeros[0] and node.output_type() is DType.I32)
+    ):
+        return saturated(node, scaled(node, shifted(node, x, q), [factor]), out)
+    plain = build.Subtract(node.cast(x, DType.I64), q.zeros[0])
+    if shift > 0:  # numbers beyond these saturate, and would not fit
+        least, most = (math.ceil(abs(limit - out.zeros[0]) / factor) for limit in limits(node.output_type()))
+        plain = build.Minimum(build.Maximum(plain, -least), most)
+    if shift > BITS:  # all but 0 saturate
+        m, shift = 1 << BITS, BITS
+    product = _of_wide(node, plain, node.scalar(m << max(shift, 0)), node.scalar(max(-shift, 0)))
+    return saturated(node, product, out)
 
 
 def limits(dtype: DType) -> tuple[int, int]:
@@ -81,7 +102,7 @@ def limits(dtype: DType) -> tuple[int, int]:
 
 
 def saturated(node: Call, x: OutPort, q: Quantization) -> OutPort:
-    """`x` in i32 plus the zero point, within the fused activation's range, in the output's type."""
+    """`x` in i32 or i64 plus the zero point, within the fused activation's range, in the output's type."""
     build, dtype = node.build, node.output_type()
     low, high = limits(dtype)
     kind = node.integer("fused_activation_function", 0)
@@ -90,8 +111,9 @@ def saturated(node: Call, x: OutPort, q: Quantization) -> OutPort:
         least, most = RANGES[kind]
         low = max(low, _stored(least, q))
         high = high if most is None else min(high, _stored(most, q))
-    moved = build.Add(x, build.const(q.zeros[0], DType.I32)) if q.zeros[0] else x
-    held = build.Minimum(build.Maximum(moved, build.const(low, DType.I32)), build.const(high, DType.I32))
+    wide = x.type.dtype
+    moved = build.Add(x, build.const(q.zeros[0], wide)) if q.zeros[0] else x
+    held = build.Minimum(build.Maximum(moved, build.const(low, wide)), build.const(high, wide))
     return node.cast(held, dtype)
 
 
