@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from runtime.arrays.files import check_library
 from runtime.arrays.strings import joined
 from runtime.atomic import copy, temporary
 from runtime.errors import CorruptError, UsageError
@@ -143,10 +144,11 @@ class CompiledModel:
     def export_model(self, target: str | PathLike[str] | BinaryIO) -> None:
         """Write the model as a shared library to `target`, a path or a binary stream.
 
-        Raises OSError if it cannot be written, PlatformError if a linker is needed and not installed, UsageError for a
-        stream and external weights, which are a second file.
+        Raises OSError if it cannot be written, PlatformError if a linker is needed and not installed, UsageError for
+        the name of another system's file, and for a stream and external weights, which are a second file.
         """
         if isinstance(target, str | PathLike):
+            check_library(Path(target))
             self._library.save(Path(target))
             return
         if "external" in self.manifest.json:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aot.frontends.kinds import SAVED_MODEL, ZIP, is_gguf, is_tflite
 from aot.ir.graph import Graph
-from runtime.arrays.files import check_output
+from runtime.arrays.files import check_library, check_output
 from runtime.errors import UsageError
 from runtime.loading.weights import beside
 from runtime.regular import open_file
@@ -36,7 +36,11 @@ def check_outputs(outputs: Iterable[Path], *sources: str | Path | Graph) -> None
 
 
 def library_files(library: Path, external: bool) -> list[Path]:
-    """Return the files of a library or object: its own, and that of weights if they are external."""
+    """Return the files of a library or object: its own, and that of weights if they are external.
+
+    UsageError for the name of a file for another system.
+    """
+    check_library(library)
     return [library, *([beside(library)] if external else [])]
 
 

@@ -34,15 +34,40 @@ HEAD = 512  # bytes that tell formats apart
 XML = rb"\s*<[!?A-Za-z]|(?:\xff\xfe|\xfe\xff)?\0?<\0?[!?A-Za-z]"  # in UTF-8, or in UTF-16
 SUFFIXES = (".onnx", ".onnx.pb")
 DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN)
+# Names of networks that say which program wrote the file, or nothing.
+OF_ALL = re.compile(
+    r"|main|main[_-]?graph|graph|(default|sub)[_-]?graph|model\d*|saved_model|\d+|unnamed|unknown|none"
+    r"|torch[_-]jit([_-]export)?|jit|tf2onnx|onnx[_-]?graph|onnx_graphsurgeon_graph|mxnet_converted_model"
+    r"|(Model from )?PaddlePaddle.*|TensorFlow(_Lite)?_Frontend_IR",
+    re.IGNORECASE,
+)
 PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 
 
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
     """Return the network in a file or a folder, whose format its content tells.
 
-    `weights`: the `.bin` of an IR that has another name; `signature`: which one of a SavedModel.
+    `weights`: the `.bin` of an IR that has another name; `signature`: which one of a SavedModel. A network whose own
+    name is one that exporters give to all is called like its file.
     """
     path = Path(path)
+    graph = _read(path, weights, signature)
+    if OF_ALL.fullmatch(graph.name.strip()):
+        graph.name = _name_of(path) or graph.name
+    return graph
+
+
+def _name_of(path: Path) -> str:
+    """Return a file's name without suffixes; for a SavedModel that of its folder, or of the one with its versions."""
+    path = path.absolute()
+    if path.name in SAVED_MODEL:
+        path = path.parent
+    while path.name.isdecimal() and path.is_dir():
+        path = path.parent
+    return path.name if path.is_dir() else Path(path.name.removesuffix(SUFFIXES[1])).stem
+
+
+def _read(path: Path, weights: Path | str | None, signature: str | None) -> Graph:
     if path.is_dir():
         if any((path / name).is_file() for name in SAVED_MODEL):
             return _tensorflow(path, signature)

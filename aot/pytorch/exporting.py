@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from aot.compilation.driver import compile_model, stages
+from aot.compilation.outputs import check_outputs, library_files
 from aot.keywords import CompileKeywords
 from aot.options import CompileOptions
 from runtime import load
@@ -79,6 +80,8 @@ def compiled(
     program: Any, output: str | Path | None, options: CompileOptions | None, keywords: CompileKeywords
 ) -> tuple[CompiledModel, Path | None]:
     """Compile an exported program in memory, or to a library."""
+    if output is not None:
+        check_outputs(library_files(Path(output), False))
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{Path(output).stem if output is not None else 'module'}.pt2"
         import_module("torch").export.save(program, file)

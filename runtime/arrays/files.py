@@ -16,6 +16,13 @@ from runtime.regular import open_file
 
 Arrays = dict[str, NDArray[np.generic]]
 
+_OF_OTHERS = {  # endings of files that linkers and loaders would not take ELF for
+    **dict.fromkeys((".dll", ".exe", ".lib", ".obj", ".pyd", ".sys"), "a file for Windows"),
+    **dict.fromkeys((".dylib", ".bundle", ".framework", ".tbd"), "a file for macOS"),
+    ".wasm": "a module of WebAssembly",
+    ".a": "an archive",
+}
+
 
 def read_inputs(paths: list[str], names: list[str]) -> Arrays:
     """Return arrays by input name from files; those without a name are used in the order of the model's inputs."""
@@ -71,6 +78,12 @@ def check_output(path: Path, *inputs: Path) -> None:
         raise UsageError(f"output: must be a file, got a folder or a device: {path}")
     if not path.parent.is_dir():
         raise UsageError(f"output: must be in a folder that exists, got {path}")
+
+
+def check_library(path: Path) -> None:
+    """Raise UsageError for a name that another system, or another tool, would take for a file of its own format."""
+    if (what := _OF_OTHERS.get(path.suffix.lower())) is not None:
+        raise UsageError(f"output: a library for Linux is m.so, an object m.o, got {path}, the name of {what}")
 
 
 def write_outputs(path: Path, results: Arrays) -> None:

@@ -99,3 +99,16 @@ def test_links_and_other_spellings_of_a_model_are_the_model(tmp_path: Path) -> N
     for name in ("link.xml", "folder/../model.xml", "folder/../model.bin"):
         with pytest.raises(UsageError, match="must be another file than those that are read"):
             check_outputs([tmp_path / name], tmp_path / "model.xml")
+
+
+@pytest.mark.parametrize("name", ["m.dll", "m.DLL", "m.1.dylib", "m.exe", "m.lib", "m.obj", "m.a", "m.wasm"])
+def test_names_of_other_systems_files_are_refused(name: str, model: Path) -> None:
+    for more in ("", "--emit obj", "--emit so"):
+        done = CliRunner().invoke(cli.app, f"compile {model} -o {name} --target x86-64-v2 {more}".split())
+        assert done.exit_code == 2 and f"output: a library for Linux is m.so, an object m.o, got {name}" in done.stderr
+    compiled = aot.compile_model(model, target="x86-64-v2")
+    with pytest.raises(UsageError, match=r"a library for Linux is m\.so"):
+        compiled.export_model(name)
+    with pytest.raises(UsageError, match=r"a library for Linux is m\.so"):
+        aot.compile_model(model, output=name)
+    assert not Path(name).exists()

@@ -82,7 +82,7 @@ def read(path: Path) -> Graph:
         opsets |= _opsets(model, path.name)
     model = _expanded(model, opsets, path.name)
     reader = _Reader(path.name, opsets, ExternalData(path.parent))
-    scope = _Scope(Graph(name=_checked(model.graph.name) or path.stem, file=path.name), None, 0)
+    scope = _Scope(Graph(name=_checked(model.graph.name), file=path.name), None, 0)
     reader.fill(scope, model.graph)
     scope.graph.rt_info.update({p.key: p.value for p in model.metadata_props})
     return scope.graph

@@ -62,7 +62,7 @@ def read(path: Path, weights: Path | None = None) -> Graph:
     if version not in ("10", "11"):
         raise UnsupportedError(f"{path.name}: IR versions 10 and 11 can be read, got {version[:20] or 'none'}")
     reader = _Reader(path.name, Weights(weights if weights is not None else path.with_suffix(".bin")))
-    body = reader.survey(root, root.get("name", "") or path.stem, 0)
+    body = reader.survey(root, root.get("name", ""), 0)
     reader.refuse_unsupported()
     graph = reader.region(body).graph
     for element in root:
