@@ -27,6 +27,7 @@ from aot.opset.control.state import Assign, ReadValue_6
 from aot.opset.elementwise.binary import Add
 from aot.options import CompileOptions
 from aot.writers.openvino import write
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import model, save
@@ -236,6 +237,44 @@ def test_openvino_reads_constants(name: str, tmp_path: Path) -> None:
     (node,) = (n for n in ov.Core().read_model(tmp_path / "m.xml").get_ops() if n.get_type_name() == "Constant")
     assert node.get_element_type().get_type_name() == name
     assert [float(v) for v in node.get_value_strings()] == values.tolist()
+
+
+def test_names_of_sizes_stay(tmp_path: Path) -> None:
+    graph = Graph("m")
+    batch, seq = Var("batch", None, 0), Var("seq", 65, 2)
+    shapes: dict[str, tuple[Any, ...]] = {"x": (batch, seq, 4), "y": (3, batch), "z": (batch * 2,)}
+    for name, shape in shapes.items():
+        node = graph.add(Parameter(DType.F32, shape), name=name)
+        graph.add(Result(), node.out_port(0), name=f"{name}_out")
+    write(graph, tmp_path / "m.xml")
+    found = [str(node.out_port(0).type) for node in read_model(tmp_path / "m.xml").parameters]
+    assert found == ["f32[batch,seq,4]", "f32[3,batch]", "f32[z.d0]"]
+    again = read_model(tmp_path / "m.xml").parameters[0].op
+    assert isinstance(again, Parameter) and again.shape == shapes["x"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("batch,seq,", "batch,seq"), ("batch,seq,", "1,-,"), ("batch,seq,", "batch,batch,"), ('"batch,seq,"', '""')],
+)
+def test_names_of_sizes_that_do_not_fit_are_not_taken(old: str, new: str, tmp_path: Path) -> None:
+    graph = Graph("m")
+    node = graph.add(Parameter(DType.F32, (Var("batch", None, 0), Var("seq", 65, 2), 4)), name="x")
+    graph.add(Result(), node.out_port(0), name="y")
+    write(graph, tmp_path / "m.xml")
+    (tmp_path / "m.xml").write_text((tmp_path / "m.xml").read_text().replace(old, new))
+    found = str(read_model(tmp_path / "m.xml").parameters[0].out_port(0).type)
+    assert found == ("f32[batch,x.d1,4]" if new.startswith("batch,batch") else "f32[x.d0,x.d1,4]")
+
+
+@pytest.mark.oracle
+def test_openvino_skips_names_of_sizes(tmp_path: Path) -> None:
+    ov = pytest.importorskip("openvino")
+    graph = Graph("m")
+    node = graph.add(Parameter(DType.F32, (Var("batch", None, 0), 4)), name="x")
+    graph.add(Result(), node.out_port(0), name="y")
+    write(graph, tmp_path / "m.xml")
+    assert str(ov.Core().read_model(tmp_path / "m.xml").input(0).partial_shape) == "[?,4]"
 
 
 def test_f16_holds_what_fits_and_the_rest_stays(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,13 +15,15 @@ from aot.frontends.openvino.attributes import Symbols, build, element_type, part
 from aot.frontends.openvino.constants import Weights
 from aot.frontends.openvino.interface import apply_version_10
 from aot.frontends.openvino.regions import MAX_DEPTH, Region, bodies, region_op
-from aot.frontends.openvino.xml import ROUNDED, Edge, Element, Layer, Network, network, parse, rt_info
+from aot.frontends.openvino.xml import ROUNDED, SIZES, Edge, Element, Layer, Network, network, parse, rt_info
 from aot.frontends.unsupported import Problem, UnconvertedError, listing
 from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
 from aot.ir.op import Op, RegionOp
 from aot.ir.registry import find
+from aot.ir.types import Dim
 from aot.opset.control.infrastructure import Constant, Parameter
 from aot.opset.elementwise.conversion import Convert, Rounded
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import AotError, CorruptError, UnsupportedError
 
@@ -65,6 +67,7 @@ def read(path: Path, weights: Path | None = None) -> Graph:
     body = reader.survey(root, root.get("name", ""), 0)
     reader.refuse_unsupported()
     graph = reader.region(body).graph
+    _name_sizes(graph)
     for element in root:
         if element.tag == "rt_info":
             graph.rt_info.update(rt_info(element))
@@ -73,6 +76,24 @@ def read(path: Path, weights: Path | None = None) -> Graph:
     if version == "10":
         apply_version_10(graph)
     return graph
+
+
+def _name_sizes(graph: Graph) -> None:
+    """Give dynamic dimensions of inputs the names that `aot` has written; equal names with other ranges stay apart."""
+    given = [(node, node.op, node.rt_info.pop(SIZES, {})) for node in graph.parameters]
+    named: dict[str, Var] = {}
+    for node, op, info in given:
+        shape, names = op.shape if isinstance(op, Parameter) else None, info.get("value", "").split(",")
+        if shape is None or len(names) != len(shape) or not any(names):
+            continue
+        made: list[Dim] = []
+        for dim, name in zip(shape, names, strict=True):
+            if isinstance(dim, Var) and re.fullmatch(r"[A-Za-z_][\w.]*", name):
+                new = replace(dim, name=name)
+                made.append(new if named.setdefault(name, new) == new else dim)
+            else:
+                made.append(dim)
+        node.op = replace(op, shape=tuple(made))
 
 
 class _Reader:

@@ -19,6 +19,7 @@ MAX_ID = 1 << 62
 
 # Information of a Convert to its own type: it rounds a short float that fusion would keep in f32
 ROUNDED = "rounded"
+SIZES = "sizes"  # information of an input: names of its dynamic dimensions, `batch,,,`
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,18 @@ from lxml import etree
 
 from aot.frontends.openvino.attributes import shape_text, texts
 from aot.frontends.openvino.regions import BODIES
-from aot.frontends.openvino.xml import ROUNDED, Element, join_names
+from aot.frontends.openvino.xml import ROUNDED, SIZES, Element, join_names
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.op import Op, RegionOp
 from aot.ir.registry import definition_of
 from aot.ir.types import Array, TensorType
-from aot.opset.control.infrastructure import Constant, Result
+from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.conversion import Convert, Rounded
 from aot.writers.openvino.forms import form, precision
 from aot.writers.openvino.names import layer_names
 from aot.writers.openvino.regions import add_port_maps
 from aot.writers.openvino.weights import WeightsFile, fits_half
+from codegen.ir.loops import Var
 from runtime.abi import DType
 from runtime.errors import InternalError
 
@@ -43,6 +44,7 @@ class _Network:
     layers: Element
     edges: Element
     names: dict[int, str]
+    is_body: bool
     ids: dict[int, int] = field(default_factory=dict[int, int])
     places: dict[OutPort, Place] = field(default_factory=dict[OutPort, Place])
     links: list[tuple[Place, Place]] = field(default_factory=list[tuple[Place, Place]])  # target, source
@@ -75,7 +77,8 @@ class Layers:
     def add(self, root: Element, graph: Graph) -> dict[int, int]:
         """Add layers and edges of a graph to `root`; return the ids of its layers by ids of nodes."""
         names = layer_names(graph)
-        network = _Network(etree.SubElement(root, "layers"), etree.SubElement(root, "edges"), names)
+        ends = etree.SubElement(root, "layers"), etree.SubElement(root, "edges")
+        network = _Network(*ends, names, is_body=root.tag != "net")
         for node in _order(graph):
             if isinstance(node.op, Constant):
                 self._constant(network, node, node.op)
@@ -90,7 +93,8 @@ class Layers:
 
     def _operation(self, network: _Network, node: Node) -> None:
         op = form(node)
-        info = {**node.rt_info, **ROUNDING} if isinstance(node.op, Rounded) else node.rt_info
+        more = ROUNDING if isinstance(node.op, Rounded) else {} if network.is_body else _sizes(op)
+        info = {**node.rt_info, **more}
         data = {} if isinstance(op, RegionOp) else texts(op, definition_of(op) or "")
         element = network.layer(network.names[node.id], op, data, info)
         bodies = self._bodies(node)
@@ -179,6 +183,13 @@ def _tensor_names(port: OutPort) -> tuple[str, ...]:
 def _output_names(node: Node) -> tuple[str, ...]:
     """Return the names of an output of the network, its own ones first."""
     return tuple(dict.fromkeys((*node.out_port(0).names, *_tensor_names(node.source(0)))))
+
+
+def _sizes(op: Op) -> Info:
+    """Return the names of the dynamic dimensions of an input, which shapes in files do not have."""
+    dims = op.shape or () if isinstance(op, Parameter) else ()
+    names = [dim.name if isinstance(dim, Var) else "" for dim in dims]
+    return {SIZES: {"version": "0", "value": ",".join(names)}} if any(names) else {}
 
 
 def _is_lowest_first(port: OutPort) -> bool:
