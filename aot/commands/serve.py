@@ -37,6 +37,10 @@ def serve(
     stop_timeout: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="Time to finish accepted requests after SIGTERM")
     ] = 30,
+    drain: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Time to be not ready, but answer, before it stops after SIGTERM"),
+    ] = 0,
     max_body: Annotated[str, typer.Option(metavar="64MB", help="Largest request")] = "64MB",
     max_answer: Annotated[str, typer.Option(metavar="256MB", help="Largest answer")] = "256MB",
     max_connections: Annotated[int, typer.Option(min=1, metavar="N", help="Most connections at once")] = 1024,

@@ -86,7 +86,7 @@ class Application:
 
     def _ready(self, request: Request) -> object:
         del request
-        if self._repository.is_closed:
+        if self._repository.is_draining:
             raise UnavailableError("server: must not be stopping, got a request")
         return {"ready": True}
 

@@ -61,6 +61,7 @@ class Repository:
     sources: Sequence[str]
     settings: Settings
     metrics: Metrics = field(default_factory=Metrics)
+    is_draining: bool = False  # not ready: the server is about to stop
     is_closed: bool = False
     _places: dict[str, dict[str, Place]] = field(default_factory=dict[str, dict[str, Place]])
     _unloaded: set[str] = field(default_factory=set[str])  # by request: not loaded again by polling

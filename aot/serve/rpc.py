@@ -119,7 +119,7 @@ class Service:
 
     async def _live(self, request: Message) -> Mapping[str, object]:
         name = type(request).__name__
-        if self._repository.is_closed and name == "ServerReadyRequest":
+        if self._repository.is_draining and name == "ServerReadyRequest":
             raise UnavailableError("server: must not be stopping, got a request")
         return {name.removeprefix("Server").removesuffix("Request").lower(): True}
 

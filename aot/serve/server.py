@@ -9,12 +9,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import uvicorn
 
 from aot.serve import rpc
+from aot.serve.connections import Connection
 from aot.serve.http import Application
 from aot.serve.openai.routes import PREFIX
 from aot.serve.repository import Repository
@@ -86,7 +87,8 @@ class Server:
         self.ready.set()
         on_ready()
         await stopping.wait()
-        self.repository.is_closed = True  # not ready: a load balancer sends no more
+        await self._drain(stopping)
+        self.repository.is_closed = True
         _LOG.info("stopping: %d requests wait", sum(served.waiting for served in self.repository.loaded()))
         if grpc is not None:
             await grpc.stop(self.settings.stop_timeout)
@@ -96,11 +98,25 @@ class Server:
             task.cancel()
         await asyncio.wait_for(self.repository.close(), self.settings.stop_timeout)
 
+    async def _drain(self, stopping: asyncio.Event) -> None:
+        """Be not ready, so that a load balancer sends no more, and answer what it sends until it knows.
+
+        Another call of `stop`, or another signal, ends it.
+        """
+        self.repository.is_draining = True
+        if self.settings.drain:
+            _LOG.info("not ready any more, requests are answered for %g s", self.settings.drain)
+            stopping.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.settings.drain):
+                    await stopping.wait()
+
     def _web(self) -> uvicorn.Server:
         settings = self.settings
         app = Application(self.repository).asgi()
         config = uvicorn.Config(
             app,
+            http=Connection,
             log_config=None,
             access_log=False,
             server_header=False,

@@ -25,6 +25,7 @@ class Settings:
     max_answer: int = 256 << 20  # of an answer; numbers in JSON count as the longest ones
     receive_timeout: float = 30.0  # in which a request must arrive
     max_connections: int = 1024
+    drain: float = 0.0  # before it stops, in which the server is not ready but answers
     stop_timeout: float = 30.0  # in which accepted requests must be answered when the server stops
     sequences: int = 4  # answers of a language model that are made at once
     max_context: int = 4096  # tokens of a prompt and its answer, at most
@@ -44,6 +45,8 @@ class Settings:
                 raise UsageError(f"serve: {name} must be above 0 seconds, got {getattr(self, name)}")
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"serve: jobs must be 1 or more, got {self.jobs}")
+        if not 0 <= self.drain < float("inf"):
+            raise UsageError(f"serve: drain must be 0 seconds or more, got {self.drain}")
         if self.poll is not None and self.poll <= 0:
             raise UsageError(f"serve: poll must be above 0 seconds, got {self.poll}")
         if (self.tls_certificate is None) != (self.tls_key is None):

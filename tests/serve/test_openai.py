@@ -18,6 +18,8 @@ from runtime import Generator, Sampling, load
 from tests.serve.conftest import DIGITS, listening
 from tests.text import talking
 
+CLIENT = httpx.Client(limits=httpx.Limits(max_keepalive_connections=0))  # making one takes longer than most requests
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -38,7 +40,7 @@ def wanted(library: Path, text: str, count: int, sampling: Sampling | None = Non
 
 
 def post(url: str, path: str, **body: object) -> httpx.Response:
-    return httpx.post(f"{url}/{path}", json={"model": "talk", "temperature": 0, **body}, timeout=60)
+    return CLIENT.post(f"{url}/{path}", json={"model": "talk", "temperature": 0, **body}, timeout=60)
 
 
 def events(response: httpx.Response) -> list[dict[str, Any]]:
