@@ -39,7 +39,7 @@ def generate(
 
     sampling = Sampling(temperature, top_k, top_p, seed)
     text = None if ids else read_tokenizer(text_source(model, tokenizer))
-    given = ids_of(prompt) if text is None else text.encode(prompt)
+    given = ids_of(prompt) if text is None else text.begin(prompt)
     ends = (*(stop or ()), *(text.stop if text is not None else ()))
     large = loading.ready(model, threads, None, None, strict=True)
     small = None if draft is None else Generator(loading.ready(draft, threads, None, None, strict=True))

@@ -15,25 +15,26 @@ BROKEN = "\N{REPLACEMENT CHARACTER}"
 
 
 class Stream:
-    """Writes the text of tokens, or without a tokenizer their numbers."""
+    """Writes the text of tokens that follow a prompt, or without a tokenizer their numbers."""
 
     def __init__(self, tokenizer: Tokenizer | None, write: Callable[[str], object]) -> None:
         self._tokenizer, self._write = tokenizer, write
-        self._ids: list[int] = []
-        self._done = ""
+        self._before, self._new = list[int](), list[int]()  # tokens that were written last, and those behind them
+        self._count = 0
 
     def add(self, token: int) -> None:
         """Take a token, and write the characters that are complete: one may need the bytes of several tokens."""
-        self._ids.append(token)
+        self._count += 1
+        self._new.append(token)
         if self._tokenizer is None:
-            self._write(f"{',' if len(self._ids) > 1 else ''}{token}")
-        elif (whole := self._tokenizer.decode(self._ids)) and not whole.endswith(BROKEN):
-            self._write(whole[len(self._done) :])
-            self._done = whole
+            self._write(f"{',' if self._count > 1 else ''}{token}")
+        elif (text := self.rest()) and not text.endswith(BROKEN):
+            self._write(text)
+            self._before, self._new = self._new, []
 
     def rest(self) -> str:
         """Return the text that has not been written yet."""
-        return "" if self._tokenizer is None else self._tokenizer.decode(self._ids)[len(self._done) :]
+        return "" if self._tokenizer is None else self._tokenizer.after(self._before, self._new)
 
 
 def ids_of(text: str) -> list[int]:

@@ -1,7 +1,4 @@
-"""Tokenizers, by the package tokenizers: from `tokenizer.json`, or from the metadata of a GGUF file.
-
-Byte-level BPE: text -> pieces by a pattern -> bytes as letters -> merges by rank -> ids; SentencePiece's: `scored`.
-"""
+"""Tokenizers: from `tokenizer.json`, by the package tokenizers, or from the metadata of a GGUF file."""
 
 from __future__ import annotations
 
@@ -10,42 +7,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from aot.frontends.gguf.container import Metadata, read_container
 from aot.frontends.kinds import is_gguf
+from aot.text.byte_level import ByteLevel, Cut
+from aot.text.ends import ends_of
 from aot.text.kept import ENTRY, metadata_in
-from aot.text.scored import CONTROL, OWN, scored
+from aot.text.packaged import Packaged
+from aot.text.pieces import PIECES, Pieces
+from aot.text.scored import Scored
 from aot.text.template import ChatTemplate
+from aot.text.vocabulary import CONTROL, NORMAL, Vocabulary, numbered
 from runtime.arrays.files import is_compiled
 from runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
 from runtime.loading.library import read_manifest
 from runtime.regular import open_file, read_file
 
-SCORED = "llama"  # `tokenizer.ggml.model` of SentencePiece's BPE
-WORDS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-MARKS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-# How text is cut into pieces before merges, by `tokenizer.ggml.pre`. Source: the tokenizers of these models.
-PIECES = {
-    "default": (WORDS,),
-    "gpt-2": (WORDS,),
-    "smollm": (r"\p{N}", WORDS),
-    "qwen2": (MARKS % r"\p{N}",),
-    "llama-bpe": (MARKS % r"\p{N}{1,3}",),
-}
+SCORED, LETTERS = "llama", "gpt2"  # `tokenizer.ggml.model` of SentencePiece's BPE and of byte-level BPE
+NAMED = ("bos", "eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep")  # all but the first end a text
+USUAL = {"bos": 1, "eos": 2}  # of SentencePiece, where metadata name none
 NEXT = "give --tokenizer tokenizer.json, or compile a GGUF file"
+
+
+class Words(Protocol):
+    """Texts to numbers of tokens and back; `begins`: the tokens are the first ones of a text."""
+
+    def encode(self, text: str) -> list[int]: ...
+
+    def decode(self, ids: Sequence[int], *, begins: bool) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """Text to tokens and back. `stop`: the tokens that end a text, where the file names them.
+    """Text to tokens and back. `stop`: the tokens that end a text.
 
     `template`: source of the chat template, None without one; `marks`: texts of tokens that templates may name;
     `first`: a token that each text begins with; `context`: the most tokens that the model was trained on.
     """
 
-    inner: Any
+    inner: Words
     stop: tuple[int, ...]
     template: str | None = None
     marks: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -53,7 +56,7 @@ class Tokenizer:
     context: int | None = None
 
     def encode(self, text: str) -> list[int]:
-        return list(self.inner.encode(text).ids)
+        return self.inner.encode(text)
 
     def begin(self, text: str) -> list[int]:
         """Return the tokens of a text that begins a sequence."""
@@ -62,7 +65,12 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of tokens; bytes that are no UTF-8 become replacement characters."""
-        return str(self.inner.decode(list(ids)))
+        return self.inner.decode(ids, begins=True)
+
+    def after(self, before: Sequence[int], ids: Sequence[int]) -> str:
+        """Return the text of tokens that follow others, of which the last ones are in `before`."""
+        known = self.inner.decode(before, begins=False)
+        return self.inner.decode([*before, *ids], begins=False)[len(known) :]
 
     def chat_template(self) -> ChatTemplate:
         """Return the template of the model's file; UsageError without one."""
@@ -76,20 +84,18 @@ def read_tokenizer(path: Path) -> Tokenizer:
     """Read the tokenizer of a GGUF file, of a library that was compiled from one, or a `tokenizer.json`.
 
     Beside a tokenizer.json, tokenizer_config.json and chat_template.jinja are read. MissingError without the package
-    tokenizers, CorruptError for a damaged file, UnsupportedError for another kind.
+    tokenizers where it is needed, CorruptError for a damaged file, UnsupportedError for another kind.
     """
-    if find_spec("tokenizers") is None:
-        raise MissingError(f"{path.name}: text needs the package tokenizers: pip install 'aot[text]'")
-    package = import_module("tokenizers")  # the package is optional
     with open_file(path, "tokenizer") as file:
         head = file.read(4)
     if is_gguf(head):
-        return _of_metadata(package, read_container(path).metadata, path.name)
+        return _of_metadata(read_container(path).metadata, path.name)
     if head == b"\x7fELF":
         metadata = metadata_in(read_manifest(path).json, path.name)
         if metadata is None:
             raise UsageError(f"{path.name}: tokenizer: {NEXT}, got a library without one")
-        return _of_metadata(package, metadata, path.name)
+        return _of_metadata(metadata, path.name)
+    package = _package(path.name)
     try:
         inner = package.Tokenizer.from_str(read_file(path, "tokenizer").decode())
     except Exception as error:  # the package raises Exception itself
@@ -117,8 +123,15 @@ def _beside(inner: Any, path: Path) -> Tokenizer:
     marks = {name: _mark(config.get(name)) for name in ("bos_token", "eos_token")}
     marks = {name: text for name, text in marks.items() if text}
     source = template.read_text("utf-8") if template.is_file() else config.get("chat_template")
-    end = inner.token_to_id(marks["eos_token"]) if "eos_token" in marks else None
-    return Tokenizer(inner, () if end is None else (end,), source if isinstance(source, str) else None, marks)
+    named = [inner.token_to_id(marks["eos_token"])] if "eos_token" in marks else []
+    stop = dict.fromkeys(n for n in (*named, *ends_of(inner.token_to_id)) if n is not None)
+    return Tokenizer(Packaged(inner), tuple(stop), source if isinstance(source, str) else None, marks)
+
+
+def _package(file: str) -> Any:
+    if find_spec("tokenizers") is None:
+        raise MissingError(f"{file}: text needs the package tokenizers: pip install 'aot[text]'")
+    return import_module("tokenizers")  # the package is optional
 
 
 def _mark(value: object) -> str:
@@ -128,53 +141,75 @@ def _mark(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_metadata(package: Any, metadata: Metadata, file: str) -> Tokenizer:
+def _of_metadata(metadata: Metadata, file: str) -> Tokenizer:
     """Build a tokenizer from the metadata of a GGUF file."""
-    words = _texts(metadata, "tokenizer.ggml.tokens", file)
-    by_scores = metadata.get("tokenizer.ggml.model") == SCORED
-    inner = (scored if by_scores else _byte_level)(package, metadata, words, file)
-    known = {name: _token(metadata, f"tokenizer.ggml.{name}_token_id", words) for name in ("bos", "eos", "eot")}
-    marks = {f"{name}_token": words[n] for name, n in known.items() if n is not None}
-    stop = tuple(dict.fromkeys(n for name in ("eos", "eot") if (n := known[name]) is not None))
-    template = metadata.get("tokenizer.chat_template")
-    first = known["bos"] if metadata.get("tokenizer.ggml.add_bos_token", by_scores) is True else None
-    lengths = [v for k, v in metadata.items() if k.endswith(".context_length") and isinstance(v, int)]
-    source = template if isinstance(template, str) else None
-    return Tokenizer(inner, stop, source, marks, first, next(iter(lengths), None))
-
-
-def _token(metadata: Metadata, key: str, words: Sequence[str]) -> int | None:
-    found = metadata.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < len(words) else None
-
-
-def _byte_level(package: Any, metadata: Metadata, words: Sequence[str], file: str) -> Any:
-    """Build a tokenizer of byte-level BPE from metadata."""
     kind, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "default")
-    if kind != "gpt2" or pre not in PIECES:
-        rule = f"scored BPE ({SCORED}) and byte-level BPE (gpt2) with pieces {', '.join(PIECES)} can be read"
+    pieces = PIECES.get(pre) if isinstance(pre, str) else None
+    if kind != SCORED and (kind != LETTERS or pieces is None):
+        rule = f"scored BPE ({SCORED}) and byte-level BPE ({LETTERS}) with pieces {', '.join(PIECES)} can be read"
         error = UnsupportedError(f"{file}: tokenizer: {rule}, got {str(kind)[:40]}, {str(pre)[:40]}")
         error.add_note("give the tokenizer.json of the model: --tokenizer tokenizer.json")
         raise error
-    merges = _texts(metadata, "tokenizer.ggml.merges", file)
-    pairs = [tuple(m.split(" ", 1)) for m in merges]
-    vocabulary = {word: n for n, word in enumerate(words)}
-    if not all(len(p) == 2 and p[0] in vocabulary and p[1] in vocabulary and "".join(p) in vocabulary for p in pairs):
+    words = _texts(metadata, "tokens", file)
+    types = [int(t) for t in _numbers(metadata, "token_type", words, file, None if kind == SCORED else NORMAL)]
+    ids = numbered(words)
+    ends = ends_of(ids.get)
+    for n in ends:
+        types[n] = CONTROL
+    inner: Vocabulary
+    if kind == LETTERS and pieces is not None:
+        inner = ByteLevel(words, types, ids, _merges(metadata, ids, file), _cut(pieces, file), whole=pieces.whole)
+    else:
+        scores = _numbers(metadata, "scores", words, file)
+        prefix = metadata.get("tokenizer.ggml.add_space_prefix") is not False
+        inner = Scored(words, types, ids, scores, prefix=prefix)
+    usual = USUAL if kind == SCORED else {}
+    known = {n: _token(metadata, f"tokenizer.ggml.{n}_token_id", words, usual.get(n)) for n in NAMED}
+    marks = {f"{name}_token": words[n] for name in ("bos", "eos", "eot") if (n := known[name]) is not None}
+    stop = dict.fromkeys(n for n in (*(known[name] for name in NAMED[1:]), *ends) if n is not None)
+    template = metadata.get("tokenizer.chat_template")
+    begins = metadata.get("tokenizer.ggml.add_bos_token", pieces.begins if kind == LETTERS and pieces else True)
+    lengths = [v for k, v in metadata.items() if k.endswith(".context_length") and isinstance(v, int)]
+    source, first = template if isinstance(template, str) else None, known["bos"] if begins is True else None
+    return Tokenizer(inner, tuple(stop), source, marks, first, next(iter(lengths), None))
+
+
+def _token(metadata: Metadata, key: str, words: Sequence[str], default: int | None) -> int | None:
+    found = metadata.get(key, default)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < len(words) else None
+
+
+def _cut(pieces: Pieces, file: str) -> Cut:
+    """Return the function that cuts a text into pieces."""
+    package = _package(file)
+    cutters = package.pre_tokenizers
+    made = cutters.Sequence([cutters.Split(package.Regex(pattern), "isolated") for pattern in pieces.patterns])
+    return lambda text: [piece for piece, _ in made.pre_tokenize_str(text)]
+
+
+def _merges(metadata: Metadata, ids: Mapping[str, int], file: str) -> list[str]:
+    found = _texts(metadata, "merges", file)
+    if not all(" " in m[1:-1] and m.replace(" ", "", 1) in ids for m in found):
         raise CorruptError(f"{file}: tokenizer: merges are pairs of tokens that make tokens, got others")
-    found = package.Tokenizer(package.models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=pre == "llama-bpe"))
-    cuts = [package.pre_tokenizers.Split(package.Regex(p), "isolated") for p in PIECES[str(pre)]]
-    letters = package.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    found.pre_tokenizer = package.pre_tokenizers.Sequence([*cuts, letters])
-    found.decoder = package.decoders.ByteLevel()
-    types = metadata.get("tokenizer.ggml.token_type")
-    if isinstance(types, list):
-        kinds = cast("list[object]", types)
-        alone = [w for w, t in zip(words, kinds, strict=False) if t in (CONTROL, OWN)]
-        found.add_special_tokens([package.AddedToken(w, normalized=False, special=True) for w in alone])
     return found
 
 
-def _texts(metadata: Metadata, key: str, file: str) -> list[str]:
+def _numbers(
+    metadata: Metadata, name: str, words: Sequence[str], file: str, default: int | None = None
+) -> Sequence[float]:
+    """Return a number for each word; `default` where metadata have none, CorruptError for others."""
+    found = metadata.get(f"tokenizer.ggml.{name}")
+    if found is None and default is not None:
+        return [default] * len(words)
+    values = cast("list[object]", found) if isinstance(found, list) else []
+    numbers: list[float] = [v for v in values if isinstance(v, int | float) and isfinite(v)]
+    if len(numbers) != len(words):
+        raise CorruptError(f"{file}: tokenizer: {name} is a list of {len(words)} numbers, got {len(numbers)}")
+    return numbers
+
+
+def _texts(metadata: Metadata, name: str, file: str) -> list[str]:
+    key = f"tokenizer.ggml.{name}"
     found = metadata.get(key)
     texts = [v for v in cast("list[object]", found) if isinstance(v, str)] if isinstance(found, list) else []
     if not isinstance(found, list) or len(texts) != len(cast("list[object]", found)):

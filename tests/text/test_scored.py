@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.text.stream import Stream
 from aot.text.tokenizer import read_tokenizer
 from runtime.errors import CorruptError
 from tests.frontends.gguf.files import write
@@ -51,6 +52,21 @@ def test_texts_come_back(text: str, tmp_path: Path) -> None:
         found = read_tokenizer(saved(tmp_path, add_space_prefix=prefix))
         assert found.decode(found.encode(text)) == text
     assert found.decode(found.encode("ab<turn>cd")) == "ab<turn>cd"  # with a prefix, each piece begins with a space
+
+
+def test_an_answer_keeps_the_space_that_it_begins_with(tmp_path: Path) -> None:
+    found, parts = read_tokenizer(saved(tmp_path)), list[str]()
+    stream = Stream(found, parts.append)
+    for token in found.encode("ab ab"):
+        stream.add(token)
+    assert ("".join(parts), found.decode(found.encode("ab ab"))) == (" ab ab", "ab ab")
+
+
+def test_ends_that_metadata_do_not_name(tmp_path: Path) -> None:
+    words = [*WORDS[:-1], "<end_of_turn>"]
+    found = read_tokenizer(saved(tmp_path, tokens=words, bos_token_id=None, eos_token_id=None))
+    assert sorted(found.stop) == [2, words.index("<end_of_turn>")]
+    assert found.begin("ab")[0] == 1  # as in llama.cpp
 
 
 def test_characters_without_a_token_are_bytes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import tokenizers
 
 from aot.text.stream import Stream, ids_of, text_source
 from aot.text.tokenizer import Tokenizer, read_tokenizer
@@ -15,7 +16,11 @@ from runtime.errors import MissingError, UsageError
 class Bytes:
     """A tokenizer whose tokens are bytes."""
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, ids: Sequence[int], *, begins: bool) -> str:
+        del begins
         return bytes(ids).decode("utf-8", "replace")
 
 
@@ -36,6 +41,21 @@ def test_the_rest_has_what_never_became_whole() -> None:
         stream.add(byte)
     assert parts == ["a"]
     assert stream.rest() == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_an_answer_keeps_the_space_that_it_begins_with(tmp_path: Path) -> None:
+    """Words of SentencePiece begin with a space, which a text loses and an answer behind a prompt does not."""
+    model = tokenizers.models.BPE(
+        {"<unk>": 0, "a": 1, "\u2581": 2, "\u2581b": 3}, [("\u2581", "b")][:0], unk_token="<unk>"
+    )
+    made, decoders = tokenizers.Tokenizer(model), tokenizers.decoders
+    made.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    made.save(str(tmp_path / "tokenizer.json"))
+    found, parts = read_tokenizer(tmp_path / "tokenizer.json"), list[str]()
+    stream = Stream(found, parts.append)
+    for token in (3, 3, 1):
+        stream.add(token)
+    assert ("".join(parts), found.decode([3, 3, 1])) == (" b ba", "b ba")
 
 
 def test_without_a_tokenizer_numbers_are_written() -> None:
@@ -71,5 +91,6 @@ def _missing(name: str) -> None:
 
 def test_the_package_is_asked_for_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aot.text.tokenizer.find_spec", _missing)
+    (tmp_path / "tokenizer.json").touch()
     with pytest.raises(MissingError, match=r"text needs the package tokenizers: pip install 'aot\[text\]'"):
         read_tokenizer(tmp_path / "tokenizer.json")

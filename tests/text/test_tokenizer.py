@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import time
 from pathlib import Path
 
 import pytest
+import tokenizers
 
-from aot.text.tokenizer import PIECES, read_tokenizer
-from runtime.errors import AotError, CorruptError, UnsupportedError
+from aot.text.pieces import GROUPS, PIECES
+from aot.text.tokenizer import read_tokenizer
+from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from tests.frontends.gguf.files import write
 
 
@@ -17,6 +21,7 @@ def letters() -> list[str]:
     return [chr(b) if b in plain else chr(256 + sum(other not in plain for other in range(b))) for b in range(256)]
 
 
+FORMS = [names.split()[0] for names in GROUPS]
 MERGES = ["t h", "th e", "Ġ the", "1 2"]
 WORDS = ["<|end|>", *letters(), "th", "the", "Ġthe", "12"]
 
@@ -31,7 +36,7 @@ def saved(path: Path, **changed: object) -> Path:
     return write(path / "m.gguf", metadata(**changed), {})
 
 
-@pytest.mark.parametrize("pre", PIECES)
+@pytest.mark.parametrize("pre", FORMS)
 @pytest.mark.parametrize("text", ["the theme", "x  \n\n y", "café 日本語 🙂", "it's 12345", "<|end|>the", ""])
 def test_texts_come_back(text: str, pre: str, tmp_path: Path) -> None:
     found = read_tokenizer(saved(tmp_path, pre=pre))
@@ -64,6 +69,104 @@ def test_pieces_are_cut_before_merges(pre: str, pieces: list[str], tmp_path: Pat
 def test_what_is_refused(changed: dict[str, object], error: type[AotError], text: str, tmp_path: Path) -> None:
     with pytest.raises(error, match=text):
         read_tokenizer(saved(tmp_path, **changed))
+
+
+@pytest.mark.parametrize("pre", FORMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_merges_are_those_of_the_package(seed: int, pre: str, tmp_path: Path) -> None:
+    """The package tokenizers, from the same words, merges and patterns, gives the same tokens."""
+    rng, words, merges = random.Random(seed), letters(), list[str]()
+    while len(merges) < 400:
+        a, b = rng.choice(words[32:127] if rng.random() < 0.7 else words[256:] or words), rng.choice(words[32:127])
+        if a + b not in words:
+            words.append(a + b)
+            merges.append(f"{a} {b}")
+    path = saved(tmp_path, tokens=words, merges=merges, pre=pre, token_type=None, eos_token_id=None)
+    package, pieces = tokenizers, PIECES[pre]
+    model = package.models.BPE(
+        vocab={w: n for n, w in enumerate(words)},
+        merges=[(m.split()[0], m.split()[1]) for m in merges],
+        ignore_merges=pieces.whole,
+    )
+    oracle, cutters = package.Tokenizer(model), package.pre_tokenizers
+    cuts = [cutters.Split(package.Regex(p), "isolated") for p in pieces.patterns]
+    oracle.pre_tokenizer = cutters.Sequence([*cuts, cutters.ByteLevel(add_prefix_space=False, use_regex=False)])
+    oracle.decoder = package.decoders.ByteLevel()
+    found = read_tokenizer(path)
+    for length in (1, 5, 40, 300):
+        text = "".join(rng.choice("abcdefgh  \n\t'123!?.,AÉéß日本🙂\u0301" + words[-1]) for _ in range(length))
+        ids = found.encode(text)
+        assert ids == oracle.encode(text).ids
+        assert found.decode(ids) == oracle.decode(ids) == text
+        some = [rng.randrange(len(words)) for _ in range(length)]
+        assert found.decode(some) == oracle.decode(some)
+
+
+def test_tokens_of_the_user_are_text_and_marks_are_not(tmp_path: Path) -> None:
+    words = [*WORDS, "<think>", "</think>", "<|im_end|>"]
+    types = [3] + [1] * (len(WORDS) - 1) + [4, 4, 3]
+    found = read_tokenizer(saved(tmp_path, tokens=words, token_type=types))
+    ids = found.encode("<think>the</think><|im_end|>")
+    assert [words[n] for n in ids] == ["<think>", "the", "</think>", "<|im_end|>"]
+    assert found.decode(ids) == "<think>the</think>"
+
+
+@pytest.mark.parametrize(
+    ("others", "ends"),
+    [
+        (["<|im_end|>", "<|eot_id|>", "<|endoftext|>"], ["<|im_end|>", "<|eot_id|>", "<|endoftext|>"]),
+        (["<end_of_turn>", "</s>"], ["<end_of_turn>", "</s>"]),
+        (["<|return|>", "<|call|>"], ["<|return|>", "<|call|>"]),  # <|end|> ends a message then, not an answer
+        (["<|tool_response>", "</s>"], ["<|tool_response>"]),
+        (["<|fim_pad|>", "<|file_sep|>", "<|fim_prefix|>", "<|im_start|>"], ["<|fim_pad|>", "<|file_sep|>"]),
+    ],
+)
+def test_ends_are_found_by_their_texts(others: list[str], ends: list[str], tmp_path: Path) -> None:
+    """Those of llama.cpp, also where the file says that they are text."""
+    words = ["<|end|>", *letters(), "12", *others]
+    path = saved(tmp_path, tokens=words, merges=["1 2"], token_type=None, eos_token_id=None)
+    found = read_tokenizer(path)
+    wanted = ends if "<|return|>" in others else ["<|end|>", *ends]
+    assert sorted(found.stop) == sorted(map(words.index, wanted))
+    assert found.decode(found.encode("x" + ends[0])) == "x"
+
+
+@pytest.mark.parametrize(
+    ("pre", "changed", "first"),
+    [
+        ("llama-bpe", {}, [256]),
+        ("tekken", {}, [256]),
+        ("llama-bpe", {"add_bos_token": False}, []),
+        ("qwen2", {}, []),
+        ("qwen2", {"add_bos_token": True}, [256]),
+    ],
+)
+def test_texts_begin_as_their_kind_does(pre: str, changed: dict[str, object], first: list[int], tmp_path: Path) -> None:
+    words = [*letters(), "<s>", "12"]
+    types = [1] * 256 + [3, 1]
+    found = read_tokenizer(
+        saved(tmp_path, pre=pre, tokens=words, merges=["1 2"], token_type=types, bos_token_id=256, **changed)
+    )
+    assert found.begin("1") == [*first, words.index("1")]
+    assert found.begin("<s>1") == [256, words.index("1")]
+
+
+def test_merges_are_read_in_time_that_grows_with_their_number(tmp_path: Path) -> None:
+    """150 000 of them take 0.3 s; they took minutes."""
+    some = letters()
+    pairs = [(a + b, c) for a in some[33:93] for b in some[33:83] for c in some[33:83]]
+    words = [*some, *(a + b for a in some[33:93] for b in some[33:83]), *(a + b for a, b in pairs)]
+    merges = [*(f"{a} {b}" for a in some[33:93] for b in some[33:83]), *(f"{a} {b}" for a, b in pairs)]
+    path = saved(tmp_path, tokens=words, merges=merges, token_type=None)
+    begin = time.process_time()
+    found = read_tokenizer(path)
+    assert time.process_time() - begin < 3
+    assert found.encode("!!!") == [words.index(some[33] * 3)]
+
+
+def test_halves_of_surrogate_pairs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="must be Unicode, got half of a surrogate pair at 1"):
+        read_tokenizer(saved(tmp_path)).encode("a\ud800")
 
 
 def test_a_file_of_another_kind_is_corrupt(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Tokens that end an answer, by their texts: files name one of them at most, and models write others.
+
+Source: llama.cpp's list, which has the ends of turns, of messages and of files of all known models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+ENDS = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    "[e~[",
+    # ends of a file, with which code is filled in
+    "<|fim_pad|>",
+    "<fim-pad>",
+    "<fim_pad>",
+    "<PAD>",
+    "[PAD]",
+    "<|fim_repo|>",
+    "<|repo_name|>",
+    "<fim-repo>",
+    "<REPO>",
+    "<reponame>",
+    "<|file_sep|>",
+)
+# where all of the first are there, the second separates parts of an answer
+PARTS = (
+    ({"<|return|>", "<|call|>"}, "<|end|>"),
+    ({"<|flush|>", "<|call|>"}, "<|end|>"),
+    ({"<|flush|>", "<|calls|>"}, "<|end|>"),
+    ({"<|tool_response>"}, "</s>"),
+)
+
+
+def ends_of(token: Callable[[str], int | None]) -> list[int]:
+    """Return the tokens whose texts end an answer; `token` gives the number of a text, None where there is none."""
+    found = {text: n for text in ENDS if (n := token(text)) is not None}
+    inside = {part for others, part in PARTS if others <= found.keys()}
+    return [n for text, n in found.items() if text not in inside]
