@@ -12,7 +12,8 @@ from __future__ import annotations
 #   sqrt exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf
 #   floor ceil trunc round_even round_away      floats
 #   eq ne lt le gt ge                           -> boolean
-#   and or xor not shl shr                      booleans and integers (shr is arithmetic for signed types)
+#   and or xor not shl shr                      booleans and integers (shr is arithmetic for signed types); shifts by
+#                                               less than 0 or by all bits or more leave 0, or all sign bits
 #   select(c, a, b)                             a where c, else b
 #   cast(x)                                     to Prim.dtype: floats to integers truncate and saturate, NaN gives 0
 #   bits(x)                                     the same bits as another type of equal size

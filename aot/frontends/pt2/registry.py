@@ -184,6 +184,10 @@ class Call(AnyCall):
         """Return `x` as floats."""
         return x if x.type.dtype.is_float else self.cast(x, DType.F32)
 
+    def wide(self, x: OutPort) -> OutPort:
+        """Return `x` as f32 if it has short floats, to be rounded once at the end."""
+        return self.cast(x, DType.F32) if x.type.dtype in SHORT else x
+
     def vector(self, sizes: Sequence[Size]) -> OutPort:
         """Return sizes as an i64 vector."""
         if all(isinstance(s, int) for s in sizes):

@@ -168,14 +168,14 @@ class BitwiseXor(Bitwise):
 
 @op("opset15")
 class BitwiseLeftShift(Bitwise):
-    """a << b"""
+    """a << b; 0 where b is negative, or all bits or more."""
 
     fn, numpy = "shl", np.left_shift
 
 
 @op("opset15")
 class BitwiseRightShift(Bitwise):
-    """a >> b; the sign of a signed number fills in."""
+    """a >> b; the sign of a signed number fills in, all bits where b is negative, or all bits or more."""
 
     fn, numpy = "shr", np.right_shift
 

@@ -53,6 +53,12 @@ CASES = [
         for op in (BitwiseLeftShift(), BitwiseRightShift())
         for dtype in (DType.I64,)
     ),
+    *(  # by less than none, and by all bits and more
+        Case(op, [(dtype, (6,)), by], EXACT, low=-12, high=70)
+        for op in (BitwiseLeftShift(), BitwiseRightShift())
+        for dtype, numbers in ((I8, np.int8), (I32, np.int32), (DType.I64, np.int64))
+        for by in ((dtype, (6,)), np.array([-1, 0, 7, 8, 32, 64], numbers))
+    ),
     Case(BitwiseRightShift(), [np.array([-5, 5, -128], np.int8), np.array([1, 1, 7], np.int8)], EXACT),
     *(Case(op, [ODD], EXACT) for op in (IsNaN(), IsFinite())),
     *(Case(IsInf(detect_negative=n, detect_positive=p), [ODD], EXACT) for n in (True, False) for p in (True, False)),

@@ -1,6 +1,6 @@
 """Makes the cases of single operations in `op_cases`: exported programs, inputs, and what PyTorch gives for them.
 
-    python -m tests.frontends.pt2.make_op_cases [FAMILY ..]      needs torch 2.13; not run by the tests
+    python -m tests.frontends.pt2.make_op_cases [FAMILY ..]      needs torch 2.13 or later; not run by the tests
 
 Family `boxes` needs torchvision besides, `blocks` torchao.
 A family is one zip: `cases.json`, for each case its program, that with sizes left open where it is another one, types

@@ -195,13 +195,15 @@ def swish(node: Call, x: OutPort) -> OutPort:
 
 @onnx("BitShift")
 def bit_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
-    """Convert to shifts; shifts by all bits or more give 0, or all sign bits."""
-    build, bits = node.build, x.type.dtype.bits
-    if x.type.dtype.is_signed and node.text("direction", "") == "RIGHT":
-        return build.BitwiseRightShift(x, build.Minimum(by, node.like(bits - 1, by)))
+    """Convert to shifts; shifts by less than 0 or by all bits and more give 0, or all sign bits."""
+    build, dtype = node.build, x.type.dtype
+    zero, inside = node.like(0, by), build.Less(by, node.like(dtype.bits, by))
+    if dtype.is_signed:
+        inside = build.LogicalAnd(inside, build.GreaterEqual(by, zero))
+        if node.text("direction", "") == "RIGHT":
+            return build.BitwiseRightShift(x, build.Select(inside, by, node.like(dtype.bits - 1, by)))
     shift = {"LEFT": build.BitwiseLeftShift, "RIGHT": build.BitwiseRightShift}
-    inside = build.Less(by, node.like(bits, by))
-    moved = node.choice("direction", shift, "")(x, build.Select(inside, by, node.like(0, by)))
+    moved = node.choice("direction", shift, "")(x, build.Select(inside, by, zero))
     return build.Select(inside, moved, node.like(0, x))
 
 

@@ -22,47 +22,64 @@ def times(node: Call, factor: Number, x: OutPort) -> OutPort:
 
 
 @aten("add.Tensor", "add.Scalar")
-def add(node: Call, x: OutPort, other: OutPort | Number, alpha: Number = 1) -> OutPort:
+def add(node: Call, x: OutPort | Number, other: OutPort | Number, alpha: Number = 1) -> OutPort:
     a, b = node.promoted(x, other)
     return combined(node, "Add", a, times(node, alpha, b))
 
 
 @aten("sub.Tensor", "sub.Scalar", "subtract.Tensor")
-def sub(node: Call, x: OutPort, other: OutPort | Number, alpha: Number = 1) -> OutPort:
+def sub(node: Call, x: OutPort | Number, other: OutPort | Number, alpha: Number = 1) -> OutPort:
     a, b = node.promoted(x, other)
     return node.build.Subtract(a, times(node, alpha, b))
 
 
 @aten("rsub.Tensor", "rsub.Scalar")
-def rsub(node: Call, x: OutPort, other: OutPort | Number, alpha: Number = 1) -> OutPort:
+def rsub(node: Call, x: OutPort | Number, other: OutPort | Number, alpha: Number = 1) -> OutPort:
     a, b = node.promoted(x, other)
     return node.build.Subtract(b, times(node, alpha, a))
 
 
 @aten("mul.Tensor", "mul.Scalar", "multiply.Tensor")
-def mul(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+def mul(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
     return combined(node, "Multiply", *node.promoted(x, other))
 
 
 @aten("div.Tensor", "div.Scalar", "true_divide.Tensor", "divide.Tensor")
-def div(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+def div(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
     return node.build.Divide(*node.promoted(x, other, floats=True))
 
 
 @aten("div.Tensor_mode", "div.Scalar_mode", "divide.Tensor_mode")
-def div_mode(node: Call, x: OutPort, other: OutPort | Number, rounding_mode: str | None = None) -> OutPort:
+def div_mode(node: Call, x: OutPort | Number, other: OutPort | Number, rounding_mode: str | None = None) -> OutPort:
     node.refuse(rounding_mode not in MODES, f"rounding_mode is floor or trunc, got {rounding_mode!r}")
     a, b = node.promoted(x, other, floats=rounding_mode is None)
     if not a.type.dtype.is_float:
         return node.build.Divide(a, b, m_pythondiv=rounding_mode == "floor")
-    quotient = node.build.Divide(a, b)
     if rounding_mode is None:
-        return quotient
-    return node.build.Floor(quotient) if rounding_mode == "floor" else trunc(node, quotient)
+        return node.build.Divide(a, b)
+    if rounding_mode == "trunc":
+        return trunc(node, node.rounded(node.build.Divide(a, b)))
+    wide = node.wide(a)  # a number is not rounded to the type of `x`
+    return floor_quotient(node, wide, node.wide(b) if isinstance(other, OutPort) else node.same(other, wide))
+
+
+def floor_quotient(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """Return the whole quotient of floats that the rest of `%` belongs to: 1 // 0.1 is 9, and inf // 1 is NaN."""
+    build, zero, one = node.build, node.like(0, a), node.like(1, a)
+    rest, plain = build.Mod(a, b), build.Divide(a, b)
+    apart = build.NotEqual(build.Less(b, zero), build.Less(rest, zero))
+    below = build.LogicalAnd(build.NotEqual(rest, zero), apart)
+    whole = build.Divide(build.Subtract(a, rest), b)
+    whole = build.Select(below, build.Subtract(whole, one), whole)
+    floor = build.Floor(whole)
+    far = build.Greater(build.Subtract(whole, floor), node.like(0.5, a))
+    found = build.Select(far, build.Add(floor, one), floor)
+    found = build.Select(build.Equal(whole, zero), build.Multiply(plain, zero), found)
+    return build.Select(build.Equal(b, zero), plain, found)
 
 
 @aten("floor_divide.default", "floor_divide.Scalar")
-def floor_divide(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+def floor_divide(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
     return div_mode(node, x, other, "floor")
 
 
@@ -73,7 +90,7 @@ def remainder(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPo
 
 
 @aten("fmod.Tensor", "fmod.Scalar")
-def fmod(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+def fmod(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
     """The remainder has the sign of `x`."""
     return node.build.Mod(*node.promoted(x, other))
 
@@ -85,12 +102,12 @@ def pow_(node: Call, x: OutPort | Number, exponent: OutPort | Number) -> OutPort
 
 
 @aten("maximum.default", "max.other", "minimum.default", "min.other")
-def extreme(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def extreme(node: Call, x: OutPort | Number, other: OutPort) -> OutPort:
     return combined(node, "Maximum" if node.kind.startswith("max") else "Minimum", *node.promoted(x, other))
 
 
 @aten("fmax.default", "fmin.default")
-def extreme_number(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def extreme_number(node: Call, x: OutPort | Number, other: OutPort) -> OutPort:
     """NaN counts for nothing where the other one is a number."""
     a, b = node.promoted(x, other)
     build, found = node.build, combined(node, "Maximum" if node.kind == "fmax.default" else "Minimum", a, b)
@@ -100,7 +117,7 @@ def extreme_number(node: Call, x: OutPort, other: OutPort) -> OutPort:
 
 
 @aten("atan2.default", "arctan2.default")
-def atan2(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def atan2(node: Call, x: OutPort | Number, other: OutPort) -> OutPort:
     return node.tf("Atan2", *node.promoted(x, other, floats=True))
 
 
@@ -116,13 +133,13 @@ def hypotenuse(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @aten("hypot.default")
-def hypot(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def hypot(node: Call, x: OutPort | Number, other: OutPort) -> OutPort:
     a, b = node.promoted(x, other, floats=True)
     return hypotenuse(node, a, b)
 
 
 @aten("copysign.Tensor", "copysign.Scalar")
-def copysign(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
+def copysign(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
     build = node.build
     a, b = node.promoted(x, other, floats=True)
     size = build.Abs(a)
@@ -136,7 +153,7 @@ def xlogy(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
 
 
 @aten("logaddexp.default", "logaddexp2.default")
-def logaddexp(node: Call, x: OutPort, other: OutPort) -> OutPort:
+def logaddexp(node: Call, x: OutPort | Number, other: OutPort) -> OutPort:
     """The larger one + log(1 + e^-difference), of base 2 in `logaddexp2`."""
     build = node.build
     a, b = node.promoted(x, other, floats=True)

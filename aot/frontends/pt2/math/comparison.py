@@ -20,6 +20,7 @@ COMPARISONS = {
     "greater_equal": "GreaterEqual",
 }
 LOGIC = {"and": "And", "or": "Or", "xor": "Xor"}
+OPERANDS = ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
 
 
 @aten(*(f"{name}.{overload}" for name in COMPARISONS for overload in ("Tensor", "Scalar")))
@@ -52,11 +53,11 @@ def bitwise_not(node: Call, x: OutPort) -> OutPort:
     return node.build.LogicalNot(x) if x.type.dtype is DType.BOOL else node.build.BitwiseNot(x)
 
 
-@aten("bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar", "__lshift__.Scalar", "__lshift__.Tensor")
-@aten("bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "__rshift__.Scalar", "__rshift__.Tensor")
-def shift(node: Call, x: OutPort, other: OutPort | Number) -> OutPort:
-    name = "LeftShift" if "left" in node.kind or "lshift" in node.kind else "RightShift"
-    return node.tf(name, *node.promoted(x, other))
+@aten(*(f"bitwise_{side}_shift.{overload}" for side in ("left", "right") for overload in OPERANDS))
+@aten(*(f"__{side}shift__.{overload}" for side in "lr" for overload in ("Tensor", "Scalar")))
+def shift(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
+    left = "left" in node.kind or "lshift" in node.kind
+    return node.onnx("BitShift", *node.promoted(x, other), direction="LEFT" if left else "RIGHT")
 
 
 @aten("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.pt2.registry import SHORT, Call, Number, aten
+from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
 from runtime.abi import DType
@@ -123,7 +123,7 @@ def spread(
     node: Call, x: OutPort, dim: int | Sequence[int] | None, correction: Number | None, keepdim: bool
 ) -> tuple[OutPort, OutPort]:
     """Variance and mean; the variance divides by the count less `correction`, 1 if there is none."""
-    build, wide = node.build, node.cast(x, DType.F32) if x.type.dtype in SHORT else x
+    build, wide = node.build, node.wide(x)
     axes = node.axes(None if dim == () else dim, x.type.rank)
     at = node.list(axes)
     mean = build.ReduceMean(wide, at, keep_dims=True)

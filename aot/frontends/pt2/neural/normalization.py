@@ -174,7 +174,7 @@ def rms_norm(
 ) -> OutPort:
     """x / root of the mean square, in f32 for short floats; without `eps`, that of the type computed in."""
     build, dtype = node.build, x.type.dtype
-    wide = node.cast(x, DType.F32) if dtype in SHORT else x
+    wide = node.wide(x)
     axes = node.list(range(x.type.rank - len(normalized_shape), x.type.rank))
     least = eps if eps is not None else 2.0**-52 if dtype is DType.F64 else 2.0**-23
     mean = build.ReduceMean(build.Multiply(wide, wide), axes, keep_dims=True)

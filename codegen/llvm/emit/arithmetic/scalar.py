@@ -137,11 +137,11 @@ def _rest(f: Function, a: Value, b: Value, q: Value) -> Value:
 
 
 def _stepped(f: Function, a: Value, b: Value, rest: Value) -> Value:
-    """Correct a remainder whose quotient was rounded one step too far."""
+    """Correct a remainder whose quotient was rounded one step too far; 0 has the sign of the dividend, too."""
     sign = f.intrinsic("copysign", number(1.0, a.type), a)
     wrong = f.compare("fcmp olt", f.binary("fmul", rest, sign), number(0.0, a.type))
     step = f.intrinsic("copysign", b, a)
-    return f.select(wrong, f.binary("fadd", rest, step), rest)
+    return f.intrinsic("copysign", f.select(wrong, f.binary("fadd", rest, step), rest), a)
 
 
 def _floordiv(f: Function, t: DType, a: Value, b: Value) -> Value:
@@ -175,8 +175,6 @@ def _mod(f: Function, t: DType, a: Value, b: Value) -> Value:
 def _shift(right: bool) -> Emit:
     def emit(f: Function, t: DType, a: Value, b: Value) -> Value:
         op = ("ashr" if t.is_signed else "lshr") if right else "shl"
-        if is_constant(b):
-            return f.binary(op, a, b)
         if op == "ashr":
             return f.binary(op, a, f.intrinsic("umin", b, same(b, t.bits - 1)))
         inside = f.compare("icmp ult", b, same(b, t.bits))
