@@ -17,8 +17,11 @@ PROCESSORS = {
 
 
 def _conversion(kind: str, attrs: Facts) -> Conversion | None:
-    sides = (attrs.get("taken", ()), attrs.get("given", ())[:1])
-    return conversion_of(kind, all(any(t is not None and t.quantization is not None for t in side) for side in sides))
+    sides = [
+        [t.quantization for t in side if t is not None] for side in (attrs.get("taken", ()), attrs.get("given", ())[:1])
+    ]
+    in_blocks = any(q is not None and q.blocks is not None for side in sides for q in side)
+    return conversion_of(kind, not in_blocks and all(any(q is not None for q in side) for side in sides))
 
 
 def _call(attrs: Facts, *parts: Any) -> Call:

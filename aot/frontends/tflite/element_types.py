@@ -20,6 +20,8 @@ DTYPES = {
     16: DType.U16,
     17: DType.I4,
     18: DType.BF16,
+    19: DType.I2,
+    20: DType.U4,
 }
 OTHERS = {8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
 

@@ -17,7 +17,7 @@ import numpy as np
 from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Handle, Scope
 from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
-from aot.frontends.tflite.tensors import Stored
+from aot.frontends.tflite.tensors import COMPUTED, Stored
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
@@ -192,9 +192,9 @@ def outermost(scope: Scope) -> Scope:
 
 
 def _numpy(stored: Stored) -> np.dtype[np.generic]:
-    """Return the element type of data; that of i4, whose values are read as i8, is i8."""
+    """Return the element type of data that is computed: a byte for numbers of fewer bits."""
     try:
         dtype = DType(stored.facts.type)
     except ValueError:
         raise UnsupportedError(f"element type {stored.facts.type} is not supported") from None
-    return np.dtype(np.int8) if dtype is DType.I4 else numpy_dtype(dtype)
+    return numpy_dtype(COMPUTED.get(dtype, dtype))

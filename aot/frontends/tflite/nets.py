@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from aot.frontends.tflite.blocks import with_blocks
 from aot.frontends.tflite.schema import Table, enumeration, names_of
 from aot.frontends.tflite.tensors import Stored, contents, read_tensor
 from aot.ir.types import Array
@@ -68,7 +69,9 @@ class Nets:
         return contents(self.buffers[number], self.data, f"{self.file}: buffer {number}")
 
     def _net(self, graph: Table) -> Net:
-        tensors = [read_tensor(t, self.buffers, self.data) for t in graph.tables("Tensors")]
+        tables = graph.tables("Tensors")
+        plain = [read_tensor(t, self.buffers, self.data) for t in tables]
+        tensors = [with_blocks(s, t, plain) for s, t in zip(plain, tables, strict=True)]
         net = Net(
             graph.text("Name"),
             tensors,

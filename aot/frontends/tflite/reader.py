@@ -17,7 +17,7 @@ from aot.frontends.tflite.importer import Importer, Value
 from aot.frontends.tflite.metadata import described
 from aot.frontends.tflite.nets import Nets
 from aot.frontends.tflite.schema import Table, corrupt, root
-from aot.frontends.tflite.tensors import Stored
+from aot.frontends.tflite.tensors import PACKED, Stored
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
@@ -105,7 +105,7 @@ class _Inputs:
             dtype = DType(facts.type)
         except ValueError:
             dtype = DType.STRING
-        if dtype in (DType.STRING, DType.I4):
+        if dtype in (DType.STRING, *PACKED):
             op = Foreign("tflite", "Input", (("unsupported", f"inputs of type {facts.type} are not supported"),))
             return graph.add(op, name=name, origin=origin).out_port(0)
         shape = self._shape(name, facts.shape, stored.size)

@@ -22,16 +22,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from math import prod
 from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.calls import Conversion, Outputs, Value
 from aot.frontends.conversion.families import decorator, enter, load_families
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
-from aot.frontends.tflite.tensors import Quantization, Tensor
+from aot.frontends.tflite.tensors import COMPUTED, Blocks, Quantization, Tensor
 from aot.ir.graph import OutPort
 from aot.ir.scope import current
+from aot.ir.types import Array, dtype_of
 from aot.opset.elementwise.unary import Rounding
 from runtime.abi import DType
 from runtime.errors import ModelError, UnsupportedError
@@ -59,7 +63,7 @@ EXACT: dict[str, Conversion] = {}
 NONE, RELU, RELU_N1_TO_1, RELU6, TANH, SIGN_BIT = range(6)
 RANGES = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
 WIDE_TYPES = (DType.I32, DType.I64)  # whose numbers f32 does not hold
-STORABLE = (DType.I8, DType.U8, DType.I16, DType.I32, DType.I64)
+STORABLE = (*COMPUTED, DType.I8, DType.U8, DType.I16, *WIDE_TYPES)
 
 
 def tflite(*kinds: str, stored: bool = False, activates: bool = True) -> Callable[[C], C]:
@@ -128,13 +132,28 @@ class Call(AnyCall):
         """(x - zero) scale in f32, for a tensor that is stored with scales; others as they are."""
         if q is None or x.type.dtype not in STORABLE:
             return x
-        build = self.build
-        whole = self.cast(x, DType.I32) if x.type.dtype is not DType.I64 else x
-        if any(q.zeros):
-            whole = build.Subtract(whole, self.along(q.zeros, q, x.type.rank, whole.type.dtype))
+        if q.blocks is not None:
+            return self._real_blocks(x, q.axis, q.blocks)
+        build, rank = self.build, x.type.rank
         exact = DType.F64 if x.type.dtype in WIDE_TYPES else DType.F32  # rounded once
-        product = build.Multiply(self.cast(whole, exact), self.along(q.scales, q, x.type.rank, exact))
-        return self.cast(product, DType.F32)
+        plain = self.cast(x, exact)
+        if any(q.zeros):
+            plain = build.Subtract(plain, self.along(q.zeros, q, rank, exact))
+        return self.cast(build.Multiply(plain, self.along(q.scales, q, rank, exact)), DType.F32)
+
+    def _real_blocks(self, x: OutPort, axis: int, blocks: Blocks) -> OutPort:
+        """(x - zeros) scales in f32, for a tensor whose sizes are known."""
+        build, sizes = self.build, [self.extent(x, a, "the size of a tensor in blocks") for a in range(x.type.rank)]
+        apart = [*sizes[:axis], sizes[axis] // blocks.size, blocks.size, *sizes[axis + 1 :]]
+        self.refuse(blocks.scales.size * blocks.size != prod(sizes), "a tensor in blocks has the shape of the file")
+
+        def spread(values: Array) -> OutPort:
+            return self.cast(build.const(np.expand_dims(values, axis + 1), dtype_of(values)), DType.F32)
+
+        plain = self.cast(build.Reshape(x, self.list(apart)), DType.F32)
+        if blocks.zeros is not None:
+            plain = build.Subtract(plain, spread(blocks.zeros))
+        return build.Reshape(build.Multiply(plain, spread(blocks.scales)), self.list(sizes))
 
     def along(self, values: Sequence[float], q: Quantization, rank: int, dtype: DType) -> OutPort:
         """Numbers of a tensor's slices in a shape that broadcasts to it."""
@@ -146,17 +165,19 @@ class Call(AnyCall):
 
     def stored(self, x: OutPort, q: Quantization | None, dtype: DType) -> OutPort:
         """saturate(round(x / scale) + zero), halves away from zero; `x` itself if there are no scales."""
-        if q is None or dtype not in (*STORABLE, DType.I4) or not x.type.dtype.is_float:
+        if q is None or dtype not in STORABLE or not x.type.dtype.is_float:
             return x
+        self.refuse(q.blocks is not None, "outputs in blocks are not supported")
         build, rank = self.build, x.type.rank
-        low, high = (-(2.0 ** (dtype.bits - 1)), 2.0 ** (dtype.bits - 1) - 1) if dtype.is_signed else (0.0, 255.0)
+        low = -(2.0 ** (dtype.bits - 1)) if dtype.is_signed else 0.0
+        high = low + 2.0**dtype.bits - 1
         found = build.Divide(x, self.along(q.scales, q, rank, DType.F32))
         found = build.Round(found, mode=Rounding.HALF_AWAY_FROM_ZERO)
         if dtype in WIDE_TYPES:
             found = self.cast(found, DType.F64)
         if any(q.zeros):
             found = build.Add(found, self.along(q.zeros, q, rank, found.type.dtype))
-        return self.cast(build.Clamp(found, min=low, max=high), DType.I8 if dtype is DType.I4 else dtype)
+        return self.cast(build.Clamp(found, min=low, max=high), COMPUTED.get(dtype, dtype))
 
     def activated(self, x: OutPort) -> OutPort:
         """`x` after the activation that is fused into the operation."""

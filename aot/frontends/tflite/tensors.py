@@ -18,17 +18,28 @@ from runtime.abi import DType
 from runtime.errors import CorruptError, UnsupportedError
 
 MOST_AXES = 32
-PACKED = 4  # bits of an element of i4, the only type of the schema that is smaller than a byte
+PACKED = (DType.I4, DType.I2, DType.U4)  # several elements in a byte
+COMPUTED = {DType.I4: DType.I8, DType.I2: DType.I8, DType.U4: DType.U8}  # types of such data at run time
 _OUTSIDE = 1  # offsets up to this mean that the data lies in the buffer itself
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """A scale, and a zero point where there are any, for each `size` elements of an axis."""
+
+    size: int
+    scales: Array
+    zeros: Array | None
 
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """number = (stored - zero) scale; scales for the tensor, or for each slice of `axis`."""
+    """number = (stored - zero) scale; scales for the tensor, for each slice of `axis`, or for blocks along it."""
 
     scales: tuple[float, ...]
     zeros: tuple[int, ...]
     axis: int = 0
+    blocks: Blocks | None = None
 
     @property
     def is_by_axis(self) -> bool:
@@ -69,20 +80,23 @@ class Stored:
             return strings(self.raw, self.size, name)
         if self.sparsity is not None:
             return dense(self.sparsity, self.raw, numpy_dtype(dtype), self.size, name)
-        needed = -(-count * PACKED // 8) if dtype is DType.I4 else count * dtype.bits // 8
+        needed = -(-count * dtype.bits // 8)
         if self.raw.size != needed:
             raise CorruptError(f"{name}: {dtype.value}{list(self.size)} has {needed} bytes, got {self.raw.size}")
-        if dtype is DType.I4:
-            return nibbles(self.raw, count).reshape(self.size)
+        if dtype in PACKED:
+            return unpacked(self.raw, count, dtype).reshape(self.size)
         if dtype is DType.BOOL:
             return (self.raw != 0).reshape(self.size)
         return np.frombuffer(self.raw, numpy_dtype(dtype)).reshape(self.size)
 
 
-def nibbles(raw: Array, count: int) -> Array:
-    """Signed numbers of 4 bits as i8, the lower half of each byte first."""
-    codes = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
-    return (codes ^ 8) - 8
+def unpacked(raw: Array, count: int, dtype: DType) -> Array:
+    """Return numbers of 2 or 4 bits, the lowest ones of each byte first."""
+    bits = dtype.bits
+    parts = [raw >> k & (1 << bits) - 1 for k in range(0, 8, bits)]
+    codes = np.stack(parts, axis=-1).reshape(-1)[:count].astype(np.int8)
+    half = 1 << bits - 1 if dtype.is_signed else 0
+    return ((codes ^ half) - half).astype(numpy_dtype(dtype))
 
 
 def strings(raw: Array, shape: tuple[int, ...], name: str) -> Array:

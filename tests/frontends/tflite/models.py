@@ -30,6 +30,8 @@ CODES = {
     "u16": 16,
     "i4": 17,
     "bf16": 18,
+    "i2": 19,
+    "u4": 20,
 }
 NAMES = {
     np.dtype(np.float32): "f32",
@@ -61,6 +63,9 @@ class Tensor:
     variable: bool = False
     signature: Sequence[int] = ()
     sparsity: dict[str, Any] | None = None
+    blocks: tuple[int, int, int] | None = (
+        None  # numbers of the tensors of scales and of zero points, elements of a block
+    )
 
 
 @dataclass
@@ -217,6 +222,8 @@ def _tensor(w: Writer, t: Tensor, buffers: list[int]) -> int:
         quantization = w.table(
             "QuantizationParameters", Scale=list(t.scales), ZeroPoint=zeros, QuantizedDimension=t.axis
         )
+    if t.blocks is not None:
+        quantization = _in_blocks(w.builder, *t.blocks)
     return w.table(
         "Tensor",
         Shape=list(t.shape),
@@ -228,6 +235,18 @@ def _tensor(w: Writer, t: Tensor, buffers: list[int]) -> int:
         ShapeSignature=list(t.signature) or None,
         Sparsity=None if t.sparsity is None else _sparsity(w, **t.sparsity),
     )
+
+
+def _in_blocks(b: flatbuffers.Builder, scales: int, zeros: int, size: int) -> int:
+    """QuantizationParameters with BlockwiseQuantization, which the package lacks: fields by their numbers."""
+    b.StartObject(3)
+    for slot, value in enumerate((scales, zeros, size)):
+        b.PrependInt32Slot(slot, value, 0)
+    details = b.EndObject()
+    b.StartObject(7)
+    b.PrependUint8Slot(4, 2, 0)
+    b.PrependUOffsetTRelativeSlot(5, details, 0)
+    return b.EndObject()
 
 
 def _sparsity(w: Writer, order: Sequence[int], blocks: Sequence[int], axes: Sequence[Any]) -> int:

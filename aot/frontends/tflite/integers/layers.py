@@ -23,6 +23,7 @@ from aot.frontends.tflite.neural.convolution import (
     with_bias,
 )
 from aot.frontends.tflite.registry import Call, exact
+from aot.frontends.tflite.tensors import COMPUTED
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
 from runtime.abi import DType
@@ -63,7 +64,9 @@ def requantised(node: Call, total: OutPort, found: list[float], shape: list[int]
 def _is_plain(node: Call, x: OutPort, w: OutPort, i: int = 0) -> bool:
     """True if data and weights are stored as integers that LiteRT's kernels for integers take."""
     types = (DType.I8, DType.U8, DType.I16)
-    return x.type.dtype in types and w.type.dtype in (DType.I8, DType.U8) and node.quantization(i) is not None
+    return (
+        x.type.dtype in types and w.type.dtype in (*COMPUTED, DType.I8, DType.U8) and node.quantization(i) is not None
+    )
 
 
 def _operands(node: Call, x: OutPort, w: OutPort, taps: Sequence[Dim]) -> tuple[OutPort, OutPort]:
