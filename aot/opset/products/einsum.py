@@ -62,6 +62,7 @@ class Einsum(DecomposedOp):
     def decompose(self, build: Builder, *xs: OutPort) -> OutPort:
         inputs, output = parse(self.equation, [x.type.rank for x in xs])
         terms = [diagonal(build, Term(widened(build, x), labels)) for x, labels in zip(xs, inputs, strict=True)]
+        terms = without_ones(build, terms)
         for i, t in enumerate(terms):
             other_labels = {label for other in (*terms[:i], *terms[i + 1 :]) for label in other.labels} | set(output)
             terms[i] = summed(build, t, other_labels)
@@ -141,6 +142,21 @@ class Diagonal(ViewOp):
 
     def reference(self, x: Array) -> Array:
         return np.diagonal(x, 0, -2, -1).copy()
+
+
+def without_ones(build: Builder, terms: Sequence[Term]) -> list[Term]:
+    """Drop the axes of size 1 whose name has another size in another term: they broadcast."""
+    wider = {x for t in terms for x, n in zip(t.labels, t.port.shape, strict=True) if not _is_one(n)}
+    found: list[Term] = []
+    for t in terms:
+        gone = [i for i, x in enumerate(t.labels) if x in wider and _is_one(t.port.shape[i])]
+        port = build.Squeeze(t.port, numbers(build, gone)) if gone else t.port
+        found.append(Term(port, tuple(x for i, x in enumerate(t.labels) if i not in gone)))
+    return found
+
+
+def _is_one(size: Dim) -> bool:
+    return isinstance(size, int) and size == 1
 
 
 def transposed(build: Builder, port: OutPort, labels: Labels, order: Sequence[int]) -> OutPort:

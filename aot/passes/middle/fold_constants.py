@@ -14,6 +14,7 @@ from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.ir.values.deferred import Deferred, is_worth_deferring
 from aot.ir.values.estimate import is_quick
+from aot.opset.control.demands import Within
 from aot.opset.control.infrastructure import Constant
 from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
@@ -50,6 +51,8 @@ class FoldConstants:
         if node.held is not None or node.regions or not node.op.pure or node.type in ("Parameter", "Result"):
             return False
         if self.only is not None and not self.only(node):
+            return False
+        if isinstance(node.op, Within) and _is_open(node):
             return False
         return any(p.destinations for p in node.out_ports().values())
 
@@ -90,6 +93,12 @@ class FoldConstants:
             return False
         size = sum(_elements(t) * numpy_dtype(t.dtype).itemsize for t in outputs)
         return size <= self.limit or sum(map(_elements, outputs)) <= sum(map(_elements, inputs))
+
+
+def _is_open(node: Node) -> bool:
+    """True for a node with a rule that run time decides: a check of known data against sizes that vary."""
+    operands = [s.node.operands()[s.idx] for s in node.sources() if s is not None]
+    return any(not isinstance(n, int) for a, b, _ in node.op.conditions(*operands) for n in (a, b))
 
 
 def _deferred(node: Node) -> Deferred | None:

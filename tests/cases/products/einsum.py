@@ -31,6 +31,12 @@ CASES = [
     case("iii->i", ("n=3", "n=3", "n=3")),
     case("abc,cde->abed", ("a=2", "b=3", "c=4"), ("c=4", "d=5", "e=2")),
     case("abc,bcd->da", ("a=2", "b=3", "c=4"), ("b=3", "c=4", "d=5")),
+    case("ij,jk->ik", (2, 1), (9, 3)),
+    case("ij,jk->ik", (2, 1), ("n=9", 3)),
+    case("ij,jk->ik", ("m=2", "n=4"), (1, 3)),
+    case("i,i,i->", (1,), ("n=3",), (1,)),
+    case("bi,bi->bi", (1, "n=3"), ("b=2", 1)),
+    case("...ij,...jk->...ik", (1, "q=4", 1), ("b=2", "n=5", 2)),
     Case(Diagonal(), [(DType.F32, (2, 3, 3))], EXACT),
     Case(Diagonal(), [(DType.F32, ("b=2", "n=3", "n=3"))], EXACT),
 ]

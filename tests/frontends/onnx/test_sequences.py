@@ -10,7 +10,7 @@ import pytest
 
 import aot
 from aot.options import CompileOptions
-from runtime.errors import AotError, UnsupportedError
+from runtime.errors import AotError, UnsupportedError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, save
 from tests.frontends.onnx.oracle import expected
 
@@ -182,3 +182,24 @@ def test_bags_of_embeddings_as_pytorch_writes_them(tmp_path: Path, mode: str, co
     for offsets in ([0, 4, 4], [0, 2, 7], [0, 1, 9]):
         inputs = (x, np.array(offsets))
         np.testing.assert_allclose(model(list(inputs))[0], expected(path, *inputs)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("last", ["y = ConcatFromSequence<axis = 0>(q)", "y = SequenceAt(q, zero)"])
+@pytest.mark.parametrize("lengths", ["given", "known"])
+def test_lengths_that_do_not_add_up_are_refused(tmp_path: Path, last: str, lengths: str) -> None:
+    head = "m (float[rows, 3] x, int64[2] n) => (float[?, 3] y) <int64[2] known = {2, 4}, int64 zero = {0}> {"
+    body = f"given = Add(n, n)  q = SplitToSequence<axis = 0>(x, {lengths})  {last}"
+    model = aot.compile_model(written(tmp_path, body, head), threads=1)
+    x, half = np.arange(18, dtype=np.float32).reshape(6, 3), np.array([1, 2])
+    inputs = {"x": x, "n": half}
+    np.testing.assert_array_equal(model(inputs)[0], x if "Concat" in last else x[:2])
+    wrong = [{"x": x[:5], "n": half}, *([{"x": x, "n": half + 1}] if lengths == "given" else [])]
+    for feed in wrong:
+        with pytest.raises(UsageError, match="SplitToSequence 'q': the lengths must add up to the size"):
+            model(feed)
+
+
+def test_a_constant_scalar_has_one_dimension_for_nonzero(tmp_path: Path) -> None:
+    body = "c = Constant<value_float = 3.0>()  k = NonZero(c)  t = CastLike(x, k)  y = Add(k, t)"
+    path = written(tmp_path, body, "m (float[1, 1] x) => (int64[a, b] y) {")
+    np.testing.assert_array_equal(aot.compile_model(path)(np.zeros((1, 1), np.float32))[0], [[0]])

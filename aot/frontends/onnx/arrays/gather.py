@@ -88,7 +88,8 @@ def non_zero(node: Call, x: OutPort) -> OutPort:
 def _places(node: Call, x: OutPort) -> OutPort:
     """Return the indices [rank, count] of the elements that are not zero; a constant if `x` is known."""
     if x.value is not None and x.value.dtype != object:
-        return node.build.const(np.array(np.nonzero(x.value)).reshape(x.type.rank, -1), DType.I64)
+        places = np.array(np.nonzero(np.atleast_1d(x.value)))  # a scalar has one dimension here
+        return node.build.const(places.reshape(max(x.type.rank, 1), -1), DType.I64)
     return node.build.NonZero(x)
 
 

@@ -137,9 +137,9 @@ def _split(node: Call, x: OutPort, axis: int, split: OutPort | None, dropped: bo
     node.refuse(axis != 0, f"parts whose lengths only run time knows must be along axis 0, got axis {axis}")
     extent = node.size(x, 0)
     if split.type.rank:
-        total = build.ReduceSum(node.cast(split, DType.I64), node.list([0]))
-        lengths = node.within(total, extent, extent, "the lengths must add up to the size", node.cast(split, DType.I64))
-        return TensorSequence(x, node.within(lengths, 0, ENDLESS, "lengths must not be negative"))
+        lengths, rule = node.cast(split, DType.I64), "the lengths must add up to the size"
+        total = build.ReduceSum(node.within(lengths, 0, ENDLESS, "lengths must not be negative"), node.list([0]))
+        return TensorSequence(*(node.within(total, extent, extent, rule, data) for data in (x, lengths)))
     part = node.within(node.cast(split, DType.I64), 1, ENDLESS, "split must be positive")
     firsts = build.Range(node.scalar(0), extent, part, output_type=DType.I64)
     return TensorSequence(x, build.Minimum(build.Subtract(extent, firsts), part))

@@ -32,9 +32,11 @@ def attended_with_past(
     node.refuse(node.flag("past_present_share_buffer"), "one buffer for past and present is not supported")
     node.refuse(node.flag("do_rotary"), "do_rotary is not supported")
     build, first = node.build, node.list([0])
-    sizes = node.integers("qkv_hidden_sizes", ()) or (node.extent(total, 2, "the size of heads") // 3,) * 3
-    parts = build.VariadicSplit(total, node.scalar(2), node.list(sizes), outputs=3).node.out_ports().values()
-    q, k, v = (heads_first(node, p, node.integer("num_heads")) for p in parts)
+    if sizes := node.integers("qkv_hidden_sizes", ()):
+        parts = build.VariadicSplit(total, node.scalar(2), node.list(sizes), outputs=3)
+    else:
+        parts = build.Split(total, node.scalar(2), num_splits=3, outputs=3)
+    q, k, v = (heads_first(node, p, node.integer("num_heads")) for p in parts.node.out_ports().values())
     if past is not None:
         k, v = (
             build.Concat(build.Gather(past, node.scalar(i), node.scalar(0)), new, axis=2)
@@ -132,13 +134,11 @@ def _unpacked(node: Call, q: OutPort, k: OutPort | None) -> list[OutPort]:
 
 def _with_bias(node: Call, parts: list[OutPort], bias: OutPort) -> list[OutPort]:
     """Add the bias of queries, keys and values, one after another; keys that come with heads have none."""
-    what = "the size of heads"
-    sizes = [
-        node.extent(p, 2, what) if p.type.rank == 3 else node.extent(p, 1, what) * node.extent(p, 3, what)
-        for p in parts
-    ]
-    biases = node.build.VariadicSplit(bias, node.scalar(0), node.list(sizes), outputs=3).node.out_ports().values()
-    return [node.build.Add(p, b) if p.type.rank == 3 else p for p, b in zip(parts, biases, strict=True)]
+    build, axes = node.build, node.list([0])
+    sizes = [build.ReduceProd(node.dims(p, [2] if p.type.rank == 3 else [1, 3]), axes, keep_dims=True) for p in parts]
+    lengths = build.Concat(*sizes, axis=0)
+    biases = build.VariadicSplit(bias, node.scalar(0), lengths, outputs=3).node.out_ports().values()
+    return [build.Add(p, b) if p.type.rank == 3 else p for p, b in zip(parts, biases, strict=True)]
 
 
 @onnx("RotaryEmbedding", domain=MS)
@@ -148,9 +148,9 @@ def rotary_embedding(node: Call, x: OutPort, positions: OutPort, cos: OutPort, s
     node.refuse(node.number("scale", 1.0) != 1, "a scale is not supported")
     flat, some = x.type.rank == 3, node.integer("rotary_embedding_dim", 0)
     if flat:
-        width = 2 * node.extent(cos, 1, "the number of rotated elements")
-        heads = node.integer("num_heads", 0) or node.extent(x, 2, "the size of heads") // width
-        x = build.Reshape(x, node.list([0, 0, heads, -1]), special_zero=True)
+        heads, width = node.integer("num_heads", 0), build.Multiply(node.dims(cos, [1]), 2)
+        tail = [node.list([heads]), node.list([-1])] if heads else [node.list([-1]), width]
+        x = build.Reshape(x, build.Concat(node.list([0, 0]), *tail, axis=0), special_zero=True)
     else:
         x = build.Transpose(x, node.list([0, 2, 1, 3]))
     if positions.type.rank == 1:

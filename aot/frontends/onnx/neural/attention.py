@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from aot.frontends.onnx.arrays.generators import indices
+from aot.frontends.onnx.control.tensor_sequence import ENDLESS
 from aot.frontends.onnx.neural.softmax import weights
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
@@ -173,18 +174,25 @@ def rotated(
     A pair is in both halves of a head, or adjacent if `near`. `some`: number of leading elements that are rotated, 0:
     all. `positions` [batch, length] are rows of `cos` and `sin`.
     """
-    build, depth = node.build, node.extent(x, 3, "the size of heads")
-    size = some or depth
-    node.refuse(size > depth or size % 2 != 0, f"an even number of up to {depth} elements can be rotated, got {size}")
+    build, depth = node.build, x.shape[3]
+    size, rule = some or depth, "an even number of up to {} elements can be rotated"
+    if isinstance(depth, int) and isinstance(size, int):
+        node.refuse(size > depth or size % 2 != 0, f"{rule.format(depth)}, got {size}")
+    else:
+        node.refuse(some % 2 != 0, f"{rule.format('all')}, got {some}")
+        have = node.dims(x, [3])
+        x = node.within(have, some, ENDLESS, rule.format("all"), x)
+        x = x if some else node.within(build.FloorMod(have, 2), 0, 0, rule.format("all"), x)
+    whole = size if isinstance(size, int) else -1
     rest = None
     if size != depth:
-        first = build.VariadicSplit(x, node.scalar(3), node.list([size, -1]), outputs=2)
+        first = build.VariadicSplit(x, node.scalar(3), node.list([some, -1]), outputs=2)
         x, rest = first, first.node.out_port(1)
     if positions is not None:
         cos, sin = (build.Gather(p, positions, node.scalar(0)) for p in (cos, sin))
     cos, sin = (build.Unsqueeze(p, node.list([2])) for p in (cos, sin))
     if near:
-        pairs = build.Reshape(x, node.list([0, 0, 0, size // 2, 2]), special_zero=True)
+        pairs = build.Reshape(x, node.list([0, 0, 0, whole // 2, 2]), special_zero=True)
         parts = build.Split(pairs, node.scalar(4), num_splits=2, outputs=2)
         a, b = (build.Squeeze(p, node.list([4])) for p in parts.node.out_ports().values())
     else:
@@ -194,7 +202,7 @@ def rotated(
     imaginary = build.Add(build.Multiply(sin, a), build.Multiply(cos, b))
     if near:
         both = [build.Unsqueeze(p, node.list([4])) for p in (real, imaginary)]
-        turned = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, size]), special_zero=True)
+        turned = build.Reshape(build.Concat(*both, axis=4), node.list([0, 0, 0, whole]), special_zero=True)
     else:
         turned = build.Concat(real, imaginary, axis=3)
     return turned if rest is None else build.Concat(turned, rest, axis=3)

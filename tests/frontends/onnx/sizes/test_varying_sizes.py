@@ -17,6 +17,7 @@ from tests.frontends.onnx.models import Array, Numbers, model, save
 f32 = Numbers(29).f32
 Shapes = dict[str, tuple[int, ...]]
 HEADS = {"q_num_heads": 4, "kv_num_heads": 2}
+MICROSOFT = {"domain": "com.microsoft"}
 
 
 def named(shape: tuple[int, ...], name: str, fixed: tuple[int, ...]) -> tuple[int | str, ...]:
@@ -71,19 +72,63 @@ CASES: list[tuple[str, int, dict[str, Any], int, dict[str, tuple[int, ...]], lis
             {"q": (2, 6, 3, 8), "k": (2, 3, 1, 8), "v": (2, 3, 1, 2)},
         ],
     ),
+    *(
+        ("RotaryEmbedding", 23, attrs, 1, {}, [{"x": x, "c": c, "s": c} for x, c in runs])
+        for attrs, runs in (
+            ({"num_heads": 2}, [((1, 2, 8), (1, 2, 2)), ((3, 1, 12), (3, 1, 3))]),
+            ({"num_heads": 2, "interleaved": 1}, [((1, 2, 8), (1, 2, 2)), ((3, 1, 12), (3, 1, 3))]),
+            ({}, [((1, 2, 2, 4), (1, 2, 2)), ((3, 4, 1, 6), (3, 1, 3))]),
+            ({"num_heads": 2, "rotary_embedding_dim": 4}, [((1, 2, 16), (1, 2, 2)), ((3, 1, 20), (3, 1, 2))]),
+        )
+    ),
+    *(
+        (
+            "RotaryEmbedding",
+            23,
+            MICROSOFT | attrs,
+            1,
+            {},
+            [{"x": x, "p": (*x[:1], n), "c": c, "s": c} for x, n, c in runs],
+        )
+        for attrs, runs in (
+            ({}, [((1, 2, 8), 2, (6, 2)), ((3, 5, 12), 5, (6, 3))]),
+            ({"num_heads": 2, "interleaved": 1}, [((1, 2, 8), 2, (6, 2)), ((3, 5, 12), 5, (6, 3))]),
+            ({"interleaved": 1}, [((1, 2, 2, 4), 2, (6, 2)), ((3, 2, 5, 6), 5, (6, 3))]),
+        )
+    ),
+    *(
+        ("MultiHeadAttention", 23, MICROSOFT | {"num_heads": 2}, 1, {}, runs)
+        for runs in (
+            [{"q": (1, 3, 8), "k": (1, 5, 8), "v": (1, 5, 8)}, {"q": (2, 1, 4), "k": (2, 2, 4), "v": (2, 2, 6)}],
+            [
+                {"q": (1, 3, 8), "k": (1, 5, 8), "v": (1, 5, 8), "b": (24,)},
+                {"q": (2, 1, 4), "k": (2, 2, 4), "v": (2, 2, 6), "b": (14,)},
+            ],
+            [{"q": (1, 3, 8), "k": (1, 2, 5, 4), "v": (1, 2, 5, 4)}],
+        )
+    ),
+    (
+        "Attention",
+        23,
+        MICROSOFT | {"num_heads": 2},
+        1,
+        {},
+        [{"x": (1, 3, 4), "w": (4, 24), "b": (24,)}, {"x": (2, 1, 6), "w": (6, 12), "b": (12,)}],
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
 def test_one_library_takes_all_sizes(tmp_path: Path, case: Any) -> None:
     kind, opset, attrs, count, fixed, runs = case
-    inputs = {n: (np.float32, named(s, n, fixed.get(n, ()))) for n, s in runs[0].items()}
+    inputs = {n: (np.int64 if n == "p" else np.float32, named(s, n, fixed.get(n, ()))) for n, s in runs[0].items()}
     outputs = [f"y{i}" for i in range(count)]
-    made = model([helper.make_node(kind, list(inputs), outputs, name="layer", **attrs)], inputs, outputs, opset=opset)
+    node = helper.make_node(kind, list(inputs), outputs, name="layer", **attrs)
+    made = model([node], inputs, outputs, opset=opset, domain=attrs.get("domain", ""))
     compiled = aot.compile_model(save(tmp_path, made), threads=1)
     session = InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
     for shapes in runs:
-        feed = {n: f32(*s) for n, s in shapes.items()}
+        feed = {n: np.indices(s)[1] if n == "p" else f32(*s) for n, s in shapes.items()}  # p: positions
         found = compiled(list(feed.values()))
         for i, wanted in enumerate(session.run(None, feed)):
             np.testing.assert_allclose(found[i], wanted, rtol=1e-4, atol=1e-5)
