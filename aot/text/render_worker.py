@@ -10,8 +10,9 @@ import sys
 from datetime import datetime
 from typing import Any
 
-from jinja2 import TemplateError
-from jinja2.ext import loopcontrols
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MEMORY = 512 << 20  # bytes of address space
@@ -23,12 +24,29 @@ class _RefusedError(TemplateError):
     """The template itself refuses the messages."""
 
 
+class _Generation(Extension):
+    """`{% generation %} … {% endgeneration %}` marks what the model says, for training; its content is written."""
+
+    tags: set[str] = {"generation"}  # noqa: RUF012 (jinja2 declares it so)
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+
+
 def _refuse(message: object) -> None:
     raise _RefusedError(str(message))
 
 
-def _as_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+def _as_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Return a value as JSON, by the options that transformers gives templates."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _now(form: str) -> str:
@@ -55,7 +73,8 @@ def _rendered(template: Any, variables: dict[str, Any]) -> str:
 def main() -> None:
     """Answer lines until the input ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
+    extensions: list[Any] = [loopcontrols, _Generation]
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
     environment.filters["tojson"] = _as_json
     own: dict[str, Any] = {"raise_exception": _refuse, "strftime_now": _now}
     environment.globals.update(own)

@@ -25,6 +25,8 @@ MOST_SOURCE = 1 << 20  # characters of a template: known ones have less than 200
 SECONDS = 10.0  # for an answer, the time in which other processes run included
 _PART = 1 << 16
 
+ABSENT = {"tools": None, "documents": None}  # templates ask for them, as transformers defines them
+
 Message = Mapping[str, object]
 
 
@@ -51,7 +53,7 @@ class ChatTemplate:
 
         TemplateError where the template cannot make a text of them.
         """
-        given = {**self._marks, "messages": list(messages), "add_generation_prompt": answer}
+        given = {**ABSENT, **self._marks, "messages": list(messages), "add_generation_prompt": answer}
         with self._lock:
             if self._process is None:
                 self._process = self._started()

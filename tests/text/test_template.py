@@ -47,6 +47,25 @@ def test_marks_filters_and_functions(rendered: list[ChatTemplate]) -> None:
     assert one.render(MESSAGES) == '<s>{"role": "user", "content": "hé"}20'
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{% if tools is not none %}tools{% else %}none{% endif %}", "none"),
+        ("{% if documents is none %}none{% endif %}{% if tools is defined %} defined{% endif %}", "none defined"),
+        ("{% if tools %}tools{% endif %}{{ tools }}", "None"),
+        ("{% for m in messages %}{% generation %}{{ m.content[:1] }}{% endgeneration %}|{% endfor %}", "h|a|"),
+        ("{%- for m in messages -%} {%- generation -%} x {%- endgeneration -%} {%- endfor -%}", "xx"),
+        ("{{ {'b': 1, 'a': 'é'} | tojson(ensure_ascii=True, sort_keys=True) }}", '{"a": "\\u00e9", "b": 1}'),
+        ("{{ [1, 2] | tojson(separators=(',', ':')) }}", "[1,2]"),
+    ],
+)
+def test_names_and_blocks_of_transformers(source: str, text: str, rendered: list[ChatTemplate]) -> None:
+    """The texts are those of transformers 5."""
+    one = ChatTemplate(source)
+    rendered.append(one)
+    assert one.render(MESSAGES) == text
+
+
 def test_what_a_template_refuses_is_said_and_the_next_text_is_made(rendered: list[ChatTemplate]) -> None:
     one = ChatTemplate("{% if messages | length > 1 %}{{ raise_exception('one message only') }}{% endif %}fine")
     rendered.append(one)
