@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Self, TextIO
 
@@ -56,3 +57,8 @@ class Watch:
             self._stream.write(self._line + "\n")
             self._stream.flush()
         self._line = ""
+
+
+def terminal() -> TextIO | None:
+    """Return standard error where it is a terminal: what is said while a text is awaited is for a person only."""
+    return sys.stderr if sys.stderr.isatty() else None

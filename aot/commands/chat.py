@@ -31,9 +31,11 @@ def chat(
     seed: arg.DrawSeed = 0,
     stop: arg.StopTokens = None,
     threads: arg.Threads = None,
+    quiet: arg.Quiet = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Talk to a language model. Each line is a message; it remembers those before."""
+    """Talk to a language model, which remembers all messages: a line each. Times are written to standard error."""
+    from aot.command_line.progress import Watch, terminal
     from aot.commands import loading
     from aot.text.chat import Chat
     from aot.text.stream import text_source
@@ -43,17 +45,23 @@ def chat(
     from runtime.generation.sampling import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
-    text = read_tokenizer(text_source(model, tokenizer))
-    chosen = (
-        text.chat_template()
-        if template is None
-        else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
-    )
-    talk = Chat(Generator(loading.ready(model, threads, None, None)), text, chosen, system=system)
+    with Watch(None if quiet else terminal()) as watch:
+        watch("tokenizer", 0, 1)
+        text = read_tokenizer(text_source(model, tokenizer))
+        watch("tokenizer", 1, 1)
+        chosen = (
+            text.chat_template()
+            if template is None
+            else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
+        )
+        loaded = loading.ready(model, threads, None, None, on_event=watch)
+    talk = Chat(Generator(loaded), text, chosen, system=system)
 
     def answer(line: str) -> None:
         talk.say(line, tokens, sampling, lambda part: typer.echo(part, nl=False), stop or ())
         typer.echo()
+        if not quiet:
+            typer.echo(str(talk.speed), err=True)
 
     if message is not None:
         answer(message)

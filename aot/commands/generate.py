@@ -26,10 +26,13 @@ def generate(
     ahead: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens that --draft proposes at once")] = 3,
     stop: arg.StopTokens = None,
     threads: arg.Threads = None,
+    quiet: arg.Quiet = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Continue a text with a language model, token by token."""
+    """Continue a text with a language model, token by token. Times are written to standard error."""
+    from aot.command_line.progress import Watch, terminal
     from aot.commands import loading
+    from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source
     from aot.text.tokenizer import read_tokenizer
     from runtime.generation.drafting import Drafting
@@ -38,12 +41,20 @@ def generate(
     from runtime.generation.sampling import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
-    text = None if ids else read_tokenizer(text_source(model, tokenizer))
-    given = ids_of(prompt) if text is None else text.begin(prompt)
-    ends = (*(stop or ()), *(text.stop if text is not None else ()))
-    large = loading.ready(model, threads, None, None, strict=True)
-    small = None if draft is None else Generator(loading.ready(draft, threads, None, None, strict=True))
+    with Watch(None if quiet else terminal()) as watch:
+        watch("tokenizer", 0, 1)
+        text = None if ids else read_tokenizer(text_source(model, tokenizer))
+        watch("tokenizer", 1, 1)
+        given = ids_of(prompt) if text is None else text.begin(prompt)
+        ends = (*(stop or ()), *(text.stop if text is not None else ()))
+        large = loading.ready(model, threads, None, None, strict=True, on_event=watch)
+        small = None
+        if draft is not None:
+            small = Generator(loading.ready(draft, threads, None, None, strict=True, on_event=watch))
     generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)
     stream = Stream(text, lambda part: typer.echo(part, nl=False))
-    generator.generate(given, tokens, sampling, ends, stream.add)
+    speed = Speed(stream.add)
+    generator.generate(given, tokens, sampling, ends, speed.add)
     typer.echo(stream.rest())
+    if not quiet:
+        typer.echo(str(speed), err=True)

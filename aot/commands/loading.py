@@ -9,7 +9,7 @@ import typer
 
 import aot
 import runtime
-from aot.options import CompileOptions, dims_of, shapes_of
+from aot.options import CompileOptions, Event, dims_of, shapes_of
 from aot.running.pictures import is_picture, read_pictures
 from runtime.arrays.files import Arrays, is_compiled, read_inputs
 from runtime.arrays.strings import joined
@@ -20,14 +20,31 @@ from runtime.model import CompiledModel
 Texts = list[str] | None  # options as they are written
 
 
-def ready(model: Path, threads: int | None, shape: Texts, dim: Texts, *, strict: bool = False) -> CompiledModel:
+def ready(
+    model: Path,
+    threads: int | None,
+    shape: Texts,
+    dim: Texts,
+    *,
+    strict: bool = False,
+    on_event: Event | None = None,
+) -> CompiledModel:
     """Load a library, or compile a model in memory; `shape` and `dim` as for `aot compile`.
 
-    `strict`: check all bytes of a library first.
+    `strict`: check all bytes of a library first. `on_event`: told how far it is.
     """
-    if is_compiled(model):
-        return runtime.load(model, threads, strict=strict)
-    return aot.compile_model(model, CompileOptions(shapes=shapes_of(shape), dims=dims_of(dim)), threads=threads)
+    if not is_compiled(model):
+        options = CompileOptions(shapes=shapes_of(shape), dims=dims_of(dim), on_event=on_event)
+        return aot.compile_model(model, options, threads=threads)
+    told = on_event or _untold
+    told("load", 0, 1)
+    found = runtime.load(model, threads, strict=strict)
+    told("load", 1, 1)
+    return found
+
+
+def _untold(stage: str, done: int, total: int) -> None:
+    del stage, done, total
 
 
 def inputs(model: Path, manifest: Manifest, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True) -> Arrays:

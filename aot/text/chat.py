@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
+from aot.text.speed import Speed
 from aot.text.stream import Stream
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import Tokenizer
@@ -20,6 +21,7 @@ class Chat:
         self, generator: Generator, tokenizer: Tokenizer, template: ChatTemplate, *, system: str | None = None
     ) -> None:
         self._generator, self._tokenizer, self._template = generator, tokenizer, template
+        self.speed: Speed | None = None  # of the last answer
         self._first = [] if system is None else [{"role": "system", "content": system}]
         self.messages = list(self._first)
 
@@ -46,7 +48,8 @@ class Chat:
             write(part)
 
         stream = Stream(self._tokenizer, take)
-        self._generator.generate(self._rest(ids), tokens, sampling, ends, stream.add)
+        self.speed = Speed(stream.add)
+        self._generator.generate(self._rest(ids), tokens, sampling, ends, self.speed.add)
         if rest := stream.rest():
             take(rest)
         answer = "".join(parts)

@@ -56,6 +56,7 @@ def test_command_line(library: Path) -> None:
     wanted = answer(library, "1:12?;2:", 4)
     found = CliRunner().invoke(app, ["chat", str(library), "12?", "--tokens", "4", "--threads", "1"])
     assert (found.exit_code, found.stdout) == (0, wanted + "\n")
+    assert found.stderr.startswith("4 tokens, the first one after ") and found.stderr.endswith(" tokens/s\n")
     lines = "12?\n/reset\n12?\n/exit\nnever\n"
     found = CliRunner().invoke(app, ["chat", str(library), "--tokens", "4", "--threads", "1"], input=lines)
     assert (found.exit_code, found.stdout) == (0, f"{wanted}\n{wanted}\n")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from aot import compile_model
+from aot.text.speed import Speed
 from cli import app
 from runtime import Generator, Sampling, load
 from tests.frontends.gguf.networks import Network
@@ -23,7 +25,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def output(*args: object) -> str:
-    return CliRunner().invoke(app, ["generate", *map(str, args)]).output
+    found = CliRunner().invoke(app, ["generate", *map(str, args)])
+    return found.output if found.exit_code else found.stdout
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,25 @@ def test_it_writes_the_tokens_of_the_generator(library: Path, options: tuple[obj
     wanted = Generator(load(library)).generate([5, 1, 40], 6, sampling)
     assert output(library, IDS, "--ids", "--tokens", 6, *options) == ",".join(map(str, wanted)) + "\n"
     assert output(library, IDS, "--ids", "--tokens", 6, *options, "--stop", wanted[0]) == f"{wanted[0]}\n"
+
+
+def test_times_are_told_at_the_end(library: Path) -> None:
+    found = CliRunner().invoke(app, ["generate", str(library), IDS, "--ids", "--tokens", "6"])
+    assert re.fullmatch(r"6 tokens, the first one after [\d.e+]+ ms, then [\d.e+]+ tokens/s\n", found.stderr)
+    found = CliRunner().invoke(app, ["generate", str(library), IDS, "--ids", "--tokens", "6", "--quiet"])
+    assert (found.exit_code, found.stderr) == (0, "")
+
+
+def test_speed_is_that_of_the_clock() -> None:
+    times, taken = iter([1.0, 1.5, 1.75, 2.0]), list[int]()
+    speed = Speed(taken.append, lambda: next(times))
+    assert str(speed) == "no tokens"
+    speed.add(7)
+    assert str(speed) == "1 token, the first one after 500 ms: 2 tokens/s"
+    speed.add(8)
+    speed.add(9)
+    assert str(speed) == "3 tokens, the first one after 500 ms, then 4 tokens/s"
+    assert taken == [7, 8, 9]
 
 
 @pytest.mark.parametrize(
