@@ -150,8 +150,13 @@ def is_gguf(head: bytes) -> bool:
 
 ZIP = b"PK\x03\x04"
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
-FROM_TORCH = "load it in Python and export it: torch.onnx.export(model.eval(), inputs, '{stem}.onnx', dynamo=True)"
-FROM_SCRIPT = "load and export it: torch.onnx.export(torch.jit.load('{file}'), inputs, '{stem}.onnx', dynamo=False)"
+FROM_TORCH = (
+    "load it in Python and export it: torch.export.save(torch.export.export(model.eval(), inputs), '{stem}.pt2')"
+)
+FROM_SCRIPT = (
+    "export its module: torch.export.save(torch.export.export(model.eval(), inputs), '{stem}.pt2'); "
+    "without it: torch.onnx.export(torch.jit.load('{file}'), inputs, '{stem}.onnx', dynamo=False)"
+)
 FROM_EXPORTED = (
     "export it again with PyTorch 2.9 or newer: torch.export.save(torch.export.export(model, inputs), '{stem}.pt2')"
 )

@@ -14,6 +14,7 @@ from aot.opset.elementwise.quantization import FakeQuantize
 from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
+from aot.opset.recurrent.recurrent_cells import Recurrent
 from runtime.abi import DType
 
 # Dimensions of weights that are not summed; those of MatMul depend on its attributes.
@@ -84,6 +85,15 @@ def products_of(graph: Graph) -> list[Product]:
         if weights is not None and weights.size:
             found.append(Product(node, weights, outer))
     return found
+
+
+def left_out(graph: Graph) -> list[str]:
+    """Return the names of the user's layers whose products stay in f32: recurrent ones, loops and branches."""
+    return [
+        node.origin.layers[0] if node.origin.layers else node.name
+        for node in graph.order()
+        if isinstance(node.op, Recurrent) or any(map(products_of, node.regions.values()))
+    ]
 
 
 def _outer(node: Node) -> tuple[int, ...] | None:

@@ -27,7 +27,7 @@ from aot.quantizing.changes import QUANTISED, Change, quantise, quantise_by_flag
 from aot.quantizing.choices import Ranges
 from aot.quantizing.network import Fault, Network
 from aot.quantizing.output import check_xml, here, without_interface
-from aot.quantizing.products import products_of
+from aot.quantizing.products import left_out, products_of
 from aot.quantizing.ranges import limits
 from aot.quantizing.report import F32, INT8, Quantised, QuantisedLayer, QuantisedOutput, compared, worst
 from aot.quantizing.rounding import round_channels
@@ -91,6 +91,7 @@ class _Run:
         self.wanted = [results(self.plain, s) for s in self.samples]
         graph = stages(model, self.given).converted
         products = products_of(graph)
+        self.left_out = tuple(left_out(graph))
         if not products:
             raise UsageError(f"{model.name}: quantize: a network with products of constant weights in f32, got none")
         self.network = Network(graph, products, without_interface(self.given))
@@ -177,4 +178,4 @@ class _Run:
             for k, p in enumerate(self.network.products)
         )
         before, after = (profile.measure(m, self.samples[0], SECONDS).least for m in (self.plain, made))
-        return Quantised(rows, outputs, path.with_suffix(".bin").stat().st_size, before, after)
+        return Quantised(rows, outputs, path.with_suffix(".bin").stat().st_size, before, after, self.left_out)

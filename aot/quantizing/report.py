@@ -43,18 +43,24 @@ class QuantisedOutput:
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """A quantised network: layers as they run, outputs, bytes of weights, seconds of an inference."""
+    """A quantised network: layers as they run, outputs, bytes of weights, seconds of an inference.
+
+    `left_out`: recurrent layers, loops and branches, whose products stay in f32.
+    """
 
     layers: tuple[QuantisedLayer, ...]
     outputs: tuple[QuantisedOutput, ...]
     bytes: int
     seconds_f32: float
     seconds: float
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         count = sum(x.precision == INT8 for x in self.layers)
         lines = [f"{count} of {len(self.layers)} products in 8 bits, weights {self.bytes / 1e6:.4g} MB"]
         lines += [f"  {self.seconds * 1e3:.4g} ms, in f32 {self.seconds_f32 * 1e3:.4g} ms (one thread)"]
+        if self.left_out:
+            lines.append(f"  {', '.join(self.left_out)}: recurrent layers, loops and branches stay in f32")
         for x in self.outputs:
             same = "" if x.same is None else f", same greatest element in {x.same:.1%} of rows"
             lines.append(f"  output {x.name}: error {x.error:.2g}, mean {x.mean:.2g}{same}")

@@ -126,6 +126,21 @@ def test_the_layer_that_costs_too_much_stays_in_f32(tmp_path: Path) -> None:
     assert errors["sharp"] == pytest.approx(all_in_bytes.outputs[0].error, rel=0.3)
 
 
+def test_recurrent_layers_are_named_that_stay_in_f32(tmp_path: Path) -> None:
+    n, node = models.Numbers(7), helper.make_node
+    nodes = [
+        node("LSTM", ["x", "w", "r"], ["", "h"], name="memory", hidden_size=8),
+        node("Squeeze", ["h"], ["s"]),
+        node("MatMul", ["s", "v"], ["y"], name="head"),
+    ]
+    x = RNG.standard_normal((5, 2, 4)).astype(np.float32)
+    held = {"w": n.f32(1, 32, 4), "r": n.f32(1, 32, 8), "v": n.f32(8, 3)}
+    made = aot.quantize_model(models.save(tmp_path, models.model(nodes, {"x": x}, ["y"], held)), x, tmp_path / "q.xml")
+    assert made.left_out == ("memory",)
+    lines = str(made).splitlines()
+    assert lines[0].startswith("1 of 1 products in 8 bits") and "  memory: recurrent layers, loops and" in lines[2]
+
+
 def test_a_limit_that_no_layer_keeps(tmp_path: Path) -> None:
     found = aot.quantize_model(every_product(tmp_path), EVERY, tmp_path / "q.xml", max_error=1e-9)
     assert {x.precision for x in found.layers} == {"f32"}
