@@ -6,6 +6,7 @@ from typing import Any
 
 from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
+from aot.frontends.tf.math.complex_numbers import refuse_complex
 from aot.frontends.tflite.registry import Call, conversion_of
 from aot.frontends.unsupported import Problem
 
@@ -25,8 +26,9 @@ def _conversion(kind: str, attrs: Facts) -> Conversion | None:
 
 
 def _call(attrs: Facts, *parts: Any) -> Call:
-    del attrs
-    return Call(*parts)
+    call = Call(*parts)
+    refuse_complex(call, _conversion(call.kind, attrs))
+    return call
 
 
 def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:

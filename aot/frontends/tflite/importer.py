@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from aot.frontends.conversion.families import decorator
-from aot.frontends.conversion.scopes import Handle, Scope
+from aot.frontends.conversion.scopes import Handle, Scope, foreign
+from aot.frontends.tf.math.complex_numbers import COMPLEX
 from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
 from aot.frontends.tflite.tensors import COMPUTED, Stored
 from aot.ir.graph import Node, OutPort
@@ -141,6 +142,9 @@ class Importer:
 
     def _constant(self, stored: Stored, scope: Scope, name: str) -> OutPort:
         try:
+            if stored.facts.type in COMPLEX:
+                parts = [self.constant(scope, a, f"{name}/part{k}") for k, a in enumerate(stored.complex_parts())]
+                return foreign(scope, "Complex", *parts, name=name, file=self.file)
             data = np.zeros(stored.size, _numpy(stored)) if stored.raw is None else stored.data()
             return self.constant(scope, data, name)
         except UnsupportedError as error:

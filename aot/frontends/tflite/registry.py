@@ -14,7 +14,8 @@ Tensors may be quantised. A conversion says how it treats them:
     exact                it gets elements as they are stored, and computes as LiteRT's integer kernels;
                          it is tried first where an input and output 0 are quantised
 
-Fused activations are applied to the result of a conversion of numbers.
+Fused activations are applied to the result of a conversion of numbers. Complex tensors are pairs of real ones, as in
+TensorFlow's conversions: `by_parts`, or `takes_complex`; other conversions refuse them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from aot.frontends.conversion.calls import Conversion, Outputs, Value
 from aot.frontends.conversion.families import decorator, enter, load_families
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
+from aot.frontends.tf.registry import mark_complex
 from aot.frontends.tflite.tensors import COMPUTED, Blocks, Quantization, Tensor
 from aot.ir.graph import OutPort
 from aot.ir.scope import current
@@ -66,10 +68,15 @@ WIDE_TYPES = (DType.I32, DType.I64)  # whose numbers f32 does not hold
 STORABLE = (*COMPUTED, DType.I8, DType.U8, DType.I16, *WIDE_TYPES)
 
 
-def tflite(*kinds: str, stored: bool = False, activates: bool = True) -> Callable[[C], C]:
-    """Register the conversion of operations. `activates`: the fused activation is applied to the result."""
+def tflite(*kinds: str, stored: bool = False, activates: bool = True, takes_complex: bool = False) -> Callable[[C], C]:
+    """Register the conversion of operations.
+
+    `activates`: the fused activation is applied to the result. `takes_complex`: inputs may be complex numbers.
+    """
 
     def register(function: C) -> C:
+        if takes_complex:
+            mark_complex(function)
         found = function if stored else _numbers(function, activates)
         enter(CONVERSIONS, DOMAIN, kinds, found, function.__module__)
         return function

@@ -89,6 +89,18 @@ class Stored:
             return (self.raw != 0).reshape(self.size)
         return np.frombuffer(self.raw, numpy_dtype(dtype)).reshape(self.size)
 
+    def complex_parts(self) -> tuple[Array, Array]:
+        """Return real and imaginary parts of a constant of complex numbers. CorruptError if the shape does not fit."""
+        dtype = np.dtype(np.float32 if self.facts.type == "complex64" else np.float64)
+        held = 0 if self.raw is None else self.raw.size
+        if self.raw is None or held != 2 * prod(self.size) * dtype.itemsize:
+            name = f"{self.file}: tensor {self.facts.name!r}"
+            raise CorruptError(
+                f"{name}: {self.facts.type}{list(self.size)} has two numbers an element, got {held} bytes"
+            )
+        pairs = np.frombuffer(self.raw, dtype).reshape(*self.size, 2)
+        return pairs[..., 0].copy(), pairs[..., 1].copy()
+
 
 def unpacked(raw: Array, count: int, dtype: DType) -> Array:
     """Return numbers of 2 or 4 bits, the lowest ones of each byte first."""

@@ -62,7 +62,7 @@ def by_parts(function: C) -> C:
     return cast(C, lifted)
 
 
-def refuse_complex(node: Call, function: Conversion | None) -> None:
+def refuse_complex(node: AnyCall, function: Conversion | None) -> None:
     """UnsupportedError where an input is complex and the conversion is one of real numbers."""
     if function is None or not any(isinstance(x, Complex) for x in node.inputs):
         return

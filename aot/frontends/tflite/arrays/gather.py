@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from runtime.abi import DType
 
 
 @tflite("GATHER", stored=True)
+@by_parts
 def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
     axis, batch = node.axis(node.integer("axis", 0), x.type.rank), node.integer("batch_dims", 0)
     return node.build.Gather(
@@ -33,11 +35,13 @@ def hashtable_lookup(node: Call, queries: OutPort, keys: OutPort, values: OutPor
 
 
 @tflite("GATHER_ND", stored=True)
+@by_parts
 def gather_nd(node: Call, x: OutPort, indices: OutPort) -> OutPort:
     return node.build.GatherND(x, indices)
 
 
 @tflite("SCATTER_ND")
+@by_parts
 def scatter_nd(node: Call, indices: OutPort, updates: OutPort, shape: OutPort) -> OutPort:
     return node.tf("ScatterNd", indices, updates, shape)
 

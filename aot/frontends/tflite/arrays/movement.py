@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from runtime.abi import DType
@@ -11,21 +12,25 @@ MIRRORS = ("REFLECT", "SYMMETRIC")
 
 
 @tflite("TRANSPOSE", stored=True)
+@by_parts
 def transpose(node: Call, x: OutPort, order: OutPort) -> OutPort:
     return node.build.Transpose(x, order)
 
 
 @tflite("STABLEHLO_TRANSPOSE", stored=True)
+@by_parts
 def transpose_by(node: Call, x: OutPort) -> OutPort:
     return node.build.Transpose(x, node.list(node.integers("permutation", ())))
 
 
 @tflite("TILE", stored=True)
+@by_parts
 def tile(node: Call, x: OutPort, times: OutPort) -> OutPort:
     return node.build.Tile(x, times)
 
 
 @tflite("PAD", "PADV2", stored=True)
+@by_parts
 def pad(node: Call, x: OutPort, pads: OutPort, value: OutPort | None = None) -> OutPort:
     """0, which quantised tensors store as their zero point, or a value around the data."""
     q = node.output_quantization()
@@ -40,6 +45,7 @@ def _column(node: Call, pads: OutPort, k: int) -> OutPort:
 
 
 @tflite("MIRROR_PAD", stored=True)
+@by_parts
 def mirror_pad(node: Call, x: OutPort, pads: OutPort) -> OutPort:
     mode = node.integer("mode", 0)
     node.refuse(not 0 <= mode < len(MIRRORS), f"mode {mode} is not supported")
@@ -47,11 +53,13 @@ def mirror_pad(node: Call, x: OutPort, pads: OutPort) -> OutPort:
 
 
 @tflite("REVERSE_V2", stored=True)
+@by_parts
 def reverse(node: Call, x: OutPort, axes: OutPort) -> OutPort:
     return node.tf("ReverseV2", x, axes)
 
 
 @tflite("REVERSE_SEQUENCE", stored=True)
+@by_parts
 def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
     return node.tf(
         "ReverseSequence", x, lengths, seq_dim=node.integer("seq_dim", 0), batch_dim=node.integer("batch_dim", 0)
@@ -59,16 +67,19 @@ def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
 
 
 @tflite("SPACE_TO_DEPTH", stored=True)
+@by_parts
 def space_to_depth(node: Call, x: OutPort) -> OutPort:
     return node.tf("SpaceToDepth", x, block_size=node.integer("block_size", 0))
 
 
 @tflite("DEPTH_TO_SPACE", stored=True)
+@by_parts
 def depth_to_space(node: Call, x: OutPort) -> OutPort:
     return node.tf("DepthToSpace", x, block_size=node.integer("block_size", 0))
 
 
 @tflite("SPACE_TO_BATCH_ND", stored=True)
+@by_parts
 def space_to_batch(node: Call, x: OutPort, block: OutPort, pads: OutPort) -> OutPort:
     """Padding of quantised tensors is their zero point."""
     q = node.output_quantization()
@@ -80,21 +91,25 @@ def space_to_batch(node: Call, x: OutPort, block: OutPort, pads: OutPort) -> Out
 
 
 @tflite("BATCH_TO_SPACE_ND", stored=True)
+@by_parts
 def batch_to_space(node: Call, x: OutPort, block: OutPort, crops: OutPort) -> OutPort:
     return node.tf("BatchToSpaceND", x, block, crops)
 
 
 @tflite("MATRIX_DIAG", stored=True)
+@by_parts
 def matrix_diag(node: Call, x: OutPort) -> OutPort:
     return node.tf("MatrixDiag", x)
 
 
 @tflite("MATRIX_SET_DIAG", stored=True)
+@by_parts
 def matrix_set_diag(node: Call, x: OutPort, diagonal: OutPort) -> OutPort:
     return node.tf("MatrixSetDiag", x, diagonal)
 
 
 @tflite("STABLEHLO_PAD", stored=True)
+@by_parts
 def pad_apart(node: Call, x: OutPort, value: OutPort) -> OutPort:
     """Elements around the data, or fewer where padding is negative, and between elements."""
     low, high, between = (node.integers(f"{n}_padding", ()) for n in ("edge_low", "edge_high", "interior"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from aot.frontends.tf.arrays.shape import plain
+from aot.frontends.tf.math.complex_numbers import Number, by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from runtime.abi import DType
@@ -9,6 +11,7 @@ from runtime.errors import ModelError
 
 
 @tflite("RESHAPE", stored=True)
+@by_parts
 def reshape(node: Call, x: OutPort, target: OutPort | None = None) -> OutPort:
     """The shape is an input, or an option of old files."""
     if target is not None and target.type.rank == 1 and target.shape != (0,):
@@ -18,31 +21,35 @@ def reshape(node: Call, x: OutPort, target: OutPort | None = None) -> OutPort:
 
 
 @tflite("STABLEHLO_RESHAPE", stored=True)
+@by_parts
 def given_shape(node: Call, x: OutPort) -> OutPort:
     return node.build.Reshape(x, node.list(node.given[0].shape))
 
 
 @tflite("SQUEEZE", stored=True)
+@by_parts
 def squeeze(node: Call, x: OutPort) -> OutPort:
     return node.tf("Squeeze", x, squeeze_dims=node.integers("squeeze_dims", ()))
 
 
 @tflite("EXPAND_DIMS", stored=True)
+@by_parts
 def expand_dims(node: Call, x: OutPort, axis: OutPort) -> OutPort:
     return node.tf("ExpandDims", x, axis)
 
 
-@tflite("SHAPE", stored=True)
-def shape(node: Call, x: OutPort) -> OutPort:
-    return node.build.ShapeOf(x, output_type=node.output_type())
+@tflite("SHAPE", stored=True, takes_complex=True)
+def shape(node: Call, x: Number) -> OutPort:
+    return node.build.ShapeOf(plain(x), output_type=node.output_type())
 
 
-@tflite("RANK", stored=True)
-def rank(node: Call, x: OutPort) -> OutPort:
-    return node.build.const(x.type.rank, DType.I32)
+@tflite("RANK", stored=True, takes_complex=True)
+def rank(node: Call, x: Number) -> OutPort:
+    return node.build.const(plain(x).type.rank, DType.I32)
 
 
 @tflite("BROADCAST_TO", stored=True)
+@by_parts
 def broadcast_to(node: Call, x: OutPort, target: OutPort) -> OutPort:
     return node.build.Broadcast(x, target)
 
@@ -53,11 +60,13 @@ def broadcast_args(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @tflite("FILL", stored=True)
+@by_parts
 def fill(node: Call, target: OutPort, value: OutPort) -> OutPort:
     return node.build.Broadcast(value, target)
 
 
 @tflite("CONCATENATION")
+@by_parts
 def concatenation(node: Call, *xs: OutPort) -> OutPort:
     return joined(node, *xs)
 
@@ -71,37 +80,44 @@ def joined(node: Call, *xs: OutPort) -> OutPort:
 
 
 @tflite("STABLEHLO_CONCATENATE", stored=True)
+@by_parts
 def concatenate(node: Call, *xs: OutPort) -> OutPort:
     axis = node.axis(node.integer("dimension", 0), xs[0].type.rank)
     return xs[0] if len(xs) == 1 else node.build.Concat(*xs, axis=axis)
 
 
 @tflite("PACK", stored=True)
+@by_parts
 def pack(node: Call, *xs: OutPort) -> OutPort:
     return node.tf("Pack", *xs, axis=node.integer("axis", 0))
 
 
 @tflite("UNPACK", stored=True)
+@by_parts
 def unpack(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     return node.tf("Unpack", x, axis=node.integer("axis", 0), num=node.integer("num", 0))
 
 
 @tflite("SPLIT", stored=True)
+@by_parts
 def split(node: Call, axis: OutPort, x: OutPort) -> tuple[OutPort, ...]:
     return node.tf("Split", axis, x, num_split=node.integer("num_splits", 0))
 
 
 @tflite("SPLIT_V", stored=True)
+@by_parts
 def split_v(node: Call, x: OutPort, sizes: OutPort, axis: OutPort) -> tuple[OutPort, ...]:
     return node.tf("SplitV", x, sizes, axis)
 
 
 @tflite("SLICE", stored=True)
+@by_parts
 def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
     return node.tf("Slice", x, begin, size)
 
 
 @tflite("STRIDED_SLICE", stored=True)
+@by_parts
 def strided_slice(node: Call, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort) -> OutPort:
     """Slices with steps; ends are counted from the begins where `offset` is set."""
     names = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
@@ -111,12 +127,14 @@ def strided_slice(node: Call, x: OutPort, begin: OutPort, end: OutPort, strides:
 
 
 @tflite("STABLEHLO_SLICE", stored=True)
+@by_parts
 def slice_at(node: Call, x: OutPort) -> OutPort:
     begins, ends, by = (node.integers(n, ()) for n in ("start_indices", "limit_indices", "strides"))
     return node.build.Slice(x, node.list(begins), node.list(ends), node.list(by), node.list(range(x.type.rank)))
 
 
 @tflite("DYNAMIC_UPDATE_SLICE", stored=True)
+@by_parts
 def dynamic_update_slice(node: Call, x: OutPort, part: OutPort, begins: OutPort) -> OutPort:
     """`part` written into `x` from `begins` on, which are moved so that it lies inside."""
     build, rank = node.build, x.type.rank
@@ -171,6 +189,7 @@ def iota(node: Call) -> OutPort:
 
 
 @tflite("STABLEHLO_BROADCAST_IN_DIM", stored=True)
+@by_parts
 def broadcast_in_dim(node: Call, x: OutPort, axes: OutPort) -> OutPort:
     """Axes of `x` become those axes of the output that `axes` names."""
     sizes, places = node.given[0].shape, node.ints(axes, "axes")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
+from aot.frontends.tf.arrays.shape import plain
+from aot.frontends.tf.math.complex_numbers import Number, by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
@@ -23,7 +24,6 @@ SAME = {
     "LOG": "Log",
     "LOGICAL_NOT": "LogicalNot",
     "LOGISTIC": "Sigmoid",
-    "NEG": "Negative",
     "RELU": "Relu",
     "ROUND": "Round",
     "SIGN": "Sign",
@@ -36,11 +36,9 @@ SAME = {
     "STABLEHLO_FLOOR": "Floor",
     "STABLEHLO_LOG": "Log",
     "STABLEHLO_LOGISTIC": "Sigmoid",
-    "STABLEHLO_NEGATE": "Negative",
     "STABLEHLO_TANH": "Tanh",
 }
 SAME_TWO = {
-    "ADD": "Add",
     "BITWISE_XOR": "BitwiseXor",
     "EQUAL": "Equal",
     "FLOOR_MOD": "FloorMod",
@@ -52,26 +50,44 @@ SAME_TWO = {
     "LOGICAL_OR": "LogicalOr",
     "MAXIMUM": "Maximum",
     "MINIMUM": "Minimum",
-    "MUL": "Multiply",
     "NOT_EQUAL": "NotEqual",
     "POW": "Power",
     "PRELU": "PRelu",
     "SQUARED_DIFFERENCE": "SquaredDifference",
-    "SUB": "Subtract",
-    "STABLEHLO_ADD": "Add",
     "STABLEHLO_MAXIMUM": "Maximum",
     "STABLEHLO_MINIMUM": "Minimum",
-    "STABLEHLO_MULTIPLY": "Multiply",
     "STABLEHLO_POWER": "Power",
     "STABLEHLO_REMAINDER": "Mod",
-    "STABLEHLO_SUBTRACT": "Subtract",
 }
+TF_TWO = {
+    "ADD": "AddV2",
+    "DIV": "Div",
+    "MUL": "Mul",
+    "SUB": "Sub",
+    "STABLEHLO_ADD": "AddV2",
+    "STABLEHLO_DIVIDE": "Div",
+    "STABLEHLO_MULTIPLY": "Mul",
+    "STABLEHLO_SUBTRACT": "Sub",
+}  # of complex numbers, too
 DIRECTIONS = ("Equal", "NotEqual", "GreaterEqual", "Greater", "LessEqual", "Less")
 
 
 @tflite(*SAME)
 def one(node: Call, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
+
+
+@tflite("NEG", "STABLEHLO_NEGATE")
+@by_parts
+def negative(node: Call, x: OutPort) -> OutPort:
+    return node.build.Negative(x)
+
+
+@tflite(*TF_TWO, takes_complex=True)
+def arithmetic(node: Call, a: Number, b: Number) -> Number:
+    """Integers are truncated by a division."""
+    node.refuse(any(plain(x).type.dtype is DType.STRING for x in (a, b)), "strings are not supported")
+    return node.tf(TF_TWO[node.kind], a, b)
 
 
 @tflite(*(k for k in SAME_TWO if k != "PRELU"))
@@ -90,14 +106,9 @@ def prelu(node: Call, x: OutPort, alpha: OutPort) -> OutPort:
 
 
 @tflite("ADD_N")
+@by_parts
 def add_all(node: Call, *xs: OutPort) -> OutPort:
     return reduce(node.build.Add, xs)
-
-
-@tflite("DIV", "STABLEHLO_DIVIDE")
-def divide(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """Integers are truncated."""
-    return node.build.Divide(a, b, m_pythondiv=False)
 
 
 @tflite("FLOOR_DIV")
@@ -147,9 +158,9 @@ def cbrt(node: Call, x: OutPort) -> OutPort:
     return build.Multiply(build.Sign(x), build.Power(build.Abs(x), node.like(1 / 3, x)))
 
 
-@tflite("SQUARE")
-def square(node: Call, x: OutPort) -> OutPort:
-    return node.build.Multiply(x, x)
+@tflite("SQUARE", takes_complex=True)
+def square(node: Call, x: Number) -> Number:
+    return node.tf("Mul", x, x)
 
 
 @tflite("RIGHT_SHIFT")
@@ -181,20 +192,20 @@ def compare(node: Call, a: OutPort, b: OutPort) -> OutPort:
 
 
 @tflite("SELECT", stored=True)
+@by_parts
 def select(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
     return node.tf("Select", condition, a, b)
 
 
 @tflite("SELECT_V2", "STABLEHLO_SELECT", stored=True)
+@by_parts
 def select_v2(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
     return node.build.Select(condition, a, b)
 
 
-@tflite("CAST", "STABLEHLO_CONVERT", stored=True)
-def cast_(node: Call, x: Any) -> Any:
-    names = {"complex64": "complex64", "complex128": "complex128"}
-    name = node.given[0].type
-    return node.tf("Cast", x, DstT=names.get(name, name))
+@tflite("CAST", "STABLEHLO_CONVERT", stored=True, takes_complex=True)
+def cast_(node: Call, x: Number) -> Number:
+    return node.tf("Cast", x, DstT=node.given[0].type)
 
 
 @tflite("BITCAST", stored=True)
@@ -216,17 +227,18 @@ def fake_quant(node: Call, x: OutPort) -> OutPort:
     return node.tf("FakeQuantWithMinMaxArgs", x, **limits, num_bits=bits, narrow_range=narrow)
 
 
-@tflite("REAL", "IMAG", stored=True)
-def part(node: Call, x: Any) -> OutPort:
+@tflite("REAL", "IMAG", stored=True, takes_complex=True)
+def part(node: Call, x: Number) -> OutPort:
     return node.tf(node.kind.capitalize(), x)
 
 
-@tflite("COMPLEX_ABS", stored=True)
-def complex_abs(node: Call, x: Any) -> OutPort:
+@tflite("COMPLEX_ABS", stored=True, takes_complex=True)
+def complex_abs(node: Call, x: Number) -> OutPort:
     return node.tf("ComplexAbs", x)
 
 
 @tflite("ZEROS_LIKE", stored=True)
+@by_parts
 def zeros_like(node: Call, x: OutPort) -> OutPort:
     q = node.output_quantization()
     zero = 0 if q is None else q.zeros[0]

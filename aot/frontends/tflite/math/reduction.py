@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 
@@ -16,7 +17,13 @@ KINDS = {
 }
 
 
-@tflite(*KINDS)
+@tflite("MEAN", "SUM")
+@by_parts
+def summed(node: Call, x: OutPort, axes: OutPort) -> OutPort:
+    return reduced(node, x, axes)
+
+
+@tflite(*(k for k in KINDS if k not in ("MEAN", "SUM")))
 def reduced(node: Call, x: OutPort, axes: OutPort) -> OutPort:
     return node.tf(KINDS[node.kind], x, axes, keep_dims=node.flag("keep_dims"))
 
