@@ -14,8 +14,13 @@ from runtime.abi import DType
 
 
 def can_be_negative(dim: int | Expr) -> bool:
-    """True if a dimension is made of data-dependent numbers of unknown sign."""
-    return not isinstance(dim, int) and any(v.low < 0 for v in variables(dim)) and bounds(normal(dim, {}))[0] < 0
+    """True if the range of a dimension, or of a number computed from dimensions, holds a number below 0."""
+    return dim < 0 if isinstance(dim, int) else bounds(normal(dim, {}))[0] < 0
+
+
+def is_data(dim: int | Expr) -> bool:
+    """True if a dimension can be negative and is made of data-dependent numbers of unknown sign."""
+    return not isinstance(dim, int) and any(v.low < 0 for v in variables(dim)) and can_be_negative(dim)
 
 
 @lru_cache(maxsize=1 << 14)

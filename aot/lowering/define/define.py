@@ -15,7 +15,7 @@ import numpy as np
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, LoopOp, Op, RegionOp, Stateful, ViewOp
 from aot.ir.operand import Input
-from aot.ir.types import Array, Shape
+from aot.ir.types import Array, Shape, TensorType
 from aot.ir.values.deferred import Deferred
 from aot.lowering.define.cache import Caches
 from aot.lowering.define.drop_unread import drop_unread
@@ -246,10 +246,21 @@ class Definer:
         axes, index = indices(out.shape)
         # Operations choose the names of their reduction axes, so output axes have names here that no others have.
         own: dict[Expr, Var] = {a: replace(a, name=f"{a.name}{LOCAL}") for a in axes}
-        element = op.compute(self.steps.sizes.type(node.out_port(0).type), *self._inputs(node))
+        made = self.steps.sizes.type(node.out_port(0).type)
+        element = op.compute(made, *(x and self._equated(x, made) for x in self._inputs(node)))
         value = rewrite(rewrite(element(*(rewrite(i, own) for i in index)), self._size), self._unclamped)
         d = tidy(Definition(out, tuple(own.values()), value, index), self.steps.values)
         return replace(d, axes=axes, value=rewrite(d.value, {hidden: a for a, hidden in own.items()}))
+
+    def _equated(self, x: Input, made: TensorType) -> Input:
+        """Return an input with the sizes of the result in place of those that a checked rule equates with them."""
+        if x.type.is_static:
+            return x
+        alike = self.steps.sizes.alike
+        known = {e: m for m in reversed(made.shape) if isinstance(m, Expr) for e in alike(m)[1:]}
+        written = self.steps.sizes.written_out
+        shape = (n if isinstance(n, int) or n in made.shape else known.get(written(n), n) for n in x.type.shape)
+        return replace(x, type=TensorType(x.type.dtype, tuple(shape)))
 
     def _unclamped(self, e: Expr) -> Expr | None:
         """Drop an upper bound that an index cannot exceed at any size; None for other expressions."""

@@ -121,7 +121,10 @@ def _broadcast(node: Node, shapes: Sequence[Shape], out: Shape, skipped: int) ->
                 text = f"{_name_in_model(node)}: {what} of an input is {dim_text(m)} or 1, got {dim_text(n)}"
                 found.append(Rule(_expr(simplify((_expr(n) - m) * (_expr(n) - 1))), 0, text))
             else:
-                found += _equal(node, f"{what} of its inputs must be equal", n, m)
+                text = (
+                    f"{_name_in_model(node)}: {what} of its inputs must be equal, got {dim_text(n)} and {dim_text(m)}"
+                )
+                found.append(Rule(n, m, text))
     return found
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from aot.ir.conditions import axis_of
+from aot.ir.dims import is_data
 from aot.ir.op import ComputeOp, Element, late_symbol
 from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
@@ -38,8 +39,10 @@ def _common(dims: Iterable[Dim], what: str) -> Dim:
     for d in dims:
         if size in (1, d):
             size = d
-        elif d == 1:
+        elif d == 1 or _is_part(d, size):
             continue
+        elif _is_part(size, d):
+            size = d
         elif isinstance(size, int) and isinstance(d, int):
             raise ShapeError(f"{what}: shapes do not broadcast: {size} and {d}")
         elif isinstance(size, int) or isinstance(d, int):
@@ -62,7 +65,21 @@ def _either(a: Expr, b: Expr) -> Dim:
 
 def can_stretch(n: Dim, m: Dim) -> bool:
     """True if dimension `n` can be 1 at run time and stretch to `m`, as `stretched` reads it."""
-    return n != m and isinstance(n, Expr) and bounds(normal(n, {}))[0] <= 1
+    return n != m and isinstance(n, Expr) and bounds(normal(n, {}))[0] <= 1 and not _is_part(n, m)
+
+
+def _is_part(n: Dim, m: Dim) -> bool:
+    """True if `n` is the size of a slice to or from `m`, as min(512, m): a rule checks that they are equal.
+
+    Sizes that data decide may be 1 there, too, and stretch.
+    """
+    if isinstance(n, int) or isinstance(m, int) or is_data(n):
+        return False
+    match n:
+        case Prim("min", args) | Prim("select", (_, *args)) | Prim("max", (*args, Const(0))):
+            return any(a == m or _is_part(a, m) for a in args)
+        case _:
+            return False
 
 
 def _is_size(e: Expr) -> bool:

@@ -33,7 +33,7 @@ class Sequence(ComputeOp):
             up, down = (_count(stop - start, step), _count(start - stop, -step))
             count = up if isinstance(step, int) and step > 0 else down
             count = count if isinstance(step, int) else select(prim("gt", step, 0), up, down)
-            return prim("max", count, 0) if any(map(can_be_negative, (start, stop, step))) else count
+            return prim("max", count, 0) if can_be_negative(count) else count
         start, stop, step = _numbers(dtype, *(o.known("Range: start, stop and step") for o in numbers))
         if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
             return max(-((start - stop) // step), 0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.conditions import Condition, alike, at_least, axis_of
-from aot.ir.dims import can_be_negative
+from aot.ir.dims import can_be_negative, is_data
 from aot.ir.graph import OutPort
 from aot.ir.op import ComputeOp, DecomposedOp, Element, ViewOp
 from aot.ir.operand import Input, Operand, Piece
@@ -18,7 +18,6 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, simplify
 from aot.opset.base.index_maps import permuted, same, shifted, whole
 from aot.opset.movement.shape import volume
-from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from runtime.abi import DType
 from runtime.errors import ShapeError
@@ -27,10 +26,6 @@ from runtime.errors import ShapeError
 def _equals(k: Dim, place: int) -> Expr:
     """Return 1 if k is `place`, else 0."""
     return select(prim("eq", as_expr(k, DType.I64), place), 1, 0)
-
-
-def _can_be_negative(n: Dim) -> bool:
-    return n < 0 if isinstance(n, int) else bounds(normal(n, {}))[0] < 0
 
 
 def _chosen(shape: Shape, k: Dim) -> Dim:
@@ -179,7 +174,7 @@ class VariadicSplit(_Parts):
     def sizes(self, x: Operand, axis: int, *rest: Operand) -> list[Dim]:
         size = x.shape[axis]
         wanted = self._lengths(size, rest[0])
-        return [prim("min", as_expr(n, DType.I64), size) if can_be_negative(n) else n for n in wanted]
+        return [prim("min", as_expr(n, DType.I64), size) if is_data(n) else n for n in wanted]
 
     @staticmethod
     def _lengths(size: Dim, lengths: Operand) -> list[Dim]:
@@ -192,14 +187,14 @@ class VariadicSplit(_Parts):
         if open_:
             wanted[open_[0]] = simplify(size - total)
             return wanted
-        return [select(prim("eq", n, -1), size - total + n, n) if can_be_negative(n) else n for n in wanted]
+        return [select(prim("eq", n, -1), size - total + n, n) if is_data(n) else n for n in wanted]
 
     def conditions(self, x: Operand, axis: Operand, lengths: Operand) -> Sequence[Condition]:
         size = x.shape[self._axis(x, axis)]
         wanted = self._lengths(size, lengths)
         total: Dim = simplify(sum(wanted, start=0))
         parts = f"lengths of the {len(wanted)} parts must"
-        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if _can_be_negative(n)]
+        signs = [at_least(f"{parts} not be negative", n, 0) for n in wanted if can_be_negative(n)]
         return [*signs, (total, size, f"{parts} add up to the dimension")]
 
     def reference(self, x: Array, axis: Array, lengths: Array) -> tuple[Array, ...]:

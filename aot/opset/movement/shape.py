@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from aot.ir.conditions import Condition, axis_of
-from aot.ir.dims import can_be_negative
+from aot.ir.dims import is_data
 from aot.ir.op import ComputeOp, Element, ViewOp
 from aot.ir.operand import Input, Operand, Piece
 from aot.ir.registry import op
@@ -50,7 +50,7 @@ class Reshape(Renaming):
                     raise ShapeError(f"Reshape: 0 copies an input dimension, got position {k} of rank {x.rank}")
                 wanted[k] = x.shape[k]
                 copied.add(k)
-            elif can_be_negative(n) and self.special_zero and k < x.rank:
+            elif is_data(n) and self.special_zero and k < x.rank:
                 wanted[k] = select(prim("eq", n, 0), x.shape[k], n)
         return TensorType(x.dtype, self._completed(x.shape, wanted, copied))
 
@@ -67,7 +67,7 @@ class Reshape(Renaming):
             raise ShapeError(f"Reshape: at most one -1 and nothing below, got {[dim_text(n) for n in wanted]}")
         total = volume(n for k, n in enumerate(shape) if k not in copied)
         rest = volume(n for k, n in enumerate(wanted) if k not in open_ and k not in copied)
-        unknown = [k for k, n in enumerate(wanted) if can_be_negative(n)] if not open_ else []
+        unknown = [k for k, n in enumerate(wanted) if is_data(n)] if not open_ else []
         if unknown:  # any one of them may be -1, and then none of the others is
             others = {k: volume(n for i, n in enumerate(wanted) if i != k and i not in copied) for k in unknown}
             for k, other in others.items():

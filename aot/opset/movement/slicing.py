@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from aot.ir.conditions import Condition, axis_of, in_range
-from aot.ir.dims import can_be_negative
+from aot.ir.dims import can_be_negative, is_data
 from aot.ir.op import Op, ViewOp
 from aot.ir.operand import Operand, Piece
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.index_maps import same, whole
-from codegen.ir.expressions import variables
 from codegen.ir.index import bounds, normal
 from codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
 from runtime.abi import DType
@@ -38,21 +37,75 @@ def range_of(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) 
     if step == 0:
         raise ShapeError(f"{what}: steps are not 0, got 0")
     step = max(-MAX_SIZE, min(step, MAX_SIZE))
-    if any(b is not None and not isinstance(b, int) and can_be_negative(b) for b in (start, stop)):
+    if any(b is not None and is_data(b) for b in (start, stop)):
         return _any_range(n, start, stop, step, step > 0)
     if isinstance(n, int) and all(b is None or isinstance(b, int) for b in (start, stop)):
         first, last, by = slice(start, stop, step).indices(n)
         first = min(0, n - 1) if first < 0 else first
         return first, len(range(first, last, by))
+    if step < 0 and (start is None or _is_far(start)) and (stop is None or _is_far(stop)):
+        return n - 1, (n + (-step - 1)) // -step
     if step < 0:
-        if (start is None or _is_far(start)) and (stop is None or _is_far(stop)):
-            return n - 1, (n + (-step - 1)) // -step
-        first = _bound_of_backward(n, OPEN_BOUND if start is None else start, 0)
-        last = _bound_of_backward(n, -OPEN_BOUND if stop is None else stop, -1)
-        return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
-    low, high = _bound(n, 0 if start is None else start), _bound(n, n if stop is None else stop)
+        start, stop = (OPEN_BOUND if start is None else start), (-OPEN_BOUND if stop is None else stop)
+        return _by_sign(_backward, n, start, stop, step)
+    return _by_sign(_forward, n, 0 if start is None else start, n if stop is None else stop, step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A bound of known sign; a negative one counts from the end."""
+
+    at: Dim
+    is_negative: bool
+
+
+Form = Callable[[Dim, _Bound, _Bound, int], tuple[Dim, Dim]]
+
+
+def _by_sign(form: Form, n: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim]:
+    """Return first index and count of `form`; a condition chooses them where a range does not decide a bound's sign."""
+    rows = [[form(n, low, high, step) for high in _signed(stop)] for low in _signed(start)]
+    return _choice(start, [_choice(stop, row) for row in rows])
+
+
+def _signed(bound: Dim) -> list[_Bound]:
+    """Return the bound as one of each sign that its range has, the negative one first."""
+    low, high = (bound, bound) if isinstance(bound, int) else bounds(normal(bound, {}))
+    return [_Bound(bound, True)] * (low < 0) + [_Bound(bound if high else 0, False)] * (high >= 0)
+
+
+def _choice(bound: Dim, found: list[tuple[Dim, Dim]]) -> tuple[Dim, Dim]:
+    """Return the result for the sign that a bound has, of those in the order of `_signed`."""
+    if len(found) == 1:
+        return found[0]
+    first, count = (_either(bound, a, b) for a, b in zip(*found, strict=True))
+    return simplify(first), simplify(count)
+
+
+def _either(bound: Dim, a: Dim, b: Dim) -> Dim:
+    """Return `a` where a bound is negative, else `b`."""
+    sign = as_expr(bound, DType.I64)
+    if a == b:
+        return a
+    return (
+        prim("max", sign, 0)
+        if a == 0 and b == simplify(sign)
+        else select(prim("lt", sign, 0), as_expr(a, DType.I64), b)
+    )
+
+
+def _forward(n: Dim, start: _Bound, stop: _Bound, step: int) -> tuple[Dim, Dim]:
+    low = start.at if isinstance(start.at, Expr) and not start.is_negative else _bound(n, start)
+    high = _bound(n, stop)
+    if start.is_negative and high == n and not isinstance(start.at, int):
+        return simplify(low), simplify((prim("min", as_expr(n, DType.I64), 0 - start.at) + (step - 1)) // step)
     count = (high - low + (step - 1)) // step
     return simplify(low), simplify(count if low == 0 else prim("max", as_expr(count, DType.I64), 0))
+
+
+def _backward(n: Dim, start: _Bound, stop: _Bound, step: int) -> tuple[Dim, Dim]:
+    first, last = _bound_of_backward(n, start, 0), _bound_of_backward(n, stop, -1)
+    return simplify(first), simplify(prim("max", as_expr((first - last + (-step - 1)) // -step, DType.I64), 0))
 
 
 def not_zero(step: Dim) -> list[Condition]:
@@ -81,23 +134,23 @@ def _is_far(bound: Dim) -> bool:
     return isinstance(bound, int) and not -OPEN_BOUND < bound < OPEN_BOUND
 
 
-def _bound(n: Dim, bound: Dim) -> Dim:
+def _bound(n: Dim, bound: _Bound) -> Dim:
     """Clamp a bound of a positive step to 0..n."""
-    if isinstance(bound, int):
-        if bound >= OPEN_BOUND:
-            return n
-        if bound < 0:
-            return 0 if bound <= -OPEN_BOUND else prim("max", n + bound, 0)
-        return bound if bound == 0 else prim("min", n, bound)
-    return prim("min", n, bound) if _can_exceed(bound, n) else bound
+    at = bound.at
+    if not isinstance(at, int):
+        if bound.is_negative:  # n + at <= n - at - 2
+            return 0 if bounds(normal(n - at, {}))[1] <= 2 else prim("max", as_expr(n + at, DType.I64), 0)
+        return prim("min", n, at) if _can_exceed(at, n) else at
+    if at >= OPEN_BOUND:
+        return n
+    if at < 0:
+        return 0 if at <= -OPEN_BOUND else prim("max", n + at, 0)
+    return at if at == 0 else prim("min", n, at)
 
 
 def _can_exceed(bound: Expr, n: Dim) -> bool:
-    """True if a bound that depends on the size `n` alone is not known to be within it.
-
-    A bound that depends on other sizes is assumed to be within, which is checked at run time; this keeps sizes simple.
-    """
-    if isinstance(n, int) or not variables(bound) <= variables(n) or bounds(normal(n - bound, {}))[0] >= 0:
+    """True if a bound that is not negative is not known to be within the size `n`."""
+    if bounds(normal(n - bound, {}))[0] >= 0:
         return False
     match bound:
         case Prim("floordiv" | "div", (whole, Const(k))) if k > 0:
@@ -106,18 +159,16 @@ def _can_exceed(bound: Expr, n: Dim) -> bool:
             return True
 
 
-def _bound_of_backward(n: Dim, bound: Dim, least: int) -> Dim:
+def _bound_of_backward(n: Dim, bound: _Bound, least: int) -> Dim:
     """Clamp a bound of a negative step to least..n - 1."""
-    last = as_expr(n - 1, DType.I64)
-    if not isinstance(bound, int):
-        return prim("min", bound, last)
-    if bound >= OPEN_BOUND:
+    last, at = as_expr(n - 1, DType.I64), bound.at
+    if isinstance(at, int) and at >= OPEN_BOUND:
         return last
-    if bound >= 0:
-        return prim("min", last, bound)
-    if bound <= -OPEN_BOUND:
+    if not bound.is_negative:
+        return prim("min", last, at) if isinstance(at, int) else prim("min", at, last)
+    if isinstance(at, int) and at <= -OPEN_BOUND:
         return least if least < 0 else prim("min", last, least)
-    held = prim("max", as_expr(n + bound, DType.I64), least)
+    held = prim("max", as_expr(n + at, DType.I64), least)
     return held if least < 0 else prim("min", last, held)
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from aot.ir.conditions import axis_of
-from aot.ir.dims import can_be_negative
+from aot.ir.dims import is_data
 from aot.ir.op import Elements, LoopOp, Op, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
@@ -59,7 +59,7 @@ class Selection(LoopOp):
         count, extent = k.dims("TopK: k")[0], x.shape[along]
         if isinstance(count, int) and (count < 0 or (isinstance(extent, int) and count > extent)):
             raise ShapeError(f"TopK: k must be in 0..{extent}, got {count}")
-        if can_be_negative(count):
+        if is_data(count):
             count = prim("min", as_expr(count, DType.I64), extent)
         shape = (*x.shape[:along], count, *x.shape[along + 1 :])
         return TensorType(x.dtype, shape), TensorType(self.index_element_type, shape)

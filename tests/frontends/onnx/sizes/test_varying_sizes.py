@@ -198,7 +198,7 @@ def test_elements_are_gathered_for_a_part_of_the_data(tmp_path: Path, axis: int,
     ("varying", "rule"),
     [
         (False, "GatherElements: dimensions but the axis must be equal, got 4 and 5"),
-        (True, "'layer': a dimension of an input must be i1 at least, got x1, with x1 = 4, i1 = 5"),
+        (True, "'layer': dimensions but the axis must be equal, got i1 and x1, with x1 = 4, i1 = 5"),
     ],
 )
 def test_elements_outside_of_the_data_are_refused(tmp_path: Path, varying: bool, rule: str) -> None:
