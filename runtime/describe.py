@@ -105,7 +105,7 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines += [f"  {kind:9}{i.name}: {i}{optional.get(i.name, '')}" for kind, infos in tensors for i in infos]
     lines += [f"  about    {line}" for line in about_lines(manifest)]
     lines += [f"  size     {line}" for line in size_lines(manifest)]
-    lines += [f"  computes {manifest.options.get('precision', 'f32')}", *(f"  {line}" for line in cost_lines(manifest))]
+    lines += [f"  computes {precision_text(manifest)}", *(f"  {line}" for line in cost_lines(manifest))]
     lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed(manifest.features)) or 'no features'}"]
     lines += [f"  level    {line}" for line in level_lines(manifest)]
     lines += [f"  version  {line}" for line in version_lines(manifest)]
@@ -116,6 +116,16 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines += [f"  {line}" for line in certificate_lines(manifest.json)]
     lines += [f"  made by  {_pairs(manifest.json['toolchain'])}", f"  options  {_pairs(manifest.json['options'])}"]
     return "\n".join(lines)
+
+
+def precision_text(manifest: Manifest) -> str:
+    """Return in which types layers compute, and the bits of weights that have 8 or fewer."""
+    told: list[str] = [str(manifest.options.get("precision", "f32"))]
+    if (bits := manifest.json.get("weight_bits")) is not None:
+        told.append(f"weights of {bits} bits")
+    if (data := manifest.options.get("activations", "f32")) != "f32":
+        told.append(f"data of {data} where they allow it")
+    return ", ".join(told)
 
 
 def costs(manifest: Manifest) -> dict[str, int | None]:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Unpack, cast
 
 import runtime
+from aot.comparing.alone import alone
 from aot.comparing.layers import Layer, layers_of
 from aot.comparing.search import Judge, Row, Search
 from aot.comparing.sides import Compiled, results, side_of
 from aot.compilation.recompile import is_same, options_of
 from aot.ir.types import Array
+from aot.ir.values.small_weights import weight_bits
 from aot.keywords import CompileKeywords, with_keywords
 from aot.options import CompileOptions
 from runtime.arrays.files import Arrays, is_compiled
@@ -108,9 +110,11 @@ def compare(
     library = runtime.load(second, threads, strict=True) if is_compiled(second) else None
     manifest = library.manifest if library is not None else None
     asked = options_of(manifest, asked) if manifest is not None else asked
-    side, judge, compiled = side_of(against, path, asked), Judge(bound, asked), Compiled(second, asked, threads)
-    inputs, made = _made(library if library is not None else compiled.made, data)
-    library = None  # its weights need not be in memory from here on
+    side, compiled = side_of(against, path, asked), Compiled(second, asked, threads)
+    subject = library if library is not None else compiled.made
+    inputs, made = _made(subject, data)
+    judge = Judge(bound, asked, _fewer_bits(subject, path, asked))
+    library = subject = None  # its weights need not be in memory from here on
     outputs = tuple(_judged(judge, made, side.outputs(inputs)))
     found = Comparison(f"{side.title} of {path.name}", second.name, outputs)
     differ = not all(row.agrees for row in outputs)
@@ -129,6 +133,15 @@ def _made(model: CompiledModel, data: Mapping[str, Array] | None) -> tuple[Array
     """Return the inputs, noise if there are no data, and the outputs of a compiled model."""
     inputs = dict(data) if data is not None else example_inputs(model.inputs, model.manifest.rules)
     return inputs, list(zip(model.outputs, results(model, inputs), strict=True))
+
+
+def _fewer_bits(subject: CompiledModel, model: Path, options: CompileOptions) -> int | None:
+    """Return the bits of a library's weights if they are fewer than 9, and fewer than those of the model."""
+    bits = cast("int | None", subject.manifest.json.get("weight_bits"))
+    if bits is None:
+        return None
+    own = weight_bits(alone(model, options).imported)
+    return bits if own is None or bits < own else None
 
 
 def _judged(judge: Judge, made: Sequence[tuple[TensorInfo, Array]], wanted: Sequence[Array]) -> Iterator[Row]:

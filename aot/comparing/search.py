@@ -24,7 +24,7 @@ from runtime.abi import DType
 from runtime.arrays.files import Arrays
 from runtime.errors import AotError
 from runtime.loading.manifest import TensorInfo
-from runtime.measuring.difference import Difference, bound_of, difference
+from runtime.measuring.difference import BOUNDS, Difference, bound_of, difference
 
 BATCH_BYTES = 64 << 20  # values of layers that one library computes besides its outputs
 _PASSED_ON = (DType.F64, DType.F32, DType.F16)  # types of values from which a later batch begins
@@ -47,11 +47,17 @@ class Row:
 
 
 class Judge:
-    """Bounds of errors: `bound` for floats if it is given, else by type and by the precision of the compilation."""
+    """Bounds of errors: `bound` for floats if it is given, else by type and by the precision of the library.
 
-    def __init__(self, bound: float | None, options: CompileOptions) -> None:
-        self.bound = bound
-        self.precision = DType.F32 if precision_of(options.precision).is_plain else DType.BF16
+    `bits`: of its weights, where the reference has wider ones.
+    """
+
+    def __init__(self, bound: float | None, options: CompileOptions, bits: int | None = None) -> None:
+        asked = precision_of(options.precision)
+        types = [dtype for dtype in (DType.BF16, DType.F16) if asked.has(dtype.value)]
+        types += [DType.I8] if options.activations != "f32" or bits is not None else []
+        types += [DType.I4] if bits is not None and bits <= DType.I4.bits else []
+        self.bound, self.precision = bound, max(types, key=lambda dtype: BOUNDS[dtype], default=DType.F32)
 
     def output(self, info: TensorInfo, expected: Array, actual: Array) -> Row:
         return Row(info.name, "Result", str(info), self._difference(expected, actual, info.dtype))

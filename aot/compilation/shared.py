@@ -19,6 +19,7 @@ class Shared:
         self.weights = Weights(several)
         self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)
         self.key = ""
+        self.weight_bits: int | None = None  # of the model that is read, see `weight_bits`
         self._options, self._framework = options, framework
 
     @budgeted

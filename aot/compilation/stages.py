@@ -29,6 +29,7 @@ from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.ir.text.printer import print_graph as graph_text
+from aot.ir.values.small_weights import weight_bits
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
@@ -122,6 +123,7 @@ class Compilation:
             )
         if isinstance(self.model, Graph):
             size = sum(n.held.nbytes for n in graph.nodes.values() if n.held is not None)
+        self.shared.weight_bits = weight_bits(graph)
         self.budget.allow(size, nodes_of(graph) * len(self.targets) * self._copies, self.options.tune or 0.0)
         self._event("read", 1, 1)
         return graph
@@ -366,7 +368,8 @@ class Compilation:
             key=self.shared.key,
             about=about(self.optimized.rt_info),
         )
-        return replace(built, manifest=built.manifest | kept(self.optimized.rt_info))
+        bits = {} if self.shared.weight_bits is None else {"weight_bits": self.shared.weight_bits}
+        return replace(built, manifest=built.manifest | kept(self.optimized.rt_info) | bits)
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:

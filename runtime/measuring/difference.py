@@ -14,7 +14,14 @@ import numpy as np
 from runtime.abi import DType
 from runtime.arrays.tensors import Array
 
-BOUNDS = {DType.F64: 1e-8, DType.F32: 1e-4, DType.F16: 1e-2, DType.BF16: 5e-2}  # errors of whole networks; others: 0
+BOUNDS = {  # errors of whole networks that compute in a type, or whose weights lie in it
+    DType.F64: 1e-8,
+    DType.F32: 1e-4,
+    DType.F16: 1e-2,
+    DType.BF16: 5e-2,
+    DType.I8: 5e-2,
+    DType.I4: 2e-1,
+}
 CHUNK = 1 << 20  # elements that are widened at a time
 SMALLEST_SCALE = 1e-30  # largest |expected| below which errors are absolute
 
@@ -78,7 +85,10 @@ def numbers(array: Array, dtype: DType) -> Array:
 
 
 def bound_of(dtype: DType, given: float | None = None, precision: DType = DType.F32) -> float:
-    """Return the bound of a tensor's error: `given` for floats, else that of its type or of a coarser `precision`."""
+    """Return the bound of a tensor's error: `given` for floats, else that of its type or of a coarser `precision`.
+
+    Integers are equal.
+    """
     if not dtype.is_float:
         return 0.0
     return max(BOUNDS.get(dtype, 0.0), BOUNDS[precision]) if given is None else given

@@ -13,7 +13,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from typer.testing import CliRunner, Result
+from typer import testing
+from typer.testing import CliRunner
 
 import aot as package
 import cli
@@ -22,8 +23,14 @@ from aot.comparing.compare import Comparison, compare
 from aot.comparing.layers import Layer, layers_of
 from aot.comparing.search import Judge, Search
 from aot.comparing.sides import Compiled, Reference, Take
-from aot.ir.types import Array
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
+from aot.ir.types import Array, numpy_dtype
+from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
+from aot.writers.openvino import write
+from codegen.ir.loops import Var
+from runtime.abi import DType
 from runtime.arrays.files import Arrays
 from runtime.errors import UnsupportedError, UsageError
 from tests.archives import arrays_of
@@ -94,6 +101,43 @@ def test_classifiers_with_maps_of_scores_are_compared_with_onnxruntime(
     assert all(row.found is not None for row in (*found.outputs, *found.layers))
     wrong = compare(model, classifier(tmp_path / "wrong.onnx", 0.7, labels, zipped), against="onnxruntime")
     assert not wrong.agrees
+
+
+@pytest.mark.parametrize("kind", ["i8", "i4"])
+def test_a_library_of_small_weights_has_their_bound(kind: str, tmp_path: Path) -> None:
+    """Weights have 8 or 4 bits and a scale each row; the same rounding on both sides has the bound of f32."""
+    wide = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
+    most = 127 if kind == "i8" else 7
+    scales = (np.abs(wide).max(1, keepdims=True) / most).astype(np.float32)
+    numbers = np.rint(wide / scales).clip(-most, most)
+
+    def written(name: str, held: Array | None) -> Path:
+        graph = Graph(name)
+        b, x = Builder(graph), graph.add(Parameter(DType.F32, (Var("n", None, 0), 64)), name="x").out_port(0)
+        w = b.const(wide, DType.F32)
+        if held is not None:
+            stored = b.const(held.astype(numpy_dtype(DType(kind))), DType(kind))
+            w = b.Multiply(b.Convert(stored, destination_type=DType.F32), b.const(scales, DType.F32))
+        graph.add(Result(), b.MatMul(x, w, transpose_a=False, transpose_b=True), name="y")
+        write(graph, tmp_path / f"{name}.xml")
+        return tmp_path / f"{name}.xml"
+
+    plain, small, wrong = written("plain", None), written("small", numbers), written("wrong", numbers * -1)
+    data = {"x": np.random.default_rng(1).standard_normal((16, 64)).astype(np.float32)}
+    found = compare(plain, small, data, target="x86-64-v2")
+    (row,) = found.outputs
+    assert found.agrees and row.found is not None and row.found.error > 1e-3
+    assert row.found.bound == (5e-2 if kind == "i8" else 0.2)
+    assert not compare(plain, wrong, data, target="x86-64-v2").agrees
+    (row,) = compare(small, data=data, target="x86-64-v2").outputs
+    assert row.found is not None and row.found.bound == 1e-4 and row.agrees
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("bf16", 5e-2), ("f16", 1e-2), ("f32", 1e-4), ("f16,a=bf16", 5e-2)])
+def test_bounds_are_those_of_the_precision(precision: str, bound: float) -> None:
+    ones = np.ones(1, np.float32)
+    row = Judge(None, CompileOptions(precision=precision)).layer(Layer("l", "l", "Relu"), ones, ones)
+    assert row.found is not None and row.found.bound == bound
 
 
 def classifier(path: Path, weight: float, labels: dict[str, list[Any]], zipped: bool) -> Path:
@@ -185,7 +229,7 @@ def test_a_fault_that_keeping_layers_hides_is_found_by_bisection(tmp_path: Path,
     assert [row.name for row in rows if not row.agrees] == [begin]
 
 
-def aot(*arguments: object, code: int = 0) -> Result:
+def aot(*arguments: object, code: int = 0) -> testing.Result:
     result = CliRunner().invoke(cli.app, [str(a) for a in arguments])
     assert result.exit_code == code, result.output
     return result
