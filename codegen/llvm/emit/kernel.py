@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from codegen.ir.loops import Kernel, Var
 from codegen.ir.normal_values import normal_buffers
+from codegen.ir.quantised import is_quantised
 from codegen.llvm.emit.function_text import Function, Value, local
 from codegen.llvm.emit.memo import unified
 from codegen.llvm.emit.registers import stored
@@ -47,7 +48,16 @@ def emit(
     packs = target is not None and target.packs_bytes
     permutes_bytes = target.permutes_bytes if target is not None else 0
     values = Values(
-        function, sizes, pointers, native, masks, permutes, normal, packs=packs, permutes_bytes=permutes_bytes
+        function,
+        sizes,
+        pointers,
+        native,
+        masks,
+        permutes,
+        normal,
+        packs=packs,
+        permutes_bytes=permutes_bytes,
+        quantised=is_quantised(kernel.body),
     )
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body

@@ -45,6 +45,7 @@ class Memory(Lanes):
     which an instruction chooses by lane. `normal`: buffers without denormal numbers (`codegen.ir.normal_values`), None
     where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being stored.
     `packs`: vectors of 16 i32 are packed to bytes. `permutes_bytes`: bytes among which one chooses by lane.
+    `quantised`: products and sums are not fused (`codegen.ir.quantised`).
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Memory(Lanes):
         *,
         packs: bool = False,
         permutes_bytes: int = 0,
+        quantised: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
@@ -68,6 +70,7 @@ class Memory(Lanes):
         self.permutes = permutes
         self.normal, self.is_normal, self.packs = normal, False, packs
         self.permutes_bytes = permutes_bytes
+        self.quantised = quantised
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}

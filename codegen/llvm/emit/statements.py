@@ -30,6 +30,7 @@ from codegen.ir.loops import (
     While,
 )
 from codegen.ir.normal_values import is_normal
+from codegen.ir.quantised import adds_product
 from codegen.ir.traverse import has_parallel
 from codegen.llvm.emit.address import Access, reads_memory
 from codegen.llvm.emit.blocks import TileTransposer, vectors
@@ -307,20 +308,22 @@ class StatementEmitter:
     def store(self, stmt: Store) -> None:
         self.values.memo = {}
         if stmt.accumulate == "add" and self.is_absent(stmt.value):
-            return None
+            return
         dtype = stmt.buffer.dtype.compute
         if stmt.value.dtype is not dtype:
             raise InternalError(f"store: {stmt.buffer.name} holds {dtype.value}, got {stmt.value.dtype.value}")
         target = self.at.access(stmt.buffer, stmt.index)
         if stmt.accumulate:
-            return self.accumulate(stmt, stmt.accumulate, target)
+            quantised, self.values.quantised = self.values.quantised, self.values.quantised and not adds_product(stmt)
+            self.accumulate(stmt, stmt.accumulate, target)
+            self.values.quantised = quantised
+            return
         if self.bytes.keep(stmt, target):
-            return None
+            return
         value = self.values.expr(stmt.value)
         self.values.is_normal = self.rounds_normal(stmt)
         self.stored(target, value)
         self.values.is_normal = False
-        return None
 
     def rounds_normal(self, stmt: Store) -> bool:
         """True if the target's instruction may round the stored value to bf16."""

@@ -3,6 +3,7 @@
 Rules, each in one place:
   * inside `within` no address outside is read: it is replaced by that of some zeros                      `within`
   * a product with a structural zero, or with one, costs nothing                                         `fma`
+  * products and sums of quantised numbers are computed as they are written: no multiply-adds            `quantised`
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from codegen.llvm.mathlib.functions import MATHLIB, template
 from runtime.abi import DType
 from runtime.errors import InternalError
 
+EXACT = {"add": "exact_add", "sub": "exact_sub", "mul": "exact_mul"}
 ZERO, ONE, MINUS_ONE = "0x0000000000000000", "0x3FF0000000000000", "0xBFF0000000000000"
 
 
@@ -48,7 +50,7 @@ class Values(Memory):
     def primitive(self, expr: Prim) -> Value:
         fn, args, dtype = expr.fn, expr.args, expr.dtype
         match fn, args:
-            case "add", (Prim("mul", (a, b)), c) | (c, Prim("mul", (a, b))) if dtype.is_float:
+            case "add", (Prim("mul", (a, b)), c) | (c, Prim("mul", (a, b))) if dtype.is_float and not self.quantised:
                 return self.fma(dtype, self.expr(a), self.expr(b), self.expr(c))
             case "within", (index, bound, value, *other):
                 return self.within(index, bound, value, other[0] if other else Const(0, value.dtype))
@@ -76,7 +78,8 @@ class Values(Memory):
                 return self.function(fn, args)
             case _:
                 operand = self.to_round if fn == "round_even" else self.expr
-                return self.apply(fn, args[0].dtype, *[operand(a) for a in args])
+                exact = self.quantised and dtype.is_float and fn in EXACT
+                return self.apply(EXACT[fn] if exact else fn, args[0].dtype, *[operand(a) for a in args])
 
     def of_place(self, fn: str, x: Load, *index: Expr) -> Value:
         """Emit a primitive of the place that is loaded instead of the number there."""
@@ -99,8 +102,9 @@ class Values(Memory):
         params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
+        quantised, self.quantised = self.quantised, False
         result = self.expr(body)
-        self.memo = saved
+        self.memo, self.quantised = saved, quantised
         return result
 
     def index(self, expr: Expr) -> Value:

@@ -1,0 +1,58 @@
+"""Kernels of quantised numbers: products and sums in them are computed as they are written, on all targets.
+
+u8(round_even((f32(a) * 0.3 + f32(b) * 0.5) / 0.2))      near the middle of two levels: one level or the other
+
+A multiply-add rounds once where a product and a sum round twice, so that targets with and without it would give
+different levels. Sums of products over an axis are not concerned: they are fused where the target can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.ir.loops import Alloc, Expr, For, If, Let, Prim, Stmt, Store, While
+from runtime.abi import DType
+
+ROUNDING_FNS = frozenset({"floor", "ceil", "trunc", "round_even", "round_away"})
+PRODUCT_FNS = frozenset({"mul", "dot"})
+LEVEL_BITS = 32  # of integers that data are quantised to, and of sums of them; indices are wider
+
+
+def is_quantised(stmts: tuple[Stmt, ...]) -> bool:
+    """True if a stored value is made of whole numbers, or of a float that was rounded to one."""
+    return any(_is_quantised(s.value, set()) for s in _stores(stmts) if not adds_product(s))
+
+
+def adds_product(stmt: Store) -> bool:
+    """True for a term of a convolution or of a product of matrices."""
+    return stmt.accumulate == "add" and isinstance(stmt.value, Prim) and stmt.value.fn in PRODUCT_FNS
+
+
+def _is_quantised(e: Expr, seen: set[int]) -> bool:
+    """True if an expression converts between floats and whole numbers; indices of loads do not count."""
+    if not isinstance(e, Prim) or id(e) in seen:
+        return False
+    seen.add(id(e))
+    match e:
+        case Prim("cast", (x,)):
+            found = x.dtype.is_float != e.dtype.is_float and all(t.is_float or _is_level(t) for t in (x.dtype, e.dtype))
+        case _:
+            found = e.fn in ROUNDING_FNS and e.dtype.is_float
+    return found or any(_is_quantised(a, seen) for a in e.args)
+
+
+def _is_level(dtype: DType) -> bool:
+    return dtype.is_integer and dtype.bits <= LEVEL_BITS
+
+
+def _stores(stmts: tuple[Stmt, ...]) -> Iterator[Store]:
+    for stmt in stmts:
+        match stmt:
+            case Store():
+                yield stmt
+            case If(_, body, otherwise):
+                yield from _stores((*body, *otherwise))
+            case For() | While() | Let() | Alloc():
+                yield from _stores(stmt.body)
+            case _:
+                pass
