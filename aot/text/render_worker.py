@@ -1,7 +1,8 @@
 """Renders chat templates in a process of its own, whose memory and time the system limits: a template is a program.
 
 The first line of the input is the template as JSON, each other line an object of variables; each line of the output is
-`{"text": …}` or `{"error": …}`. Run by path: it needs the standard library and jinja2 only.
+`{"text": …}` or `{"error": …}`. Run by path: it needs the standard library and jinja2 only. Arguments: folders
+of packages, for those that lie in no other place.
 """
 
 import json
@@ -9,6 +10,8 @@ import resource
 import sys
 from datetime import datetime
 from typing import Any
+
+sys.path += sys.argv[1:]
 
 from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols

@@ -67,7 +67,8 @@ class ChatTemplate:
 
     def _started(self) -> subprocess.Popen[bytes]:
         """Start a process, which ends with this template at the latest."""
-        command = [sys.executable, "-I", str(WORKER)]
+        # -I: nothing of the working folder; folders of this process come last, where jinja2 may be a user's package
+        command = [sys.executable, "-I", str(WORKER), *filter(None, sys.path)]
         made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self._at_end = weakref.finalize(self, _ended, made)
         return made
