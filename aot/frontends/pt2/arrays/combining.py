@@ -22,7 +22,7 @@ from aot.frontends.pt2.arrays.movement import (
     transposed,
 )
 from aot.frontends.pt2.arrays.shape import broadcast_tensors, view
-from aot.frontends.pt2.arrays.sorting import sort
+from aot.frontends.pt2.arrays.sorting import ranked, sort
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
@@ -165,6 +165,8 @@ def unique(
     return_counts: bool = False,
 ) -> tuple[OutPort, ...]:
     """The distinct elements or slices in order, the place of each element among them, and how often each occurs."""
+    if dim is None and x.type.dtype.is_float:
+        return _unique_floats(node, x)
     axis = [] if dim is None else [node.scalar(node.axis(dim, x.type.rank))]
     made = node.build.Unique(x, *axis, outputs=4).node
     values, _, inverse, counts = made.out_ports().values()
@@ -173,26 +175,40 @@ def unique(
     return (values, inverse, counts)[: len(node.outputs)]
 
 
+def _unique_floats(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    """Return the runs of the sorted elements: each NaN is a run of its own."""
+    build, first = node.build, node.list([-1])
+    flat = build.Reshape(x, first)
+    order, places = ranked(node, flat, node.size(flat, 0), 0, False)
+    values, number, counts = _runs(node, order, 0)
+    inverse = build.ScatterElementsUpdate(places, places, number, node.scalar(0))
+    return (values, build.Reshape(inverse, node.dims(x, range(x.type.rank))), counts)[: len(node.outputs)]
+
+
 @aten("unique_consecutive.default")
 def unique_consecutive(
     node: Call, x: OutPort, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[OutPort, ...]:
     """Elements that differ from the one before them, the number of their run for all, and the lengths of runs."""
-    build = node.build
-    shape = node.dims(x, range(x.type.rank))
-    rows = build.Reshape(x, node.list([-1])) if dim is None else x
-    axis = 0 if dim is None else node.axis(dim, x.type.rank)
+    if dim is not None:
+        return _runs(node, x, node.axis(dim, x.type.rank))[: len(node.outputs)]
+    values, inverse, counts = _runs(node, node.build.Reshape(x, node.list([-1])), 0)
+    return (values, node.build.Reshape(inverse, node.dims(x, range(x.type.rank))), counts)[: len(node.outputs)]
+
+
+def _runs(node: Call, rows: OutPort, axis: int) -> tuple[OutPort, OutPort, OutPort]:
+    """Return the first slices of runs of equal ones along an axis, the number of the run of each, and lengths."""
+    build, along, one = node.build, node.scalar(axis), node.scalar(1)
+    place = build.Range(node.scalar(0), node.size(rows, axis), one)
+    before = build.Gather(rows, build.Maximum(build.Subtract(place, one), node.scalar(0)), along)
+    differ = build.NotEqual(rows, before)
     others = node.list([k for k in range(rows.type.rank) if k != axis])
-    pairs = build.NotEqual(sliced(node, rows, axis, 1, LAST), sliced(node, rows, axis, 0, -1))
-    new = build.ReduceLogicalOr(pairs, others) if rows.type.rank > 1 else pairs
-    first = build.Slice(build.const([True], DType.BOOL), node.list([0]), node.dims(rows, [axis]), node.list([1]))
-    begins = build.Concat(first, new, axis=0)
-    places = build.Reshape(build.NonZero(begins, output_type=DType.I64), node.list([-1]))
-    inverse = build.Subtract(build.CumSum(node.cast(begins, DType.I64), node.scalar(0)), node.scalar(1))
-    ends = build.Concat(sliced(node, places, 0, 1, LAST), node.dims(rows, [axis]), axis=0)
-    counts = build.Subtract(ends, places)
-    inverse = build.Reshape(inverse, shape) if dim is None else inverse
-    return (build.Gather(rows, places, node.scalar(axis)), inverse, counts)[: len(node.outputs)]
+    differ = build.ReduceLogicalOr(differ, others) if rows.type.rank > 1 else differ
+    begins = build.LogicalOr(differ, build.Equal(place, node.scalar(0)))
+    starts = build.Reshape(build.NonZero(begins, output_type=DType.I64), node.list([-1]))
+    number = build.Subtract(build.CumSum(node.cast(begins, DType.I64), node.scalar(0)), one)
+    ends = build.Concat(sliced(node, starts, 0, 1, LAST), node.dims(rows, [axis]), axis=0)
+    return build.Gather(rows, starts, along), number, build.Subtract(ends, starts)
 
 
 @aten("argwhere.default")

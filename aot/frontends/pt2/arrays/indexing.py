@@ -246,21 +246,28 @@ def nonzero_numpy(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     return tuple(node.build.Gather(found, node.scalar(k), node.scalar(0)) for k in range(x.type.rank))
 
 
-@aten("bucketize.Tensor", "searchsorted.Tensor")
+@aten("bucketize.Tensor", "bucketize.Scalar", "searchsorted.Tensor", "searchsorted.Scalar")
 def bucketize(
     node: Call,
-    x: OutPort,
+    x: OutPort | Number,
     boundaries: OutPort | None = None,
-    self: OutPort | None = None,
+    self: OutPort | Number | None = None,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
 ) -> OutPort:
-    """The number of boundaries below x, or up to x with `right`; in `searchsorted` the boundaries come first."""
-    right = side == "right" if side is not None else right
+    """The number of boundaries below x, or up to x with `right`; in `searchsorted` the boundaries come first.
+
+    NaN is above all boundaries, and a boundary that is NaN below all numbers.
+    """
+    build, right = node.build, side == "right" if side is not None else right
     if boundaries is not None:
         values, rows = node.promoted(x, boundaries)
-        return node.build.Bucketize(values, rows, output_type=node.dtype(), with_right_bound=not right)
-    assert self is not None
-    rows, values = node.promoted(x, self)
-    return node.build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())
+    else:
+        assert self is not None
+        rows, values = node.promoted(x, self)
+    if not rows.type.dtype.is_float:
+        return build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())
+    rows = build.Select(build.IsNaN(rows), node.like(-float("inf"), rows), rows)
+    found = build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())
+    return build.Select(build.IsNaN(values), node.cast(node.size(rows, -1), node.dtype()), found)

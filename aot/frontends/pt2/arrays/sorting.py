@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aot.frontends.pt2.math.reduction import best
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
@@ -61,10 +62,22 @@ def kthvalue(node: Call, x: OutPort, k: int, dim: int = -1, keepdim: bool = Fals
 
 @aten("median.dim", "median.default")
 def median(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = False) -> tuple[OutPort, ...]:
-    """The lower one of the two in the middle."""
+    """The lower one of the two in the middle; the first NaN if there is one."""
+    build = node.build
     if dim is None:
-        x, dim = node.build.Reshape(x, node.list([-1])), 0
+        x, dim = build.Reshape(x, node.list([-1])), 0
     if not x.type.rank:
         return (x, node.scalar(0))[: len(node.outputs)]
-    size = node.extent(x, node.axis(dim, x.type.rank), "the number of elements")
-    return kthvalue(node, x, (size + 1) // 2, dim, keepdim)[: len(node.outputs)]
+    axis = node.axis(dim, x.type.rank)
+    count = build.Divide(build.Add(node.size(x, axis), node.scalar(1)), node.scalar(2))
+    at = build.Subtract(count, node.scalar(1))
+    found = [
+        build.Gather(p, build.Reshape(at, node.list([1])), node.scalar(axis))
+        for p in ranked(node, x, count, axis, False)
+    ]
+    if x.type.dtype.is_float:
+        top = best(node, x, axis, True)
+        found = [build.Select(build.IsNaN(top[0]), p, q) for p, q in zip(top, found, strict=True)]
+    if not keepdim:
+        found = [build.Squeeze(p, node.list([axis])) for p in found]
+    return tuple(found[: len(node.outputs)])

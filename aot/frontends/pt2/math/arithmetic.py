@@ -148,8 +148,9 @@ def copysign(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPor
 
 @aten("xlogy.Tensor", "xlogy.Scalar_Other", "xlogy.Scalar_Self", "special_xlogy.default")
 def xlogy(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
-    """x log(other); 0 where x is 0."""
-    return node.tf("Xlogy", *node.promoted(x, other, floats=True))
+    """x log(other); 0 where x is 0 and `other` is a number."""
+    a, b = node.promoted(x, other, floats=True)
+    return node.build.Select(node.build.IsNaN(b), b, node.tf("Xlogy", a, b))
 
 
 @aten("logaddexp.default", "logaddexp2.default")

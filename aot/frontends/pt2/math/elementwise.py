@@ -42,7 +42,13 @@ def _name(node: Call) -> str:
 
 @aten(*(f"{name}.default" for name in KEEPING))
 def keeping(node: Call, x: OutPort) -> OutPort:
-    return getattr(node.build, KEEPING[_name(node)])(x) if x.type.dtype is not DType.BOOL else x
+    """The sign of NaN is 0."""
+    if x.type.dtype is DType.BOOL:
+        return x
+    found = getattr(node.build, KEEPING[_name(node)])(x)
+    if KEEPING[_name(node)] != "Sign" or not x.type.dtype.is_float:
+        return found
+    return node.build.Select(node.build.IsNaN(x), node.like(0, x), found)
 
 
 @aten(*(f"{name}.default" for name in ROUNDING))

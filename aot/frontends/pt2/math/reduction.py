@@ -61,7 +61,13 @@ def aminmax(node: Call, x: OutPort, dim: int | None = None, keepdim: bool = Fals
 
 
 def best(node: Call, x: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:
-    """Return the largest or smallest element along an axis, and its place, with the axis; the first one of equals."""
+    """Return the largest or smallest element along an axis, and its place, with the axis; the first one of equals.
+
+    The first NaN is both: it is the largest one in TopK, so the smallest number is the largest one of the opposites.
+    """
+    if x.type.dtype.is_float and not above:
+        value, place = best(node, node.build.Negative(x), axis, True)
+        return node.build.Negative(value), place
     mode = Mode.MAX if above else Mode.MIN
     numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     made = node.build.TopK(

@@ -88,7 +88,8 @@ def ndtr(node: Call, x: OutPort) -> OutPort:
 
 @aten("special_xlog1py.default", "special_xlog1py.self_scalar", "special_xlog1py.other_scalar")
 def xlog1py(node: Call, x: OutPort | Number, other: OutPort | Number) -> OutPort:
-    return node.tf("Xlog1py", *node.promoted(x, other, floats=True))
+    a, b = node.promoted(x, other, floats=True)
+    return node.build.Select(node.build.IsNaN(b), b, node.tf("Xlog1py", a, b))
 
 
 @aten("isreal.default")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.pt2.arrays.movement import sliced, transposed
 from aot.frontends.pt2.arrays.sorting import ranked
-from aot.frontends.pt2.math.reduction import norm
+from aot.frontends.pt2.math.reduction import INFINITY, norm
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
@@ -121,7 +121,10 @@ def trapezoid(node: Call, y: OutPort, x: OutPort | None = None, dx: Number = 1, 
 
 @aten("cummax.default", "cummin.default")
 def running_extreme(node: Call, x: OutPort, dim: int) -> tuple[OutPort, OutPort]:
-    """The best element so far and its place, the last one of equals, by a table of all pairs along the axis."""
+    """The best element so far and its place, the last one of equals, by a table of all pairs along the axis.
+
+    NaN is better than every number.
+    """
     build, rank, above = node.build, x.type.rank, node.kind.startswith("cummax")
     if not rank:
         return x, node.scalar(0)
@@ -136,7 +139,10 @@ def running_extreme(node: Call, x: OutPort, dim: int) -> tuple[OutPort, OutPort]
     first = build.Unsqueeze(sliced(node, numbers, axis, 0, 1), node.list([axis]))
     reduce = build.ReduceMax if above else build.ReduceMin
     best = reduce(build.Select(mask, wide, first), node.list([axis + 1]))
-    hits = build.LogicalAnd(build.Equal(wide, build.Unsqueeze(best, node.list([axis + 1]))), mask)
+    hits = build.Equal(wide, build.Unsqueeze(best, node.list([axis + 1])))
+    if x.type.dtype.is_float:
+        hits = build.LogicalOr(hits, build.IsNaN(wide))
+    hits = build.LogicalAnd(hits, mask)
     index = build.ReduceMax(build.Select(hits, column, node.scalar(0)), node.list([axis + 1]))
     return node.cast(best, x.type.dtype), index
 
@@ -154,25 +160,55 @@ def logcumsumexp(node: Call, x: OutPort, dim: int) -> OutPort:
 
 @aten("mode.default")
 def mode(node: Call, x: OutPort, dim: int = -1, keepdim: bool = False) -> tuple[OutPort, OutPort]:
-    """The commonest element along an axis, the least one of several, and its last place."""
-    build, rank = node.build, x.type.rank
+    """The commonest element along an axis, the first one of several in PyTorch's order, and its last place."""
+    build, rank, dtype = node.build, x.type.rank, x.type.dtype
     if not rank:
         return x, node.scalar(0)
     axis = node.axis(dim, rank)
-    same = build.Equal(build.Unsqueeze(x, node.list([axis])), build.Unsqueeze(x, node.list([axis + 1])))
+    at, line = node.list([axis]), node.list([-1, *[1] * (rank - 1 - axis)])
+    numbers = node.cast(x, DType.U8) if dtype is DType.BOOL else x
+    places = build.Reshape(build.Range(node.scalar(0), node.size(x, axis), node.scalar(1)), line)
+    absent = build.IsNaN(x) if dtype.is_float else build.NotEqual(x, x)
+    part = _parts_of_order(node, numbers, absent, axis) if dtype.is_float else node.scalar(0)
+
+    def pairs(p: OutPort) -> tuple[OutPort, OutPort]:
+        return build.Unsqueeze(p, at), build.Unsqueeze(p, node.list([axis + 1]))
+
+    same = build.Equal(*pairs(numbers))
+    if dtype.is_float:
+        same = build.LogicalAnd(same, build.Equal(*pairs(part)))
     counts = build.ReduceSum(node.cast(same, DType.I64), node.list([axis + 1]))
-    most = build.ReduceMax(counts, node.list([axis]), keep_dims=True)
-    numbers = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
-    worst = build.ReduceMax(numbers, node.list([axis]), keep_dims=True)
-    best = build.Select(build.Equal(counts, most), numbers, worst)
-    value = build.ReduceMin(best, node.list([axis]), keep_dims=True)
-    places = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
-    places = build.Reshape(places, node.list([-1, *[1] * (rank - 1 - axis)]))
-    index = build.Select(build.Equal(numbers, value), places, node.scalar(0))
-    index = build.ReduceMax(index, node.list([axis]), keep_dims=True)
-    found = [node.cast(value, x.type.dtype), index]
-    a, b = found if keepdim else [build.Squeeze(p, node.list([axis])) for p in found]
+    counts = build.Maximum(counts, node.scalar(1))  # of NaN
+    chosen = build.Equal(counts, build.ReduceMax(counts, at, keep_dims=True))
+    if dtype.is_float:
+        first = build.ReduceMin(build.Select(chosen, part, node.scalar(LAST)), at, keep_dims=True)
+        chosen = build.LogicalAnd(chosen, build.Equal(part, first))
+    worst = node.like(INFINITY, x) if dtype.is_float else build.ReduceMax(numbers, at, keep_dims=True)
+    value = build.ReduceMin(build.Select(chosen, numbers, worst), at, keep_dims=True)
+    hits = build.LogicalAnd(chosen, build.LogicalOr(absent, build.Equal(numbers, value)))
+    index = build.ReduceMax(build.Select(hits, places, node.scalar(0)), at, keep_dims=True)
+    found = [node.cast(value, dtype), index]
+    a, b = found if keepdim else [build.Squeeze(p, at) for p in found]
     return a, b
+
+
+def _parts_of_order(node: Call, x: OutPort, absent: OutPort, axis: int) -> OutPort:
+    """Return the part in which elements lie when PyTorch has sorted them: a NaN stays and parts those on its sides.
+
+    Only an element that is less than all before it comes to the front, unless that is NaN. Even parts are those of
+    numbers, odd ones of one NaN each.
+    """
+    build, rank = node.build, x.type.rank
+    marks = node.cast(absent, DType.I64)
+    part = build.Subtract(build.Multiply(build.CumSum(marks, node.scalar(axis)), node.scalar(2)), marks)
+    places = build.Range(node.scalar(0), node.size(x, axis), node.scalar(1))
+    earlier = build.Less(build.Unsqueeze(places, node.list([0])), build.Unsqueeze(places, node.list([1])))
+    earlier = build.Unsqueeze(earlier, node.list(range(2, rank - axis + 1)))  # [.., of this one, that one, ..]
+    less = build.Less(build.Unsqueeze(x, node.list([axis + 1])), build.Unsqueeze(x, node.list([axis])))
+    start = build.Unsqueeze(sliced(node, absent, axis, 0, 1), node.list([axis]))
+    known = build.LogicalAnd(build.LogicalNot(start), build.Unsqueeze(absent, node.list([axis])))
+    front = build.LogicalOr(build.LogicalNot(earlier), build.LogicalOr(less, known))
+    return build.Select(build.ReduceLogicalAnd(front, node.list([axis + 1])), node.scalar(0), part)
 
 
 @aten("renorm.default")

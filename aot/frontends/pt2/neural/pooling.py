@@ -54,9 +54,24 @@ def max_pool(
     fields = windows(node, kernel_size, stride, padding, ceil_mode)
     gaps = per_axis(node, dilation, rank, "dilation")
     whole, alone = batched(node, x, rank)
-    y = node.build.MaxPool_8(whole, dilations=gaps, axis=2, **fields, outputs=2)
-    ports = [y, y.node.out_port(1)][: len(node.outputs)]
-    return tuple(unbatched(node, p, alone) for p in ports)
+
+    def pool(p: OutPort) -> tuple[OutPort, OutPort]:
+        y = node.build.MaxPool_8(p, dilations=gaps, axis=2, **fields, outputs=2)
+        return y, y.node.out_port(1)
+
+    found = pool(whole) if len(node.outputs) == 1 else with_nan(node, whole, pool)
+    return tuple(unbatched(node, p, alone) for p in found[: len(node.outputs)])
+
+
+def with_nan(node: Call, x: OutPort, pool: Callable[[OutPort], tuple[OutPort, OutPort]]) -> tuple[OutPort, OutPort]:
+    """Return maxima and their places: that of the last NaN in windows that have one."""
+    y, place = pool(x)
+    if not x.type.dtype.is_float:
+        return y, place
+    build, dims = node.build, node.dims(x, range(2, x.type.rank))
+    every = build.Range(node.scalar(0), build.ReduceProd(dims, node.list([0])), node.scalar(1))
+    absent = build.Select(build.IsNaN(x), build.Reshape(every, dims), node.scalar(-1))
+    return y, build.Select(build.IsNaN(y), pool(absent)[0], place)
 
 
 @aten("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
@@ -132,7 +147,11 @@ def _even(sizes: Sequence[Dim], counts: Sequence[Size]) -> tuple[int, ...] | Non
 def adaptive_max_pool(node: Call, x: OutPort, output_size: Size | Sequence[Size]) -> tuple[OutPort, ...]:
     def pool(whole: OutPort, sizes: OutPort, numbers: Sequence[Size]) -> tuple[OutPort, ...]:
         del numbers
-        y = node.build.AdaptiveMaxPool(whole, sizes, outputs=2)
-        return y, y.node.out_port(1)
+
+        def one(p: OutPort) -> tuple[OutPort, OutPort]:
+            y = node.build.AdaptiveMaxPool(p, sizes, outputs=2)
+            return y, y.node.out_port(1)
+
+        return with_nan(node, whole, one)
 
     return _adaptive(node, x, output_size, pool)
