@@ -138,9 +138,8 @@ def _moved(build: Builder, a: Axis, at: OutPort, how: Sampling) -> OutPort:
         case "tf_half_pixel_for_nn":
             return build.Divide(build.Add(at, 0.5), a.scale)
         case "align_corners":
-            wide = a.made if how.inside else build.Multiply(a.scale, a.extent)
-            moved = build.Divide(build.Multiply(at, last), build.Subtract(wide, 1.0))
-            return build.Select(build.Equal(wide, 1.0), _like(build, 0, at), moved)
+            moved = build.Divide(build.Multiply(at, last), build.Subtract(a.made, 1.0))
+            return build.Select(one, _like(build, 0, at), moved)
         case "tf_crop_and_resize":
             span = build.Multiply(build.Subtract(a.end, a.start), last)
             moved = build.Divide(build.Multiply(at, span), build.Subtract(a.made, 1.0))

@@ -86,6 +86,7 @@ RESIZES = [
     resize((1, 2, 6, 3), (12, 3), "not_larger", axes=[3, 2], coordinate_transformation_mode="half_pixel_symmetric"),
     resize((1, 2, 5, 3), (7, 5), "not_smaller", axes=[2, 3], mode="nearest", nearest_mode="round_prefer_ceil"),
     resize((1, 2, 6, 8), (1, 2, 8, 9), "not_larger", mode="nearest", nearest_mode="floor"),
+    resize((1, 2, 7, 5), (11, 9), "not_larger", axes=[2, 3], coordinate_transformation_mode="align_corners"),
     resize((1, 2, 6, 7), (7, 10), "not_smaller", axes=[2, 3], coordinate_transformation_mode="pytorch_half_pixel"),
     resize((1, 2, 9, 7), (4, 5), "not_larger", axes=[2, 3], antialias=1),
     resize((1, 1, 20, 21), (21, 21), "not_larger", axes=[2, 3], mode="cubic"),  # sizes stay, the scale is exact
@@ -98,6 +99,24 @@ RESIZES = [
 @pytest.mark.parametrize("case", RESIZES, ids=lambda c: f"{c[4]['keep_aspect_ratio_policy']}-{c[4]['mode']}")
 def test_resize_that_keeps_the_aspect_ratio_uses_one_scale(tmp_path: Path, case: Case, vary: tuple[int, ...]) -> None:
     same(*built(tmp_path, case, vary))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("vary", [(), (2, 3)], ids=["static", "varying"])
+@pytest.mark.parametrize("computed", [False, True], ids=["known", "computed"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_aligned_corners_stay_where_scales_give_no_whole_size(
+    tmp_path: Path, mode: str, computed: bool, vary: tuple[int, ...]
+) -> None:
+    given = {"mode": mode, "coordinate_transformation_mode": "align_corners"}
+    scales = np.array([1, 1, 1.5, 0.8], np.float32)
+    inputs, constants = ([f32(1, 2, 7, 9)], {"_roi": i64()})
+    if computed:
+        node = helper.make_node("Resize", ["x0", "", "s"], ["y0"], **given)
+        shape = [f"d{a}" if a in vary else n for a, n in enumerate(inputs[0].shape)]
+        made = model([node], {"x0": (np.float32, shape), "s": scales}, ["y0"], opset=19)
+        return same(save(tmp_path, made), [*inputs, scales])
+    return same(*built(tmp_path, ("Resize", 19, inputs, constants | {"scales": scales}, given, 1), vary))
 
 
 FEATURES = {"s": f32(3, 4), "b": f32(3, 4), "m": f32(3, 4), "v": f32(3, 4) ** 2}

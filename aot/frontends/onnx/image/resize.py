@@ -44,7 +44,7 @@ def resize(
     if by_size and node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         wanted, scale, exact = _kept_aspect(node, x, wanted, axes)
     kind = ShapeFrom.SIZES if by_size else ShapeFrom.SCALES
-    if not exact or _needs_taps(node, x, axes, wanted, kind):
+    if not exact or _needs_taps(node, wanted):
         crop = roi if node.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize" else None
         resized_axes = axes_of(node.build, x, axes, wanted, by_size, crop, common=scale)
         return resampled(node.build, x, resized_axes, _sampling(node))
@@ -69,18 +69,13 @@ def _demanded(node: Call, wanted: OutPort, by_size: bool) -> OutPort:
     return node.demand(positive, "scales must be positive and finite", wanted)
 
 
-def _needs_taps(node: Call, x: OutPort, axes: list[int], wanted: OutPort, kind: ShapeFrom) -> bool:
+def _needs_taps(node: Call, wanted: OutPort) -> bool:
     """True for weights that Interpolate does not have, for invalid sizes, and for dynamic scales."""
     if wanted.value is None or wanted.value.dtype == object:
         return True
     places = node.text("coordinate_transformation_mode", "half_pixel")
     smooth = node.text("mode", "nearest") != "nearest"
-    if places not in COORDINATE_MODES or (smooth and (node.flag("exclude_outside") or node.flag("antialias"))):
-        return True
-    if kind is ShapeFrom.SIZES or places != "align_corners":
-        return False
-    pairs = zip((x.shape[a] for a in axes), wanted.value.reshape(-1).tolist(), strict=True)
-    return any(not isinstance(n, int) or abs(n * s - round(n * s)) > 1e-4 for n, s in pairs)
+    return places not in COORDINATE_MODES or (smooth and (node.flag("exclude_outside") or node.flag("antialias")))
 
 
 def _sampling(node: Call) -> Sampling:
