@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from runtime.abi import DType
 from runtime.errors import UsageError
+from runtime.levels import AMX, LEVELS
 
-_V2 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
-_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
-_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-_TILES = ("amx-bf16", "amx-int8", "amx-tile")
-_PAIRS = (*_V4, "avx512bf16", "avx512vnni")
-_AMX = (*_PAIRS, "avx512vbmi", *_TILES)
-# Lowest first: a library of several levels takes the last one that runs.
-LEVELS = {"x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4, "x86-64-v4-bf16": _PAIRS, "x86-64-v4-amx": _AMX}
 _SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1 and L2 of the first processors with tile registers
+# Features of a machine that code may use where nothing in it asks for them.
+_BASE = {
+    "x86_64": frozenset({*LEVELS["x86-64-v4"], "64bit", "evex512"}),
+    "aarch64": frozenset({"neon", "fp-armv8", "lse"}),
+}
 _LONGEST = 64  # bytes of the longest vectors of any target
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
@@ -63,6 +61,7 @@ class Target:
     tiles: bool = False  # tile registers may be used: the system must allow that when a library is loaded
     same_sums: bool = False  # sums run in an order that does not depend on the length of vectors
     fast_math: bool = False  # sums of products of bf16 may have the order that is fastest here
+    is_own: bool = False  # this machine's: of its features, code asks for those that it uses, see `using`
 
     @staticmethod
     def parse(name: str) -> Target:
@@ -90,8 +89,19 @@ class Target:
         features = tuple(f for f, on in host.features.items() if on and f not in host.unreported)
         without = tuple(f for f in host.features if f not in features)
         if host.triple.startswith("x86_64"):
-            return _x86(host.cpu, features, host.caches, host.cores, without)
-        return Target(host.triple, host.cpu, features, 16, 32, *host.caches, host.cores, without)
+            return replace(_x86(host.cpu, features, host.caches, host.cores, without), is_own=True)
+        return Target(host.triple, host.cpu, features, 16, 32, *host.caches, host.cores, without, is_own=True)
+
+    def using(self, features: Iterable[str]) -> Target:
+        """Return the target of code that uses `features`, if they are there, beside those of all code.
+
+        A target that is not this machine has the features of its name.
+        """
+        if not self.is_own:
+            return self
+        kept = _BASE.get(self.machine, frozenset()) | set(features)
+        off = tuple(f for f in self.features if f not in kept and not f.startswith(_TUNING))
+        return replace(self, features=tuple(f for f in self.features if f not in off), without=(*self.without, *off))
 
     def lanes(self, dtype: DType) -> int:
         """Return the number of elements of a compute type in a vector."""
@@ -197,7 +207,7 @@ class Target:
     @property
     def has_tiles(self) -> bool:
         """True if tile registers sum products of bf16 and of bytes."""
-        return self.tiles and set(_TILES) <= set(self.features)
+        return self.tiles and set(AMX) <= set(self.features)
 
     @property
     def fuses(self) -> bool:

@@ -24,6 +24,7 @@ from runtime.errors import (
     UnsupportedError,
     UsageError,
 )
+from runtime.levels import levels_that_run, nearest_level
 from runtime.loading.manifest import Manifest
 from runtime.loading.weights import beside
 from runtime.machine import missing_features, needed, refused_tiles
@@ -107,6 +108,8 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines += [f"  size     {line}" for line in size_lines(manifest)]
     lines += [f"  computes {precision_text(manifest)}", *(f"  {line}" for line in cost_lines(manifest))]
     lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed(manifest.features)) or 'no features'}"]
+    if "levels" not in manifest.json and (levels := levels_that_run(manifest.features)):
+        lines.append(f"  runs on  {', '.join(levels)}")
     lines += [f"  level    {line}" for line in level_lines(manifest)]
     lines += [f"  version  {line}" for line in version_lines(manifest)]
     where = f" in {beside(path).name}" if "external" in manifest.json else ""
@@ -167,7 +170,19 @@ def notes(manifest: Mapping[str, object]) -> list[str]:
     """Return notes about changes that the compiler made to numbers of the model, and about types that cost time."""
     count = manifest.get("denormals", 0)
     lines = [f"{count} denormal weights, below 1.2e-38, count as zero"] if count else []
-    return lines + _narrowed(manifest) + _slow_types(manifest) + _in_floats(manifest)
+    return lines + _narrowed(manifest) + _beyond_level(manifest) + _slow_types(manifest) + _in_floats(manifest)
+
+
+def _beyond_level(manifest: Mapping[str, object]) -> list[str]:
+    """Return a note if code for this machine asks for more than the nearest level has."""
+    options = cast("Mapping[str, object]", manifest.get("options", {}))
+    if options.get("target") != "native":
+        return []
+    name, beyond = nearest_level(cast("list[str]", manifest.get("features", [])))
+    if not beyond:
+        return []
+    asks = f"the code asks for {' '.join(beyond)}, which not all processors of {name} have"
+    return [f"{asks}: with --target {name} it runs on all of them"]
 
 
 def _narrowed(manifest: Mapping[str, object]) -> list[str]:

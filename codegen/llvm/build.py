@@ -189,7 +189,8 @@ def build(
         parts.close()
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
-        manifest = make_manifest(program, functions, target, {"level": level, **(options or {})})
+        used = target.using(parts.features)
+        manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
         weights = weights_hash(constants, program.constant_bytes)
 
         drivers = module(program, functions, target)

@@ -34,10 +34,11 @@ from codegen.llvm.object.link import Linker, find_linker, link, merge
 from codegen.llvm.object.optimize import compile_module
 from codegen.llvm.object.relocatable import add_sections, hidden
 from codegen.llvm.pool import template_text
-from codegen.target import LEVELS, Target
+from codegen.target import Target
 from runtime import abi
 from runtime.atomic import naming, replacing
 from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
+from runtime.levels import LEVELS
 from runtime.loading.seal import seal
 from runtime.loading.weights import WeightsInfo
 from runtime.machine import machine_name, missing_features, refused_tiles

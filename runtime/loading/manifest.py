@@ -175,6 +175,9 @@ def _check_described(root: _Reader) -> None:
     for facts in (root.inner("toolchain"), root.inner("options")):
         for key, value in facts.json.items():
             _ = facts.text(key) if isinstance(value, str) else None
+    _check_ranges(root.inner("options"))
+    if "weight_bits" in root.json:
+        root.natural("weight_bits")
     for symbol in root.objects("symbols"):
         symbol.integer("min")
         _ = symbol.json.get("max") is None or symbol.integer("max")
@@ -192,6 +195,16 @@ def _check_described(root: _Reader) -> None:
         for name in sizes.json:
             sizes.integer(name)
         _ = version.natural("first"), version.natural("end")
+
+
+def _check_ranges(options: _Reader) -> None:
+    """Raise CorruptError unless the ranges of sizes that were asked for are valid."""
+    for asked in options.items("dims") if "dims" in options.json else ():
+        match asked:
+            case [str(), int(), int() | None]:
+                pass
+            case _:
+                raise options.wrong("dims", "a list of names, each with the least and the greatest size")
 
 
 def _check_certificate(found: _Reader) -> None:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
+from codegen.llvm.object.features import features_used
 from codegen.target import Target
 from runtime.errors import InternalError
 
 
 def compile_module(text: str, target: Target, level: int | None = 1) -> bytes:
     """Compile a module to position-independent object code. `level` None runs no passes, to compile fast."""
-    machine = _machine(target)
+    machine = _machine(target.using(features_used(text)))
     return machine.emit_object(_optimized(text, target, machine, level))
 
 
 def assembly(text: str, target: Target, level: int | None = 1) -> str:
     """Compile a module to assembly text."""
-    machine = _machine(target)
+    machine = _machine(target.using(features_used(text)))
     return machine.emit_assembly(_optimized(text, target, machine, level))
 
 
 def optimized(text: str, target: Target, level: int | None = 1) -> str:
     """Return the module after its passes, as LLVM text."""
-    return str(_optimized(text, target, _machine(target), level))
+    return str(_optimized(text, target, _machine(target.using(features_used(text))), level))
 
 
 def _machine(target: Target) -> llvm.TargetMachine:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from codegen.llvm.emit.function_text import Function
 from codegen.llvm.object.combine import combine
+from codegen.llvm.object.features import features_used
 from codegen.llvm.object.workers import Workers
 
 PART_BYTES = 192 << 10
@@ -50,10 +51,12 @@ class Parts:
         self._bytes: dict[int | None, int] = {None: 0, level: 0}
         self._level = level
         self.digest = hashlib.sha256()  # of all text
+        self.features: frozenset[str] = frozenset()  # that functions use beyond those of all code
 
     def place(self, function: Function) -> Declared:
         """Add a function; return its declaration for the drivers' module."""
         text = function.text()
+        self.features |= features_used(text)
         level = None if has_vectors(text) else self._level
         self._waiting[level].append(function)
         self._bytes[level] += len(text)

@@ -9,23 +9,42 @@ import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
+import onnx
 import pytest
 
+import aot
 from codegen.ir.definition import Definition
 from codegen.ir.loops import Reduce, Var, dense
 from codegen.llvm.emit.kernel import emit
 from codegen.llvm.host import host, parse_target
+from codegen.llvm.object.features import features_used
 from codegen.llvm.object.optimize import assembly
 from codegen.nest.nest import apply
 from codegen.schedules.choose import choose
 from codegen.target import Host, Target
+from runtime.describe import manifest_text, notes
+from runtime.levels import LEVELS, levels_that_run
+from runtime.loading.library import read_manifest
 from runtime.machine import missing_features
 
 SERVER = "x86_64-unknown-linux-gnu", "sapphirerapids"
 AVX2 = ("avx", "avx2", "bmi", "bmi2", "cmov", "f16c", "fma", "lzcnt", "popcnt", "sse", "sse2", "sse4.2", "64bit")
+ARM = ("neon", "fp-armv8", "lse")
 AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 SUM = "define void @f(ptr %x, ptr %y) { %a = load <16 x float>, ptr %x\n store <16 x float> %a, ptr %y\n ret void }"
+
+BYTES = "define void @f(ptr %x, ptr %y) {{ %a = load <64 x i8>, ptr %x\n {0}\n store <64 x i8> %b, ptr %y\n ret void }}"
+COUNT = (
+    BYTES.format("%b = call <64 x i8> @llvm.ctpop.v64i8(<64 x i8> %a)")
+    + "\ndeclare <64 x i8> @llvm.ctpop.v64i8(<64 x i8>)"
+)
+TURNED = ", ".join(f"i32 {63 - k}" for k in range(64))
+TURN = BYTES.format(f"%b = shufflevector <64 x i8> %a, <64 x i8> poison, <64 x i32> <{TURNED}>")
+SHIFT = BYTES.format("%b = lshr <64 x i8> %a, splat (i8 3)")
+ADD = BYTES.format("%b = add <64 x i8> %a, %a")
+OWN = (*AVX2, *AVX512, "avx512vnni", "avx512vbmi", "avx512vpopcntdq", "avx512bitalg", "gfni", "sha", "aes", "vaes")
 
 
 def native(has: Iterable[str], lacks: Iterable[str], hidden: Iterable[str]) -> Target:
@@ -94,3 +113,71 @@ def test_a_named_target_does_not_depend_on_llvm() -> None:
     """The schedules and the lowering passes need a target, and no LLVM."""
     code = "import sys, codegen.schedules.choose, aot.lowering.pipeline; print('llvmlite' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True, timeout=600) == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "features", "instruction"),
+    [
+        (SUM, (), "vmovaps"),
+        (ADD, (), "vpaddb"),
+        (COUNT, ("avx512vpopcntdq", "avx512bitalg"), "vpopcntb"),
+        (TURN, ("avx512vbmi",), "vpermb"),
+        (SHIFT, ("gfni",), "vgf2p8affineqb"),
+    ],
+)
+def test_code_for_this_machine_asks_for_what_it_uses(text: str, features: tuple[str, ...], instruction: str) -> None:
+    own = native(OWN, ("avx512bf16",), ())
+    made = own.using(features_used(text))
+    assert set(made.isa_features) == {*AVX2, *AVX512, *features} - {"64bit"}
+    assert set(made.features) | set(made.without) == {*own.features, "avx512bf16"}
+    assert made.lanes_bytes == 64 and instruction in assembly(text, own)
+    named = Target.parse("x86-64-v4-amx")
+    assert named.using(features_used(text)) is named
+
+
+@pytest.mark.parametrize(
+    ("text", "features"),
+    [
+        ("call <16 x i32> @llvm.x86.avx512.vpdpbusd.512(", {"avx512vnni", "avxvnni"}),
+        ("call <8 x i32> @llvm.x86.avx512.vpdpwssd.256(", {"avx512vnni", "avxvnni"}),
+        ("call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(", {"avx512bf16"}),
+        ("call void @llvm.x86.tdpbssd(i8 0, i8 1, i8 2)", {"amx-bf16", "amx-int8", "amx-tile"}),
+        ("call <64 x i8> @llvm.x86.avx512.vpermi2var.qi.512(", {"avx512vbmi"}),
+        ("shufflevector <16 x float> %a, <16 x float> %b", set()),
+        ("lshr <16 x i32> %a, %b", set()),
+    ],
+)
+def test_features_are_told_by_intrinsics(text: str, features: set[str]) -> None:
+    assert features_used(text) == features
+
+
+def test_a_library_for_this_machine_names_levels_and_what_goes_beyond(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> m (float[64] x) => (float[64] y) { y = Add(x, x) }'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    aot.compile_model(tmp_path / "m.onnx", output=tmp_path / "m.so")
+    manifest = read_manifest(tmp_path / "m.so")
+    assert set(manifest.features) <= {*LEVELS["x86-64-v4"], *ARM}
+    if "sse2" in manifest.features:
+        assert "  runs on  x86-64-" in manifest_text(manifest, tmp_path / "m.so")
+
+
+@pytest.mark.parametrize(
+    ("more", "levels", "said"),
+    [
+        ((), ["x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx"], ""),
+        (("avx512vnni",), ["x86-64-v4-bf16", "x86-64-v4-amx"], ""),
+        (
+            ("avx512vbmi",),
+            ["x86-64-v4-amx"],
+            "asks for avx512vbmi, which not all processors of x86-64-v4 have",
+        ),
+        (("avx512vnni", "gfni"), [], "asks for gfni, which not all processors of x86-64-v4-bf16 have"),
+        (("amx-tile", "amx-int8"), ["x86-64-v4-amx"], ""),
+    ],
+)
+def test_levels_that_run_code(more: tuple[str, ...], levels: list[str], said: str) -> None:
+    features = [*LEVELS["x86-64-v4"], *more]
+    assert levels_that_run(features) == levels
+    found = notes({"features": features, "options": {"target": "native"}})
+    assert [line.removeprefix("the code ").partition(":")[0] for line in found] == ([said] if said else [])
+    assert notes({"features": features, "options": {"target": "x86-64-v4"}}) == []
