@@ -7,8 +7,6 @@ generator.generate([1, 2, 3], tokens=64, on_token=print)
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from io import BytesIO
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from runtime.arrays.tensors import Array
 from runtime.errors import UsageError
 from runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
 from runtime.generation.sampling import Sampler
+from runtime.generation.saved import packed, unpacked
 from runtime.generation.token_loop import Continuation, TokenLoop
 from runtime.inference.request import InferRequest
 from runtime.model import CompiledModel
@@ -91,23 +90,14 @@ class Generator(TokenLoop):
 
     def save(self) -> bytes:
         """Return the tokens with their keys and values, for `restore`."""
-        kept = {f"v{k}": v.state for k, v in enumerate(self._request.query_state())}
-        stream = BytesIO()
-        np.savez(stream, allow_pickle=False, tokens=np.array(self._tokens, np.int64), **kept)
-        return stream.getvalue()
+        return packed(self._tokens, [variable.state for variable in self._request.query_state()])
 
     def restore(self, saved: bytes) -> None:
-        """Go on from the bytes of `save` of the same model; UsageError for bytes that do not fit the model."""
-        count = len(self._request.query_state())
-        try:
-            with np.load(BytesIO(saved), allow_pickle=False) as found:
-                tokens, states = found["tokens"], [found[f"v{k}"] for k in range(count)]
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise UsageError("restore: needs what save() of the same model returned, got other bytes") from error
-        wrong = tokens.dtype != np.int64 or tokens.ndim != 1 or (tokens < 0).any()
-        if wrong or any(len(tokens) not in state.shape for state in states):
-            raise UsageError("restore: needs what save() of the same model returned, got sizes that disagree")
-        self._take(tokens.tolist(), states)
+        """Go on from the bytes of `save` of the same model.
+
+        UsageError for bytes that do not fit the model, of which nothing is taken: the sequence stays as it was.
+        """
+        self._take(*unpacked(saved, self._model.manifest.variables, self._words))
 
     def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
         """Append tokens and return the logits [words] after the last one; after an error none of them is kept.
