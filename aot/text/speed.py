@@ -10,7 +10,7 @@ class Speed:
     """Passes tokens on and takes the time of each one."""
 
     def __init__(self, take: Callable[[int], object], clock: Callable[[], float] = time.perf_counter) -> None:
-        """The answer is asked for now. `clock`: in seconds."""
+        """Begin the time of an answer. `clock`: in seconds."""
         self._take, self._clock = take, clock
         self._begin = clock()
         self._times: list[float] = []
@@ -21,7 +21,7 @@ class Speed:
         return self._take(token)
 
     def __str__(self) -> str:
-        """How many tokens, the time to the first one, and the rate of those behind it."""
+        """Number of tokens, time to the first one, and rate of those behind it."""
         count = len(self._times)
         if not count:
             return "no tokens"

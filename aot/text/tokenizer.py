@@ -89,12 +89,12 @@ def read_tokenizer(path: Path) -> Tokenizer:
     with open_file(path, "tokenizer") as file:
         head = file.read(4)
     if is_gguf(head):
-        return _of_metadata(read_container(path).metadata, path.name)
+        return of_metadata(read_container(path).metadata, path.name)
     if head == b"\x7fELF":
         metadata = metadata_in(read_manifest(path).json, path.name)
         if metadata is None:
             raise UsageError(f"{path.name}: tokenizer: {NEXT}, got a library without one")
-        return _of_metadata(metadata, path.name)
+        return of_metadata(metadata, path.name)
     package = _package(path.name)
     try:
         inner = package.Tokenizer.from_str(read_file(path, "tokenizer").decode())
@@ -141,7 +141,7 @@ def _mark(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _of_metadata(metadata: Metadata, file: str) -> Tokenizer:
+def of_metadata(metadata: Metadata, file: str) -> Tokenizer:
     """Build a tokenizer from the metadata of a GGUF file."""
     kind, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "default")
     pieces = PIECES.get(pre) if isinstance(pre, str) else None

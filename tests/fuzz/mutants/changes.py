@@ -50,7 +50,16 @@ EXTREME = (
 )
 WORDS = ("", "x", "true", "none", "f32", "i64", "u4", "boolean", "string", "same_upper", "numpy", "é\u202e", "a" * 5000)
 REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 1e38, -1e38, float("inf"), float("-inf"), float("nan"))
-MODELS = ("model.xml", "model.onnx", "model.pb", "model.meta", "saved_model.pb", "model.tflite", "model.pt2")
+MODELS = (
+    "model.xml",
+    "model.onnx",
+    "model.pb",
+    "model.meta",
+    "saved_model.pb",
+    "model.tflite",
+    "model.pt2",
+    "model.gguf",
+)
 ALLOWED = (3, 4, 6)  # exit codes of a refusal
 MOST_ELEMENTS = 1 << 26
 
