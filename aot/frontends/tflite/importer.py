@@ -123,7 +123,8 @@ class Importer:
         """Add a foreign node with the facts of its tensors: `taken` and `given`."""
         taken = tuple(None if n == ABSENT else net.tensors[n].facts for n in op.inputs)
         given = tuple(net.tensors[n].facts for n in op.outputs)
-        attrs = {**op.attrs, "taken": taken, "given": given, **more}
+        within = {"intermediates": tuple(net.tensors[n].facts for n in op.intermediates)} if op.intermediates else {}
+        attrs = {**op.attrs, "taken": taken, "given": given, **within, **more}
         made = Foreign("tflite", op.kind, tuple(attrs.items()))
         return scope.graph.add(made, *ports, name=name, origin=Origin((name,), self.file), outputs=outputs)
 

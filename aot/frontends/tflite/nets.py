@@ -25,6 +25,7 @@ class Operator:
     attrs: dict[str, Any]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    intermediates: tuple[int, ...] = ()  # tensors whose scales the operator computes with
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,11 @@ class Nets:
                 attrs |= found[1].fields()
         if kind.startswith(_CUSTOM):
             attrs["options"] = op.array("CustomOptions").tobytes()
-        inputs, outputs = op.numbers("Inputs"), op.numbers("Outputs")
+        inputs, outputs, within = (op.numbers(field_) for field_ in ("Inputs", "Outputs", "Intermediates"))
         self._check(inputs, count, ABSENT, f"input of {kind}")
         self._check(outputs, count, 0, f"output of {kind}")
-        return Operator(kind, attrs, inputs, outputs)
+        self._check(within, count, 0, f"intermediate tensor of {kind}")
+        return Operator(kind, attrs, inputs, outputs, within)
 
     def _check(self, numbers: Sequence[int], count: int, least: int, what: str) -> None:
         for n in numbers:

@@ -14,6 +14,7 @@ from aot.frontends.tflite.importer import RULES
 from aot.frontends.tflite.registry import CONVERSIONS, EXACT, load_conversions
 from aot.frontends.tflite.schema import enumeration, names_of
 
+WITHIN_A_LEVEL = ("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")  # sums are exact; LiteRT approximates the functions of gates
 TITLE = """# Operations of TensorFlow Lite
 
 The operations of TensorFlow Lite that can be read; made by `python -m aot.frontends.tflite.table`. [The
@@ -61,7 +62,11 @@ def markdown() -> str:
         "Bit for bit what LiteRT's reference kernels give, where all tensors have 8 bits; convolutions,",
         "FULLY_CONNECTED and QUANTIZE also where they have 16, QUANTIZE where they have 32:",
         "",
-        " ".join(f"`{k}`" for k in sorted(EXACT)),
+        " ".join(f"`{k}`" for k in sorted({*EXACT} - {*WITHIN_A_LEVEL})),
+        "",
+        f"Within a level of LiteRT's: {' and '.join(f'`{k}`' for k in WITHIN_A_LEVEL)} of 8 bits",
+        "with cell states of 16; data of 16 bits and an SVDF's state of 8, as TensorFlow Lite for microcontrollers has",
+        "them, are read, too.",
         "",
         "## Refused",
         "",

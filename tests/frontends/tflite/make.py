@@ -1,6 +1,8 @@
 """Makes cases.npz: small TensorFlow Lite files, their inputs, and what LiteRT's reference kernels give for them.
 
-python -m tests.frontends.tflite.make        needs ai-edge-litert, tflite, flatbuffers
+python -m tests.frontends.tflite.make [NAME ...]        needs ai-edge-litert, tflite, flatbuffers
+
+NAME: beginnings of cases that are made; the others stay as they are. Without names all are made.
 
 The results of a file are those of `Interpreter` with BUILTIN_REF.
 """
@@ -20,6 +22,7 @@ from tests.frontends.tflite import (
     array_cases,
     control_cases,
     element_cases,
+    integer_recurrent_cases,
     layer_cases,
     quantised_cases,
     recurrent_cases,
@@ -34,6 +37,7 @@ FAMILIES = (
     layer_cases,
     quantised_cases,
     recurrent_cases,
+    integer_recurrent_cases,
 )  # their import fills the list
 OUT = Path(__file__).with_name("cases.npz")
 
@@ -112,8 +116,11 @@ def apart(case: Case) -> list[np.ndarray] | str:
 
 
 def main() -> None:
-    found: dict[str, np.ndarray] = {}
+    names = tuple(sys.argv[1:])
+    found: dict[str, np.ndarray] = dict(np.load(OUT)) if names else {}
     for case in CASES:
+        if names and not case.name.startswith(names):
+            continue
         file, values, outs = file_of(case), values_of(case), apart(case)
         if isinstance(outs, str):
             sys.stdout.write(f"FAILED {case.name}: {outs[:200]}\n")

@@ -78,6 +78,7 @@ class Op:
     options: str = ""
     fields: dict[str, Any] = field(default_factory=dict)
     custom: bytes = b""
+    intermediates: Sequence[int] = ()
 
 
 @dataclass
@@ -163,6 +164,8 @@ def model(
                             f"BuiltinOptions{suffix}": table,
                         }
                         break
+            if op.intermediates:
+                fields["Intermediates"] = list(op.intermediates)
             if op.custom:
                 fields["CustomOptions"] = op.custom
             ops.append(w.table("Operator", **fields))

@@ -62,7 +62,7 @@ def test_states_are_kept_between_inferences(name: str, tmp_path: Path) -> None:
     model = aot.compile_model(saved(case, tmp_path))
     outs = [model(*arrays(case, "x")) for _ in range(int(case["runs"]))]
     for k, wanted in enumerate(arrays(case, "y")):
-        assert_close(outs[-1][k], wanted)
+        assert_close(np.asarray(outs[-1][k]), wanted, int(name.startswith("q_near")))
 
 
 def test_there_are_as_many_conversions_as_the_page_says() -> None:

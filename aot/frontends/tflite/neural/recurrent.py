@@ -164,6 +164,7 @@ def _basic(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
 
 
 def _rnn_step(node: Call, x: OutPort, h: OutPort, w: OutPort, r: OutPort, b: OutPort) -> OutPort:
+    node.refuse(node.quantization(4) is not None, "integer states are not supported")
     total = node.build.Add(node.build.Add(product(node, x, w), product(node, h, r)), b)
     return activated(node, total, node.integer("fused_activation_function", 0))
 
