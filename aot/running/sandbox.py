@@ -5,11 +5,13 @@
     sandbox      loads and runs the library, under the calls in `ALLOWED` and limits of memory
 
 The list applies before the first byte of the library's code can run: its constructors are bound by it. The loader may
-open one file then, which is the library; each later opening ends the sandbox.
+open one file then, which is the library, and ask for its size, before that code runs; each later opening, or question
+about a file, ends the sandbox.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import faulthandler
 import json
@@ -22,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import count, pairwise, takewhile
 from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
@@ -49,6 +51,7 @@ from runtime.model import CompiledModel
 
 MEMORY, SECONDS = 4 << 30, 60.0  # limits of a sandbox unless the user says: bytes beside the library's, time
 FILES = 64  # descriptors that a sandbox may have
+THREADS = 16  # that a sandbox may start beside those it is given
 HEADER_BYTES = 1 << 16  # of the description of one result, at most
 
 ASKED = {  # calls that end a sandbox with a message that names them
@@ -56,17 +59,21 @@ ASKED = {  # calls that end a sandbox with a message that names them
     "opened a socket": ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg"),
     "started a program": ("execve", "execveat", "vfork"),
     "changed files": ("unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "link", "symlink"),
-    "touched another process": ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_open"),
+    "touched another process": ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_open", "kill", "tkill"),
+    "asked about a file": ("stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink"),
 }
+THREAD = "clone"  # with CLONE_THREAD
+SIZE = "fstat"  # asks for the size of an open file: loaders use it or newfstatat
 ALLOWED = (
-    *("read", "pread64", "lseek", "close", "dup", "fstat", "newfstatat", "stat", "statx", "fstatfs", "statfs"),
+    *("read", "pread64", "lseek", "close", "dup", "fstatfs", SIZE),
     *("mmap", "mprotect", "munmap", "mremap", "madvise", "brk", "mincore", "membarrier"),
-    *("futex", "sched_yield", "sched_getaffinity", "sched_setaffinity", "getcpu", "set_robust_list", "rseq"),
+    *("futex", "sched_yield", "getcpu", "set_robust_list", "rseq"),
     *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "set_tid_address"),
     *("clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "getrandom", "getpid", "gettid", "uname"),
     *("arch_prctl", "exit", "exit_group", "sysinfo"),
     *(name for names in ASKED.values() for name in names),  # the supervisor decides
 )
+OWN = ("sched_getaffinity", "sched_setaffinity")  # calls that may be made for the calling thread alone
 CONTINUE = 1  # answer of a supervisor: the call is made as it stands
 CLONE_THREAD, F_DUPFD_CLOEXEC, PR_SET_NAME, PR_SET_VMA = 0x10000, 1030, 15, 0x53564D41
 
@@ -96,12 +103,12 @@ def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, lim
         raise MissingError(f"run: --sandbox needs libseccomp 2.5 (Debian: libseccomp2), got {error}") from None
     given = limits if limits is not None else Limits()
     (results, results_end), (report, report_end) = os.pipe(), os.pipe()
-    count = default_threads() if threads is None else threads  # reads files of the system
+    given_threads = default_threads() if threads is None else threads  # reads files of the system
     child = os.fork()
     if not child:
         os.close(results)
         os.close(report)
-        _Supervisor(seccomp, given, report_end, results_end).run(library, inputs, count)
+        _Supervisor(seccomp, given, report_end, results_end, given_threads).run(library, inputs)
     os.close(results_end)
     os.close(report_end)
     with os.fdopen(results, "rb") as stream, os.fdopen(report, "rb") as told:
@@ -125,12 +132,16 @@ def run_sandboxed(library: Path, inputs: Arrays, threads: int | None = None, lim
 class _Supervisor:
     """The process between: it has no code of the library, and ends the sandbox when that asks for too much."""
 
-    def __init__(self, seccomp: Any, limits: Limits, report: int, results: int) -> None:
+    def __init__(self, seccomp: Any, limits: Limits, report: int, results: int, threads: int) -> None:
         self.seccomp, self.limits, self.report, self.results = seccomp, limits, report, results
+        self.threads = threads
         self.reason = ""
-        self.opened = 0
+        self.opened = self.started = 0
+        self.is_loaded = False  # the library's code may run
+        self.sandbox = -1
+        self._is_listening, self._is_running = threading.Event(), threading.Event()
 
-    def run(self, library: Path, inputs: Arrays, threads: int) -> NoReturn:
+    def run(self, library: Path, inputs: Arrays) -> NoReturn:
         """Start the sandbox and wait for its end; ends this process."""
         code = 1
         try:
@@ -140,19 +151,22 @@ class _Supervisor:
             entered, marker = os.pipe()
             os.set_blocking(entered, False)
             asked = self.seccomp.SyscallFilter(self.seccomp.ALLOW)
-            for names in ASKED.values():
+            for names in (*ASKED.values(), (SIZE,)):
                 _add(asked, self.seccomp.NOTIFY, names)
-            asked.load()
-            sandbox = os.fork()
-            if not sandbox:
-                _Sandbox(self.seccomp, self.limits, self.results, marker).run(library, inputs, threads)
-            os.close(self.results)
-            threading.Thread(target=self._answer, args=(asked, sandbox, entered), daemon=True).start()
-            late = f"took more than {self.limits.seconds:g} s"
-            timer = threading.Timer(self.limits.seconds, self._end, (sandbox, late))
+            asked.add_rule(self.seccomp.NOTIFY, THREAD, _starts_thread(self.seccomp))
+            # Threads from before the list: it would ask about the calls that start them, and nobody answered.
+            threading.Thread(target=self._answer, args=(asked, entered), daemon=True).start()
+            timer = threading.Timer(self.limits.seconds, self._end, (f"took more than {self.limits.seconds:g} s",))
             timer.daemon = True
             timer.start()
-            _, status = os.waitpid(sandbox, 0)
+            asked.load()
+            self._is_listening.set()
+            self.sandbox = os.fork()
+            if not self.sandbox:
+                _Sandbox(self.seccomp, self.limits, self.results, marker).run(library, inputs, self.threads)
+            self._is_running.set()
+            os.close(self.results)
+            _, status = os.waitpid(self.sandbox, 0)
             if os.WIFSIGNALED(status) and not self.reason:
                 number = os.WTERMSIG(status)
                 own = "made a call of the system that is not on the list" if number == signal.SIGSYS else ""
@@ -162,14 +176,15 @@ class _Supervisor:
         finally:
             os._exit(code)
 
-    def _answer(self, asked: Any, sandbox: int, entered: int) -> None:
-        """Answer the calls that the system asks about: all before the library is loaded, then one opening of a file."""
+    def _answer(self, asked: Any, entered: int) -> None:
+        """Answer the calls that the system asks about: all before the library is loaded, then those of `_is_right`."""
         known = {
             self.seccomp.resolve_syscall(self.seccomp.system_arch(), name): what
-            for what, names in ASKED.items()
+            for what, names in (*ASKED.items(), (SIZE, (SIZE,)), ("started threads", (THREAD,)))
             for name in names
         }
         inside = False
+        self._is_listening.wait()
         while True:
             try:
                 call = asked.receive_notify()
@@ -180,19 +195,30 @@ class _Supervisor:
             with suppress(BlockingIOError):
                 inside = inside or bool(os.read(entered, 1))
             what = known.get(call.syscall, "made a call of the system that is not on the list")
-            self.opened += inside and what == "opened a file"
-            if inside and (what != "opened a file" or self.opened > 1):
-                self._end(sandbox, what)
+            if inside and not self._is_right(what):
+                self._end(what)
                 return
             with suppress(OSError):
                 asked.respond_notify(self._go_on(call.id))
 
+    def _is_right(self, what: str) -> bool:
+        """True for a call of the loader, for the start of a thread, and for sizes of open files."""
+        if what == "opened a file":
+            self.opened += 1
+            return self.opened == 1
+        if what == "started threads":
+            self.started += 1
+            return self.started <= self.threads + THREADS
+        is_first, self.is_loaded = self.opened == 1 and not self.is_loaded, self.opened == 1 or self.is_loaded
+        return what == SIZE or (what == "asked about a file" and is_first)
+
     def _go_on(self, call: int) -> Any:
         return self.seccomp.NotificationResponse(error=0, flags=CONTINUE, id=call, val=0)
 
-    def _end(self, sandbox: int, reason: str) -> None:
+    def _end(self, reason: str) -> None:
+        self._is_running.wait()
         self.reason = self.reason or reason
-        os.kill(sandbox, signal.SIGKILL)
+        os.kill(self.sandbox, signal.SIGKILL)
 
 
 class _Sandbox:
@@ -204,6 +230,7 @@ class _Sandbox:
     def run(self, library: Path, inputs: Arrays, threads: int) -> NoReturn:
         """Write the results, or the error, and end this process."""
         faulthandler.disable()  # it would write about a fault of the library
+        _forget_environment()
         for low, high in _between(3, self.results, self.marker):
             os.closerange(low, high)
         try:
@@ -232,15 +259,41 @@ class _Sandbox:
         rules = own.SyscallFilter(own.KILL_PROCESS)
         _add(rules, own.ALLOW, ALLOWED)
         rules.add_rule(own.ALLOW, "write", own.Arg(0, own.EQ, self.results))
-        rules.add_rule(own.ALLOW, "clone", own.Arg(0, own.MASKED_EQ, CLONE_THREAD, CLONE_THREAD))
+        for name in OWN:
+            rules.add_rule(own.ALLOW, name, own.Arg(0, own.EQ, 0))
+        rules.add_rule(own.ALLOW, THREAD, _starts_thread(own))
         rules.add_rule(own.ERRNO(errno.ENOSYS), "clone3")  # libc falls back to clone, whose flags can be read
         rules.add_rule(own.ALLOW, "fcntl", own.Arg(1, own.EQ, F_DUPFD_CLOEXEC))
         for name in (PR_SET_NAME, PR_SET_VMA):
             rules.add_rule(own.ALLOW, "prctl", own.Arg(0, own.EQ, name))
-        rules.add_rule(own.ALLOW, "prlimit64", own.Arg(2, own.EQ, 0))  # reads limits
+        rules.add_rule(own.ALLOW, "prlimit64", own.Arg(0, own.EQ, 0), own.Arg(2, own.EQ, 0))  # reads its limits
         os.write(self.marker, b"1")
         os.close(self.marker)
         rules.load()
+
+
+def _forget_environment() -> None:
+    """Overwrite the variables of the environment, which often hold secrets, in the memory of this process.
+
+    They lie where the system has put them at the start of the program, behind libc's `environ`, and in os.environ.
+    """
+    texts = [text for pair in os.environb.items() for text in pair]
+    variables = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+    strings = list(takewhile(bool, (variables[n] for n in count()))) if variables else []
+    os.environ.clear()
+    for where in strings:
+        if where is not None:
+            ctypes.memset(where, 0, len(ctypes.string_at(where)))
+    for text in texts:  # objects of os.environ alone, but for those of one byte, which Python shares
+        if len(text) > 1:
+            ctypes.memset(id(text) + bytes.__basicsize__ - 1, 0, len(text))
+    with open("/proc/self/stat", encoding="ascii") as stream:
+        begin, end = map(int, stream.read().rpartition(")")[2].split()[47:49])  # proc(5): env_start, env_end
+    ctypes.memset(begin, 0, end - begin)
+
+
+def _starts_thread(seccomp: Any) -> Any:
+    return seccomp.Arg(0, seccomp.MASKED_EQ, CLONE_THREAD, CLONE_THREAD)
 
 
 def _add(rules: Any, action: int, names: Sequence[str]) -> None:
@@ -266,11 +319,12 @@ def _sent(array: Array) -> tuple[bytes, bytes]:
 
 
 def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[Array] | AotError:
-    """Read results, which may be hostile; an error that the sandbox reports is returned.
+    """Read results, which may be hostile and have `most` bytes together; an error that the sandbox reports is returned.
 
     ValueError and EOFError for other messages.
     """
     found: list[Array] = []
+    left = most
     for info in infos:
         facts: object = json.loads(stream.readline(HEADER_BYTES) or b"null")
         told = cast("dict[str, object]", facts) if isinstance(facts, dict) else {}
@@ -283,8 +337,11 @@ def _received(stream: BinaryIO, infos: Sequence[TensorInfo], most: int) -> list[
         sizes, dtype = cast("list[int]", shape), numpy_dtype(info)
         pairs = zip(sizes, info.shape, strict=False)
         fits = len(sizes) == len(info.shape) and all(n == m for n, m in pairs if isinstance(m, int))
-        if not fits or prod(sizes) * dtype.itemsize > most:
-            raise ValueError(f"the shape {sizes[:8]} of {info.name!r}, which is {info}, of at most {size_text(most)}")
-        data = stream.read(prod(sizes) * dtype.itemsize)
+        size = prod(sizes) * dtype.itemsize
+        if not fits or size > left:
+            limit = f"of at most {size_text(most)} with the results before it"
+            raise ValueError(f"the shape {sizes[:8]} of {info.name!r}, which is {info}, {limit}")
+        left -= size
+        data = stream.read(size)
         found.append(np.frombuffer(data, dtype).reshape(sizes))
     return found

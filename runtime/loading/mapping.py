@@ -38,10 +38,12 @@ def map_library(descriptor: int, path: Path | None, name: str, before: Callable[
             if path is not None:
                 raise CorruptError(f"load: {name}: the system cannot load it: {error}") from None
             failed = error
-    for copy in (_in_memory, _in_folder):
+    for copy in (_in_memory, _in_folder) if before is None else (_in_memory,):  # a folder must be cleaned up afterwards
         try:
             with copy(descriptor) as where:
                 if where is not None:
+                    if before is not None:
+                        before()
                     return dlopen(where, os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
             failed = error
