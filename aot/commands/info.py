@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +13,10 @@ from aot.command_line import arguments as arg
 from aot.commands.output import echo_json
 from runtime.arrays.files import is_compiled
 from runtime.describe import costs, manifest_text
-from runtime.errors import UsageError
+from runtime.errors import UnsupportedError, UsageError
 from runtime.loading.library import read_manifest
 from runtime.machine_facts import machine_facts
+from runtime.regular import open_file
 
 
 def info(
@@ -44,6 +46,20 @@ def _facts(file: Path, signature: str | None, extensions: Path | None) -> tuple[
         manifest = read_manifest(file)
         return manifest.json | {"costs": costs(manifest)}, manifest_text(manifest, file)
     from aot import overview
+    from aot.frontends.gguf import about
+    from aot.frontends.gguf.container import read_header
+    from aot.frontends.kinds import is_gguf
 
-    graph, counts = overview.read(file, extensions, signature)
-    return overview.facts(graph, counts), overview.text(graph, counts)
+    with open_file(file, "model") if file.is_file() else BytesIO() as stream:
+        header = read_header(file) if is_gguf(stream.read(4)) else None
+    refused: UnsupportedError | None = None
+    try:
+        if header is None or header.records:
+            graph, counts = overview.read(file, extensions, signature)
+            return overview.facts(graph, counts), overview.text(graph, counts)
+    except UnsupportedError as error:
+        refused = error
+        if header is None:
+            raise
+    found = about.facts(header, None if refused is None else str(refused))
+    return found, about.text(found)

@@ -9,6 +9,7 @@ import struct
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,24 @@ class Stored:
     shape: tuple[int, ...]
     format: Format
     raw: Raw
+
+
+class Record(NamedTuple):
+    """A tensor as the header has it: `shape` has the outermost dimension first, `kind` is ggml's number of a type."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Metadata, and what is said of tensors; formats of these may be unknown."""
+
+    file: str
+    metadata: Metadata
+    records: list[Record]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,42 +126,59 @@ class _Cursor:
         return [self.value(kind, depth + 1) for _ in range(count)]
 
 
+def read_header(path: Path) -> Header:
+    """Read metadata and what is said of tensors; errors as for `read_container`, but any format of tensors."""
+    cursor = _cursor(path)
+    return Header(path.name, *_header(cursor))
+
+
 def read_container(path: Path) -> Container:
     """Read a file, whose data are mapped; CorruptError if it is damaged, UnsupportedError for unknown versions."""
-    check_file(path, "model")
-    data: Raw = np.memmap(path, np.uint8, "r")
-    cursor = _Cursor(data, path.name)
-    if cursor.bytes(4).tobytes() != MAGIC:
-        raise cursor.corrupt("a file begins with GGUF", repr(data[:4].tobytes()))
-    version = int(cursor.number("I"))
-    if version not in VERSIONS:
-        raise UnsupportedError(f"{path.name}: GGUF: versions 2 and 3, lowest byte first, can be read, got {version}")
-    count, entries = cursor.count(MOST_ENTRIES, "tensors"), cursor.count(MOST_ENTRIES, "entries of metadata")
-    metadata: Metadata = {}
-    for _ in range(entries):
-        key = cursor.text(MOST_NAME)
-        metadata[key] = cursor.value(int(cursor.number("I")))
-    records = [_record(cursor) for _ in range(count)]
+    cursor = _cursor(path)
+    metadata, records = _header(cursor)
     align = metadata.get("general.alignment", 32)
     if not isinstance(align, int) or not 0 < align <= 1 << 20 or align & (align - 1):
         raise cursor.corrupt("the alignment is a power of two", align)
     begin = -(-cursor.at // align) * align
     tensors: dict[str, Stored] = {}
-    for name, shape, kind, offset in records:
-        if name in tensors:
-            raise cursor.corrupt("names of tensors differ", repr(name))
-        tensors[name] = _stored(cursor, name, shape, kind, begin + offset)
+    for record in records:
+        if record.name in tensors:
+            raise cursor.corrupt("names of tensors differ", repr(record.name))
+        tensors[record.name] = _stored(cursor, record, begin + record.offset)
     return Container(path.name, metadata, tensors)
 
 
-def _record(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:
+def _cursor(path: Path) -> _Cursor:
+    """Return a cursor behind the magic bytes of a file."""
+    check_file(path, "model")
+    data: Raw = np.memmap(path, np.uint8, "r")
+    cursor = _Cursor(data, path.name)
+    if cursor.bytes(4).tobytes() != MAGIC:
+        raise cursor.corrupt("a file begins with GGUF", repr(data[:4].tobytes()))
+    return cursor
+
+
+def _header(cursor: _Cursor) -> tuple[Metadata, list[Record]]:
+    version = int(cursor.number("I"))
+    if version not in VERSIONS:
+        raise UnsupportedError(f"{cursor.file}: GGUF: versions 2 and 3, lowest byte first, can be read, got {version}")
+    count, entries = cursor.count(MOST_ENTRIES, "tensors"), cursor.count(MOST_ENTRIES, "entries of metadata")
+    metadata: Metadata = {}
+    for _ in range(entries):
+        key = cursor.text(MOST_NAME)
+        metadata[key] = cursor.value(int(cursor.number("I")))
+    return metadata, [_record(cursor) for _ in range(count)]
+
+
+def _record(cursor: _Cursor) -> Record:
     name = cursor.text(MOST_NAME)
     rank = cursor.count(MOST_DIMS, f"dimensions of {name!r}", "I")
     shape = tuple(int(cursor.number("Q")) for _ in range(rank))[::-1]
-    return name, shape, int(cursor.number("I")), int(cursor.number("Q"))
+    return Record(name, shape, int(cursor.number("I")), int(cursor.number("Q")))
 
 
-def _stored(cursor: _Cursor, name: str, shape: tuple[int, ...], kind: int, begin: int) -> Stored:
+def _stored(cursor: _Cursor, record: Record, begin: int) -> Stored:
+    name, shape, kind, _ = record
     form = FORMATS.get(kind)
     if form is None:
         known = ", ".join(f.name for f in FORMATS.values())
