@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from runtime.errors import CorruptError, UsageError
+
+MOST_TOKENS = 1 << 32  # the package numbers tokens in 32 bits
 
 
 class Packaged:
@@ -35,21 +38,23 @@ class Packaged:
         """`marks`: with the tokens that begin and end a text."""
         try:
             text.encode()
-            return list(self._inner.encode(text, add_special_tokens=marks).ids)
         except UnicodeEncodeError as error:
             raise UsageError(f"text: must be Unicode, got half of a surrogate pair at {error.start}") from None
-        except Exception as error:
-            raise _damaged(error) from error
+        with checked("tokenizer.json"):
+            return list(self._inner.encode(text, add_special_tokens=marks).ids)
 
     def _text(self, ids: Sequence[int]) -> str:
-        try:
-            return str(self._inner.decode(list(ids)))
-        except Exception as error:
-            raise _damaged(error) from error
+        with checked("tokenizer.json"):
+            return str(self._inner.decode([n for n in ids if 0 <= n < MOST_TOKENS]))
 
 
-def _damaged(error: Exception) -> Exception:
-    """Return the error of a file whose parts do not fit each other: the package raises Exception itself."""
-    if type(error) is not Exception:
-        return error
-    return CorruptError(f"tokenizer.json: must have parts that fit each other, got {str(error)[:120]}")
+@contextmanager
+def checked(file: str) -> Generator[None]:
+    """Raise CorruptError where the package raises Exception itself, or panics by a BaseException of a hidden module."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__module__ != "pyo3_runtime":
+            raise
+        rule = "tokenizer: must be a tokenizer.json whose parts fit each other"
+        raise CorruptError(f"{file}: {rule}, got {str(error)[:120]}") from error

@@ -16,7 +16,7 @@ from aot.frontends.kinds import is_gguf
 from aot.text.byte_level import ByteLevel, Cut
 from aot.text.ends import ends_of
 from aot.text.kept import ENTRY, metadata_in
-from aot.text.packaged import Packaged
+from aot.text.packaged import Packaged, checked
 from aot.text.pieces import PIECES, Pieces
 from aot.text.scored import Scored
 from aot.text.template import ChatTemplate
@@ -97,11 +97,11 @@ def read_tokenizer(path: Path) -> Tokenizer:
         return of_metadata(metadata, path.name)
     package = _package(path.name)
     try:
-        inner = package.Tokenizer.from_str(read_file(path, "tokenizer").decode())
-    except Exception as error:  # the package raises Exception itself
-        if type(error) is not Exception and not isinstance(error, UnicodeDecodeError):
-            raise
-        raise CorruptError(f"{path.name}: tokenizer: must be a tokenizer.json, got {str(error)[:120]}") from error
+        text = read_file(path, "tokenizer").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"{path.name}: tokenizer: must be a tokenizer.json, got {str(error)[:120]}") from None
+    with checked(path.name):
+        inner = package.Tokenizer.from_str(text)
     return _beside(inner, path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from pathlib import Path
@@ -172,4 +173,12 @@ def test_halves_of_surrogate_pairs_are_refused(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_corrupt(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(CorruptError, match=r"must be a tokenizer.json"):
+        read_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_a_panic_of_the_package_is_a_damaged_file(tmp_path: Path) -> None:
+    """Merges and a prefix of continuing words that do not fit make the package index behind a text."""
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"], "continuing_subword_prefix": "###"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    with pytest.raises(CorruptError, match=r"must be a tokenizer.json whose parts fit each other, got range"):
         read_tokenizer(tmp_path / "tokenizer.json")
