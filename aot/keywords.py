@@ -55,6 +55,7 @@ class CompileKeywords(TypedDict, total=False):
     activations: str
     max_memory: int | str | None
     max_seconds: float | None
+    cores: int | None
     tune: float | None
     tune_file: str | PathLike[str] | None
     extensions: str | PathLike[str] | None
@@ -175,6 +176,7 @@ _FORMS = {
 _NONE = type(None)
 _PLAIN: dict[str, tuple[type, ...]] = {
     "target": (str,),
+    "cores": (int, _NONE),
     "feeds": (list, tuple),
     "signature": (str, _NONE),
     "reverse_channels": (list, tuple),

@@ -32,6 +32,7 @@ class Stage(StrEnum):
 class CompileOptions:
     """`target`: `native`, `x86-64-v2`, `-v3`, `-v4`, `-v4-bf16`, `-v4-amx`, `aarch64`, or levels as `x86-64-v2,v3`.
 
+    `cores`: for which schedules have units enough, None: those of this machine for `native`, else 2;
     `shapes`: an input and, for each dimension, a number, a name or `?` for the file's; `dims`: a name with its
     least and greatest value (see `aot.passes.front.input_shapes`); `values`: inputs that become constants;
     `cut`: tensors or layers that become the inputs, and those that become the outputs, either of which may be empty;
@@ -67,6 +68,7 @@ class CompileOptions:
     """
 
     target: str = "native"
+    cores: int | None = None
     layouts: tuple[tuple[str, str], ...] = ()
     mean: tuple[tuple[str | int, tuple[float, ...]], ...] = ()
     scale: tuple[tuple[str | int, tuple[float, ...]], ...] = ()
@@ -125,7 +127,7 @@ class CompileOptions:
         plain = precision_of(self.precision).is_plain
         if self.tune is not None and not plain:
             raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")
-        for name, least in (("max_memory", self.max_memory), ("max_seconds", self.max_seconds)):
+        for name, least in (("max_memory", self.max_memory), ("max_seconds", self.max_seconds), ("cores", self.cores)):
             if least is not None and least <= 0:
                 raise UsageError(f"CompileOptions: {name} is more than 0, got {least}")
 

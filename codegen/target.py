@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ _BASE = {
     "x86_64": frozenset({*LEVELS["x86-64-v4"], "64bit", "evex512"}),
     "aarch64": frozenset({"neon", "fp-armv8", "lse"}),
 }
+CORES = 2  # that share an inference, where neither the user nor this machine says how many
 _LONGEST = 64  # bytes of the longest vectors of any target
 # Prefixes of tuning flags, which LLVM lists among the features.
 _TUNING = (
@@ -46,7 +46,10 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine: `registers` vector registers of `lanes_bytes` bytes; `l1`, `l2`, `l3` are data caches in bytes."""
+    """A machine: `registers` vector registers of `lanes_bytes` bytes; `l1`, `l2`, `l3` are data caches in bytes.
+
+    `cores`: for which schedules have units enough; code runs with any number of threads.
+    """
 
     triple: str
     cpu: str
@@ -64,12 +67,11 @@ class Target:
     is_own: bool = False  # this machine's: of its features, code asks for those that it uses, see `using`
 
     @staticmethod
-    def parse(name: str) -> Target:
+    def parse(name: str, cores: int = CORES) -> Target:
         """Return the target `x86-64-v2`, `-v3`, `-v4`, `-v4-bf16`, `-v4-amx` or `aarch64`; UsageError for others.
 
-        It has as many cores as this process may use. `codegen.llvm.host.parse_target` knows `native`, too.
+        `codegen.llvm.host.parse_target` knows `native`, too.
         """
-        cores = len(os.sched_getaffinity(0))
         if name == "aarch64":
             caches = (64 << 10, 512 << 10, 4 << 20)
             return Target("aarch64-unknown-linux-gnu", "generic", ("neon",), 16, 32, *caches, cores)

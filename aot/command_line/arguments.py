@@ -61,6 +61,12 @@ Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its
 Target = Annotated[
     str, typer.Option(help="native, aarch64, x86-64-v2, -v3, -v4, -v4-bf16, -v4-amx; several: x86-64-v2,v3")
 ]
+Cores = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Cores that schedules are chosen for; default: 2, for native those of this machine"
+    ),
+]
 Layout = Annotated[list[str] | None, typer.Option(metavar="INPUT=NHWC", help="Layout in which callers give an input")]
 Mean = Annotated[
     str | None,
@@ -215,7 +221,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field
 }
 _PLAIN = (
     *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
-    *("disable_layout_change", "fast_math", "activations", "max_context", "last_logits", "row_lengths"),
+    *("cores", "disable_layout_change", "fast_math", "activations", "max_context", "last_logits", "row_lengths"),
     *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
 )
 

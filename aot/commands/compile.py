@@ -24,6 +24,7 @@ def compile(
     model: arg.Model,
     output: arg.Output = None,
     target: arg.Target = "native",
+    cores: arg.Cores = None,
     layout: arg.Layout = None,
     mean: arg.Mean = None,
     scale: arg.Scale = None,

@@ -75,9 +75,9 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
     """
     digest = hashlib.sha256(f"{VERSION} {_source_digest()}\n".encode())
     for name in names_of(options.target):
-        target = parse_target(name)
+        target = parse_target(name, options.cores)
         processor = f"{target.triple} {target.cpu} {target.llvm_features}"
-        digest.update(f"{processor} {target.l1} {target.l2} {target.l3}\n".encode())
+        digest.update(f"{processor} {target.l1} {target.l2} {target.l3} {target.cores}\n".encode())
     for field in fields(options):
         if field.name not in _LEFT_OUT:
             digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())

@@ -8,7 +8,7 @@ from aot.precision import precision_of
 
 ONLY_IF_SET = (
     *("mean", "scale", "reverse_channels", "shapes", "dims", "specialise", "feeds", "cut", "signature", "seed"),
-    *("disable_layout_change", "activations", "max_context", "last_logits", "row_lengths"),
+    *("cores", "disable_layout_change", "activations", "max_context", "last_logits", "row_lengths"),
 )
 
 

@@ -88,7 +88,7 @@ class Compilation:
         if options.external_weights and self.targets[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
-        target = parse_target(self.targets[-1])  # of several, stages show the highest
+        target = parse_target(self.targets[-1], self.options.cores)  # of several, stages show the highest
         self.target = target if self.is_plain else self._short(target)
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
@@ -362,7 +362,7 @@ class Compilation:
             program,
             self.target,
             level=self.options.level,
-            options=recorded_options(self.options, len(self.tuning.used)),
+            options=recorded_options(self._told, len(self.tuning.used)),
             external=external,
             progress=self._event,
             key=self.shared.key,
@@ -370,6 +370,11 @@ class Compilation:
         )
         bits = {} if self.shared.weight_bits is None else {"weight_bits": self.shared.weight_bits}
         return replace(built, manifest=built.manifest | kept(self.optimized.rt_info) | bits)
+
+    @property
+    def _told(self) -> CompileOptions:
+        """Return the options that give this code elsewhere: with the cores of this machine, if it is for them."""
+        return replace(self.options, cores=self.target.cores) if self.target.is_own else self.options
 
     def _save(self, name: str, text: Callable[[], str]) -> None:
         if self.options.save_temps is not None:

@@ -198,13 +198,19 @@ def _check_described(root: _Reader) -> None:
 
 
 def _check_ranges(options: _Reader) -> None:
-    """Raise CorruptError unless the ranges of sizes that were asked for are valid."""
-    for asked in options.items("dims") if "dims" in options.json else ():
-        match asked:
-            case [str(), int(), int() | None]:
-                pass
-            case _:
-                raise options.wrong("dims", "a list of names, each with the least and the greatest size")
+    """Raise CorruptError unless the ranges of sizes that were asked for are valid; in memory, lists are tuples."""
+    given = options.json.get("dims", [])
+    valid = isinstance(given, list | tuple) and all(map(_is_range, cast("list[object]", given)))
+    if not valid:
+        raise options.wrong("dims", "a list of names, each with the least and the greatest size")
+
+
+def _is_range(asked: object) -> bool:
+    match asked:
+        case [str(), int(), int() | None]:
+            return True
+        case _:
+            return False
 
 
 def _check_certificate(found: _Reader) -> None:

@@ -45,6 +45,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"signature": "serving"}, {"signature": "serving"}),
     ({"level": None, "verify": True}, {"level": None, "verify": True}),
     ({"small_weights": True, "plain_products": True}, {"small_weights": True, "plain_products": True}),
+    ({"cores": 16}, {"cores": 16}),
     ({"disable_layout_change": True}, {"disable_layout_change": True}),
     ({"last_logits": True, "row_lengths": True}, {"last_logits": True, "row_lengths": True}),
     ({"max_context": 512}, {"max_context": 512}),

@@ -6,6 +6,7 @@ process can be started, the calling one compiles everything.
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -36,9 +37,9 @@ class Workers:
     """`submit` modules, then `finish`; the results are in the order of submission."""
 
     def __init__(self, target: Target, processes: int | None = None) -> None:
-        """`processes` besides the calling one; by default, one less than cores, `MOST_PROCESSES` at most."""
+        """`processes` besides the calling one; by default one less than may run at once, `MOST_PROCESSES` at most."""
         self._target = target
-        self._processes = min(target.cores - 1, MOST_PROCESSES) if processes is None else processes
+        self._processes = min(len(os.sched_getaffinity(0)) - 1, MOST_PROCESSES) if processes is None else processes
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._results: list[Future[bytes]] = []
         self._threads: list[threading.Thread] = []

@@ -105,8 +105,21 @@ def test_lines_are_fetched_into_the_cache_that_has_room_for_them(cpu: str, rows:
 def test_this_machine_has_caches_and_cores() -> None:
     here = host()
     assert all(0 < small <= large for small, large in pairwise(here.caches))
-    assert here.cores == len(os.sched_getaffinity(0))
+    assert len(os.sched_getaffinity(0)) <= here.cores
     assert parse_target("native") == Target.native(here)
+
+
+@pytest.mark.parametrize("name", ["native", "x86-64-v3", "aarch64"])
+def test_a_target_does_not_depend_on_what_this_process_may_use(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = parse_target(name)
+    for variable in ("OMP_NUM_THREADS", "PYTHON_CPU_COUNT"):
+        monkeypatch.setenv(variable, "1")
+    for call in ("cpu_count", "process_cpu_count"):
+        monkeypatch.setattr(os, call, lambda: 1, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0})
+    assert parse_target(name) == before
+    assert parse_target(name, cores=16) == replace(before, cores=16)
+    assert before.cores == (host().cores if name == "native" else 2)
 
 
 def test_a_named_target_does_not_depend_on_llvm() -> None:
