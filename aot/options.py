@@ -217,8 +217,9 @@ def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
             found.append((name, _nested(_array(Path(value)) if value.endswith(".npy") else json.loads(value))))
         except UsageError:  # of a file, which it names
             raise
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"value: INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy, got {text}") from error
+        except (ValueError, TypeError, RecursionError) as error:
+            rule = "INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy"
+            raise UsageError(f"value: {rule}, got {text[:80]}") from error
     return tuple(found)
 
 

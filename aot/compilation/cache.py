@@ -18,6 +18,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from pathlib import Path
@@ -91,29 +92,50 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
 
 
 def load_or_make(
-    folder: Path, key_now: Callable[[], str], make: Callable[[Path, str], None], threads: int | None = None
+    folder: Path,
+    key_now: Callable[[], str],
+    make: Callable[[Path, str], None],
+    instead: Callable[[], CompiledModel],
+    threads: int | None = None,
 ) -> CompiledModel:
     """Load a model from the cache; if it is missing or damaged, `make(path, key)` writes it to `path`.
 
     `key_now` gives the key of the files as they are; an entry whose files changed while it was made is not kept.
+    `instead` makes a model that is not kept, where the folder cannot be made or written, as on a full disk.
     UsageError for a folder that other users can write to.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    reason = _foreign(folder)
-    if reason is not None:
-        raise UsageError(f"cache: the folder must be writable by its user alone, got {folder}, {reason}")
     key = key_now()
-    path = folder / f"{key}.so"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = _foreign(folder)
+        if reason is not None:
+            raise UsageError(f"cache: the folder must be writable by its user alone, got {folder}, {reason}")
+        return _found(folder / f"{key}.so", key, threads) or _made(folder, key, key_now, make, threads)
+    except OSError as error:
+        _LOG.warning("cache: %s: nothing is kept: %s", folder, error)
+        return instead()
+
+
+def _found(path: Path, key: str, threads: int | None) -> CompiledModel | None:
+    """Return the model of an entry, None if it is missing or damaged."""
     if path.exists():
         try:
-            found = _loaded(path, key, threads)
-            os.utime(path)  # for `gc`
+            found = _loaded(path, path, key, threads)
         except PlatformError:
             raise
         except (AotError, OSError) as error:
             _LOG.warning("cache: %s is made again: %s", path, error)
         else:
+            with suppress(OSError):  # another process has removed it, or the folder can only be read
+                os.utime(path)  # for `gc`
             return found
+    return None
+
+
+def _made(
+    folder: Path, key: str, key_now: Callable[[], str], make: Callable[[Path, str], None], threads: int | None
+) -> CompiledModel:
+    path = folder / f"{key}.so"
     with TemporaryDirectory(dir=folder, prefix=".aot-") as place:
         made = Path(place) / path.name
         make(made, key)
@@ -122,19 +144,20 @@ def load_or_make(
             file.chmod(file.stat().st_mode & ~_OTHERS)
         if key_now() != key:
             _LOG.warning("cache: %s is not kept: its files have changed while it was compiled", path)
-            return _loaded(made, key, threads)
+            return _loaded(made, made, key, threads)
+        found = _loaded(made, path, key, threads)  # before others can remove it
         for file in parts:
             file.replace(folder / file.name)
-    return _loaded(path, key, threads)
+    return found
 
 
-def _loaded(path: Path, key: str, threads: int | None) -> CompiledModel:
-    """Load the entry `key`; CorruptError if it is damaged, another one, or a file that others can write."""
+def _loaded(path: Path, entry: Path, key: str, threads: int | None) -> CompiledModel:
+    """Load `path`, which is or becomes `entry`; CorruptError if damaged, another one, or a file others can write."""
     for file in (path, beside(path)):
         reason = _foreign(file) if file.exists() else None
         if reason is not None:
             raise CorruptError(f"cache: {file}: an entry must be writable by its user alone, got {reason}")
-    return CompiledModel(open_library(path, strict=True, key=key), threads, path=path.resolve())
+    return CompiledModel(open_library(path, strict=True, key=key), threads, path=entry.resolve())
 
 
 def _foreign(path: Path) -> str | None:
@@ -184,9 +207,10 @@ def collect(folder: Path, most_bytes: int | None = None, most_days: float | None
         for path in _parts(entry):
             path.unlink(missing_ok=True)
     for path in (*folder.glob(".*.so.*"), *folder.glob(".*.weights.*"), *folder.glob(".aot-*")):
-        if now - path.stat().st_mtime > _ABANDONED:
-            remove = partial(rmtree, ignore_errors=True) if path.is_dir() else Path.unlink
-            remove(path)
+        with suppress(FileNotFoundError):  # its process has removed it
+            if now - path.stat().st_mtime > _ABANDONED:
+                remove = partial(rmtree, ignore_errors=True) if path.is_dir() else Path.unlink
+                remove(path)
     return gone
 
 

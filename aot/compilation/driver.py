@@ -68,7 +68,10 @@ def compile_model(
             made.shared.key = key
             made.built.write_shared(path)
 
-        return load_or_make(Path(cache_dir), lambda: key_of(file, made.options, made.shared.extensions), make, threads)
+        def key_now() -> str:
+            return key_of(file, made.options, made.shared.extensions)
+
+        return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(made.built, threads), threads)
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,13 @@ def read_arrays(path: Path) -> NDArray[np.generic] | Arrays:
     try:
         with stream:
             loaded: NDArray[np.generic] | Mapping[str, NDArray[np.generic]] = np.load(stream, allow_pickle=False)
-            return dict(loaded) if isinstance(loaded, Mapping) else loaded
-    except (ValueError, EOFError, BadZipFile) as error:
+            if not isinstance(loaded, Mapping):
+                return loaded
+            members: dict[str, object] = dict(loaded)
+            if any(isinstance(member, bytes) for member in members.values()):
+                raise ValueError("a member that is no array")
+            return cast(Arrays, members)
+    except Exception as error:  # NumPy, zipfile, zlib and tokenize have many for a damaged file
         reason = "a damaged one, or one of Python objects" if path.suffix in (".npy", ".npz") else "another file"
         raise UsageError(f"input: {path}: must be a .npy or .npz file of numbers or strings, got {reason}") from error
 

@@ -143,7 +143,7 @@ def _header(stream: BinaryIO, name: str) -> WeightsInfo:
         raise CorruptError(f"weights: {name}: must have a header of {WEIGHTS_PAGE} bytes, got {len(data)}")
     try:
         tree: object = json.loads(data[len(_MAGIC) :].rstrip(b"\0"))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CorruptError(f"weights: {name}: the header must be JSON, got something else") from None
     return _info(tree, f"{name}: the header")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import multiprocessing
 import os
@@ -204,3 +205,35 @@ def test_an_entry_that_others_could_have_written_is_made_again(model: Path, capl
         compiled(model)
         assert entry.path.stat().st_uid == 0
         assert "owner 12345" in caplog.text
+
+
+@pytest.mark.parametrize("fails", ["mkdir", "chmod", "replace"])
+def test_a_folder_that_cannot_be_written_keeps_nothing(
+    model: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, fails, full)
+        compiled(model)
+    assert "nothing is kept: [Errno 28] No space left" in caplog.text
+    assert not cache.entries(model.parent / "cache")
+
+
+def test_a_file_in_place_of_the_folder_keeps_nothing(model: Path) -> None:
+    (model.parent / "cache").write_text("a file")
+    compiled(model)
+
+
+def test_an_entry_that_is_removed_at_once_was_loaded_before(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def evicted(self: Path, target: Path) -> None:
+        replace(self, target)
+        target.unlink()
+
+    monkeypatch.setattr(Path, "replace", evicted)
+    compiled(model)
+    compiled(model, CompileOptions(level=None, external_weights=True))
+    assert not cache.entries(model.parent / "cache")

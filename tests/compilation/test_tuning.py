@@ -20,7 +20,7 @@ from codegen.ir.schedule import Schedule
 from codegen.llvm.host import parse_target
 from codegen.schedules.candidates import candidates
 from codegen.target import Target
-from runtime.errors import UsageError
+from runtime.errors import CorruptError
 from tests import networks
 
 NATIVE = parse_target("native")
@@ -134,12 +134,17 @@ def test_a_real_search(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"version": 2, "choices": {}}', '{"version": 1, "choices": {"t": {"f": 3}}}']
+    "text",
+    [
+        *("{", "[]", "[" * 100_000, '{"a":' * 100_000, "", "\\ud800", "3", "NaN"),
+        *('{"version": 2, "choices": {}}', '{"version": 1, "choices": {"t": {"f": 3}}}'),
+        *('{"version": 1, "choices": []}', '{"version": 1, "choices": {"t": []}}'),
+    ],
 )
 def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "tune.json"
     path.write_text(text)
-    with pytest.raises(UsageError, match=r"tune: tune\.json"):
+    with pytest.raises(CorruptError, match=r"tune: tune\.json"):
         Tuning(NATIVE, path)
 
 

@@ -34,7 +34,7 @@ from codegen.schedules.candidates import candidates
 from codegen.schedules.choose import choose
 from codegen.target import Target
 from runtime.atomic import replacing
-from runtime.errors import UsageError
+from runtime.errors import CorruptError, UsageError
 from runtime.machine import missing_features
 from runtime.regular import read_file
 
@@ -60,7 +60,7 @@ class Tuning:
     """Measured choices for one target; `used`: those that `pick` returned."""
 
     def __init__(self, target: Target, path: Path | None = None) -> None:
-        """Read `path`, if it exists; UsageError if it is no file of choices."""
+        """Read `path`, if it exists; CorruptError if it is no file of choices."""
         self._target, self._path = target, path
         self._file: dict[str, dict[str, dict[str, object]]] = _read(path) if path is not None and path.exists() else {}
         self.choices = self._file.setdefault(target_key(target), {})
@@ -184,8 +184,8 @@ def _read(path: Path) -> dict[str, dict[str, dict[str, object]]]:
         tree: Any = json.loads(data)
         version, choices = tree["version"], tree["choices"]
         well = all(isinstance(one, dict) for forms in choices.values() for one in forms.values())
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"tune: {path.name}: must be a file that --tune wrote, got another one") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptError(f"tune: {path.name}: must be a file that --tune wrote, got another one") from error
     if version != FILE_VERSION or not well:
-        raise UsageError(f"tune: {path.name}: must have version {FILE_VERSION}, got {version}")
+        raise CorruptError(f"tune: {path.name}: must have version {FILE_VERSION}, got {version}")
     return cast("dict[str, dict[str, dict[str, object]]]", choices)

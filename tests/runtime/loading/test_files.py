@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
+import struct
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -30,6 +34,7 @@ from runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageE
 from runtime.loading.elf import ElfFile
 from runtime.loading.library import read_manifest, verify
 from runtime.loading.manifest import parse
+from runtime.loading.weights import _header as header_of
 from runtime.loading.weights import update_weights
 from runtime.machine import missing_features, unreported
 
@@ -208,3 +213,58 @@ def test_damaged_embedded_weights(tmp_path: Path) -> None:
     with pytest.raises(CorruptError, match="edited or damaged"):
         runtime.load(path, strict=True)
     assert CliRunner().invoke(cli.app, ["run", str(path), str(DIGITS / "seven.npy")]).exit_code == 4
+
+
+def npy(header: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header.encode() + b"\n"
+
+
+SHAPE = "{{'descr': '<f4', 'fortran_order': False, 'shape': ({},)}}"
+HEADERS = (
+    "[" * 9000,
+    "(" * 9000,
+    "-" * 9000 + "1",
+    "{'descr':" * 900,
+    "3",
+    "",
+    *map(SHAPE.format, (-1, 10**12, 10**24)),
+)
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_damaged_arrays(tmp_path: Path, header: str) -> None:
+    (tmp_path / "x.npy").write_bytes(npy(header))
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", npy(header))
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(UsageError, match="of numbers or strings"):
+            read_arrays(tmp_path / name)
+
+
+def test_mutants_of_archives(tmp_path: Path) -> None:
+    path, chance = tmp_path / "x.npz", random.Random(0)
+    np.savez_compressed(path, a=np.arange(100), b=np.ones((3, 4), np.float32))
+    whole, refused = path.read_bytes(), 0
+    for _ in range(300):
+        mutant = bytearray(whole)
+        for _ in range(3):
+            mutant[chance.randrange(len(mutant))] = chance.randrange(256)
+        path.write_bytes(mutant)
+        try:
+            read_arrays(path)
+        except UsageError:
+            refused += 1
+    assert refused > 100
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", b"text")
+    with pytest.raises(UsageError, match="of numbers or strings"):
+        read_arrays(path)
+
+
+def test_deep_texts(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="value: INPUT=VALUE"):
+        values_of(["x=" + "[" * 100_000])
+    path = tmp_path / "m.weights"
+    path.write_bytes(b"AOT WEIGHTS 1\n".ljust(1 << 16, b"["))
+    with path.open("rb") as stream, pytest.raises(CorruptError, match="the header must be JSON"):
+        header_of(stream, "m.weights")
