@@ -61,6 +61,21 @@ def test_references_agree_with_kernels(op: Op, arrays: list[Array]) -> None:
     np.testing.assert_array_equal(found, np.asarray(op.evaluate(*arrays)[0]).reshape(found.shape))
 
 
+@pytest.mark.parametrize("divisor", [2, -3])
+def test_roll_by_a_part_of_a_size_that_varies(divisor: int) -> None:
+    """As a shift of the middle of a spectrum to its ends is: x[.., n], shifted by n / divisor."""
+    graph = Graph()
+    build = Builder(graph)
+    x = build(Parameter(DType.F32, (2, Var("n"))))
+    size = build.Gather(build.ShapeOf(x), build.const([1], DType.I64), build.const(0, DType.I64))
+    shift = build.Divide(size, divisor)
+    build(Result(), build.Roll(x, shift, build.const([1], DType.I64)))
+    model = compile_model(graph, CompileOptions(level=None), threads=1)
+    for n in (1, 5, 8):
+        data = np.arange(2 * n, dtype=np.float32).reshape(2, n)
+        np.testing.assert_array_equal(model([data])[0], np.roll(data, n // divisor, 1))
+
+
 @pytest.mark.parametrize("name", ["count", "n", "i", "j"])
 @pytest.mark.parametrize("row", [False, True])
 def test_a_count_of_scales_that_varies_is_three_or_four(name: str, row: bool) -> None:

@@ -160,6 +160,12 @@ class Call:
             raise ModelError(f"{self.kind}: axis {axis} is out of range for rank {rank}")
         return axis + rank if axis < 0 else axis
 
+    def present(self, value: T | None, name: str) -> T:
+        """Return an input that this form of the operation needs; ModelError if it is left out."""
+        if value is None:
+            raise ModelError(f"{self.kind}: input {name} must be given, got none")
+        return value
+
     def known(self, port: OutPort, what: str) -> Array:
         """Return the value of an input; UnsupportedError if it is known at run time only."""
         return Operand(port.type, port.value).known(f"{self.kind}: {what}")

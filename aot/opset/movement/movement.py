@@ -13,7 +13,7 @@ from aot.ir.conditions import Condition, alike, at_least, axis_of
 from aot.ir.dims import can_be_negative, is_data
 from aot.ir.graph import OutPort
 from aot.ir.op import ComputeOp, DecomposedOp, Element, ViewOp
-from aot.ir.operand import Input, Operand, Piece
+from aot.ir.operand import Input, Operand, Piece, has_symbols
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, simplify
 from aot.opset.base.index_maps import permuted, same, shifted, whole
@@ -293,7 +293,7 @@ class Roll(DecomposedOp):
 
     def decompose(self, build: Builder, x: OutPort, shift: OutPort, axes: OutPort) -> OutPort:
         where = self._axes(Operand(x.type), Operand(axes.type, axes.value))
-        if shift.value is None:
+        if shift.value is None or has_symbols(Operand(shift.type, shift.value)):
             return build(RolledAt(tuple(where)), x, shift)
         by = [int(s) for s in shift.value.reshape(-1)]
         shifts = [0] * x.type.rank

@@ -66,6 +66,12 @@ def node(program: dict[str, Any]) -> dict[str, Any]:
     return graph(program)["nodes"][0]
 
 
+def one_input(program: dict[str, Any], target: str) -> None:
+    """Let the node be another operation that gets its first input alone."""
+    given = node(program)["inputs"][0] | {"name": "self" if "bucketize" in target else "elements"}
+    node(program).update(target=f"torch.ops.aten.{target}", inputs=[given])
+
+
 def duplicated() -> bytes:
     made = io.BytesIO(packed(files()))
     with zipfile.ZipFile(made, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
@@ -156,6 +162,8 @@ ARCHIVES: dict[str, tuple[Callable[[], bytes], type[AotError], str]] = {
         ModelError,
         "mm.default: an operand must be given",
     ),
+    "no boundaries": (changed(lambda p: one_input(p, "bucketize.Tensor")), ModelError, "self must be given"),
+    "no elements": (changed(lambda p: one_input(p, "isin.Tensor_Tensor")), ModelError, "test_elements must be given"),
     "an evil size": (changed(evil_sizes), UnsupportedError, "symbols"),
     "branches without end": (recursive, AotError, "levels|no JSON"),
 }

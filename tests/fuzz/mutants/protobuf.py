@@ -54,7 +54,10 @@ def copy(message: Any) -> Any:
 
 def change_field(d: Draw, root: Message) -> None:
     """Change, clear or double one field of one message, or exchange or delete elements of it."""
-    inner = d.pick([m for _, m in messages(root) if m.ListFields()])
+    found = [m for _, m in messages(root) if m.ListFields()]
+    if not found:
+        return
+    inner = d.pick(found)
     field, value = d.pick(inner.ListFields())
     if is_map(field):
         del value[d.pick(sorted(value))]

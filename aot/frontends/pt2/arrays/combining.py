@@ -147,8 +147,7 @@ def isin(
     invert: bool = False,
 ) -> OutPort:
     build = node.build
-    other = test_elements if test_elements is not None else test_element
-    assert other is not None
+    other = node.present(test_elements if test_elements is not None else test_element, "test_elements")
     a, b = node.promoted(x, other)
     same = build.Equal(build.Unsqueeze(a, node.list([x.type.rank])), build.Reshape(b, node.list([-1])))
     found = build.ReduceLogicalOr(same, node.list([x.type.rank]))

@@ -264,8 +264,7 @@ def bucketize(
     if boundaries is not None:
         values, rows = node.promoted(x, boundaries)
     else:
-        assert self is not None
-        rows, values = node.promoted(x, self)
+        rows, values = node.promoted(x, node.present(self, "self"))
     if not rows.type.dtype.is_float:
         return build.SearchSorted(rows, values, right_mode=right, output_type=node.dtype())
     rows = build.Select(build.IsNaN(rows), node.like(-float("inf"), rows), rows)

@@ -17,7 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.frontends.tflite.integers.fixed_point import limits, of_input, scaled, shifted, single, whole
-from aot.frontends.tflite.neural.recurrent import GATES, NORM_EPSILON, stacked, steps
+from aot.frontends.tflite.neural.recurrent import (
+    BASIC,
+    CELL,
+    GATES,
+    NORM_EPSILON,
+    STATE,
+    data_and_states,
+    stacked,
+    steps,
+)
 from aot.frontends.tflite.registry import Call, conversion_of, exact
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
@@ -28,10 +37,9 @@ from runtime.errors import ModelError
 GATE_BITS = 12  # of a gate before its activation, behind the point
 UNIT_BITS = 15  # of what a sigmoid or a tanh gives, behind the point
 HALF = 1 << 30  # 0.5 as a factor
-BASIC = 1  # kernel_type of the LSTM with five inputs
 BEFORE, FORGET, FRESH, LEAVE = range(GATES)  # places of gates
 HIDDEN = GATES  # the intermediate tensor behind those of the gates
-WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, PROJECTION_BIAS, STATE, CELL, NORMS = 1, 5, 9, 12, 16, 17, 18, 19, 20
+WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, PROJECTION_BIAS, NORMS = 1, 5, 9, 12, 16, 17, 20
 PEEPHOLE_OF = {BEFORE: 0, FORGET: 1, LEAVE: 2}
 
 
@@ -87,9 +95,7 @@ class IntegerCell:
 
     def array(self, i: int) -> Array:
         """Return the value of a weight or bias."""
-        found = self.port(i)
-        if found is None:
-            raise ModelError(f"{self.node.kind}: input {i} must be given, got none")
+        found = self.node.present(self.port(i), str(i))
         return self.node.known(found, f"input {i}").astype(np.int64)
 
     @property
@@ -213,10 +219,7 @@ class IntegerCell:
 
 def _cell(node: Call, given: Sequence[OutPort | None]) -> tuple[IntegerCell, OutPort, OutPort, OutPort]:
     """Return the cell, the data and both states of an LSTM with integer states."""
-    ports = [given[i] if i < len(given) else None for i in (0, STATE, CELL)]
-    x, h, c = ports
-    if x is None or h is None or c is None:
-        raise ModelError(f"{node.kind}: data and two states must be given, got {[p is not None for p in ports]}")
+    x, h, c = data_and_states(node, given)
     types = [p.type.dtype for p in (x, h, c)]
     known = types[0] in (DType.I8, DType.I16) and types[1] is types[0] and types[2] is DType.I16
     rule = "data and outputs of i8 or i16 and a cell state of i16 are supported"

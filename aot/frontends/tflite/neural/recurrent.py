@@ -13,6 +13,8 @@ from aot.ir.graph import OutPort
 
 SIGMOID = 6  # of activations that only recurrent layers have
 GATES = 4  # input, forget, cell, output
+STATE, CELL = 18, 19  # inputs of an LSTM that are its states h and c
+BASIC = 1  # kernel_type of the LSTM with five inputs
 
 
 def activated(node: Call, x: OutPort, kind: int) -> OutPort:
@@ -86,11 +88,11 @@ class Cell:
 
     def _gate(self, node: Call, k: int, x: OutPort, h: OutPort, c: OutPort, peephole: int | None) -> OutPort:
         """Gate k before its activation."""
-        build, w, r, b = node.build, self.w[k], self.r[k], self.b[k]
-        assert w is not None
-        node.refuse(r is None or b is None, f"gate {k} has recurrent weights and a bias, got none")
-        assert r is not None
-        assert b is not None
+        build, w = node.build, node.present(self.w[k], f"of the weights of gate {k}")
+        r, b = (
+            node.present(p[k], f"of {what} of gate {k}")
+            for p, what in ((self.r, "recurrent weights"), (self.b, "biases"))
+        )
         total = build.Add(product(node, x, w), product(node, h, r))
         held = None if peephole is None else self.peepholes[peephole]
         if held is not None:
@@ -123,13 +125,16 @@ def cell_of(node: Call, given: Sequence[OutPort | None]) -> Cell:
     )
 
 
+def data_and_states(node: Call, given: Sequence[OutPort | None]) -> tuple[OutPort, OutPort, OutPort]:
+    """Return the data, and the states h and c of an LSTM."""
+    x, h, c = (node.present(given[i] if i < len(given) else None, str(i)) for i in (0, STATE, CELL))
+    return x, h, c
+
+
 @tflite("UNIDIRECTIONAL_SEQUENCE_LSTM", activates=False)
 def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
     """Data [batch, time, inputs], or time first; the states are inputs 18 and 19."""
-    x, h, c = given[0], given[18], given[19]
-    assert x is not None
-    assert h is not None
-    assert c is not None
+    x, h, c = data_and_states(node, given)
     axis = 0 if node.flag("time_major") else 1
     cell, outs = cell_of(node, given), list[OutPort]()
     for part in steps(node, x, axis):
@@ -141,13 +146,9 @@ def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
 @tflite("LSTM", activates=False)
 def lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
     """One step of data [batch, inputs]; the basic kernel has five inputs, and states as outputs."""
-    x = given[0]
-    assert x is not None
-    if node.integer("kernel_type", 0) == 1:
+    if node.integer("kernel_type", 0) == BASIC:
         return _basic(node, *given)
-    h, c = given[18], given[19]
-    assert h is not None
-    assert c is not None
+    x, h, c = data_and_states(node, given)
     h, c = cell_of(node, given).step(node, x, h, c)
     return h, h, c
 
