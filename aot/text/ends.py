@@ -43,6 +43,12 @@ ENDS = (
     "<reponame>",
     "<|file_sep|>",
 )
+HOLES = (  # places in code that is filled in: marks as well, whatever the file says
+    *(form.format(part) for form in ("<|fim_{}|>", "<fim-{}>", "<fim_{}>") for part in ("prefix", "suffix", "middle")),
+    *(form.format(part) for form in ("<|code_{}|>", "<|{}|>") for part in ("prefix", "suffix", "middle")),
+    *(space + part for space in ("", "\u2581") for part in ("<PRE>", "<SUF>", "<MID>")),
+    *(f"<\uff5cfim\u2581{part}\uff5c>" for part in ("begin", "hole", "end")),
+)
 # where all of the first are there, the second separates parts of an answer
 PARTS = (
     ({"<|return|>", "<|call|>"}, "<|end|>"),

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from aot.frontends.gguf.container import Metadata, read_container
 from aot.frontends.kinds import is_gguf
 from aot.text.byte_level import ByteLevel, Cut
-from aot.text.ends import ends_of
+from aot.text.ends import HOLES, ends_of
 from aot.text.kept import ENTRY, metadata_in
 from aot.text.packaged import Packaged, checked
 from aot.text.pieces import PIECES, Pieces
@@ -154,7 +154,7 @@ def of_metadata(metadata: Metadata, file: str) -> Tokenizer:
     types = [int(t) for t in _numbers(metadata, "token_type", words, file, None if kind == SCORED else NORMAL)]
     ids = numbered(words)
     ends = ends_of(ids.get)
-    for n in ends:
+    for n in (*ends, *(ids[word] for word in HOLES if word in ids)):
         types[n] = CONTROL
     inner: Vocabulary
     if kind == LETTERS and pieces is not None:

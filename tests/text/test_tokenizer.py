@@ -112,6 +112,15 @@ def test_tokens_of_the_user_are_text_and_marks_are_not(tmp_path: Path) -> None:
     assert found.decode(ids) == "<think>the</think>"
 
 
+def test_places_of_code_that_is_filled_in_are_marks(tmp_path: Path) -> None:
+    """As in llama.cpp, also where the file says that they are text of the user."""
+    words = [*WORDS, "<|fim_prefix|>", "<\uff5cfim\u2581hole\uff5c>"]
+    types = [3] + [1] * (len(WORDS) - 1) + [4, 4]
+    found = read_tokenizer(saved(tmp_path, tokens=words, token_type=types))
+    assert found.decode(found.encode("12<|fim_prefix|>the<\uff5cfim\u2581hole\uff5c>")) == "12the"
+    assert found.stop == (0,)
+
+
 @pytest.mark.parametrize(
     ("others", "ends"),
     [
