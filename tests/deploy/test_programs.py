@@ -14,6 +14,7 @@ import pytest
 from aot.compilation.driver import stages
 from aot.options import CompileOptions
 from codegen.llvm.header import header_text
+from tests.compilers import compiler
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -69,14 +70,14 @@ def test_cmake_builds_the_example_in_c(tmp_path: Path) -> None:
 
 
 def test_pkg_config(digits: Path, tmp_path: Path) -> None:
-    need("pkg-config", "cc")
+    need("pkg-config")
     for name, folder in (("digits.so", "lib"), ("digits.h", "include")):
         (tmp_path / folder).mkdir()
         shutil.copy(digits / name, tmp_path / folder)
     text = (EXAMPLES / "c" / "digits.pc.in").read_text().replace("@prefix@", str(tmp_path))
     (tmp_path / "digits.pc").write_text(text)
     flags = run("pkg-config", "--cflags", "--libs", "digits", cwd=tmp_path, PKG_CONFIG_PATH=str(tmp_path)).split()
-    run("cc", digits / "digits.c", *flags, "-o", "digits", cwd=tmp_path)
+    run(*compiler("cc"), digits / "digits.c", *flags, "-o", "digits", cwd=tmp_path)
     assert run(tmp_path / "digits", SEVEN, cwd=tmp_path) == "7\n"
 
 

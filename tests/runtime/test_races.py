@@ -27,7 +27,7 @@ def tools() -> tuple[list[str], str]:
     clang, compiler = shutil.which("clang"), shutil.which("cc")
     instrument = [clang] if clang is not None else [sys.executable, "-m", "ziglang", "cc"]
     if compiler is None or (clang is None and find_spec("ziglang") is None):
-        pytest.skip("needs a C compiler, and clang or the package ziglang")
+        pytest.skip("needs a C compiler whose library has ThreadSanitizer, and clang or the package ziglang")
     return instrument, compiler
 
 

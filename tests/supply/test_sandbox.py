@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
+import platform
 import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -21,9 +22,10 @@ from aot.compilation.driver import stages
 from aot.compilation.stages import Compilation
 from aot.options import CompileOptions
 from aot.running.sandbox import _received as received
-from codegen.llvm.object.link import Linker
+from codegen.llvm.object.link import find_linker
 from runtime.abi import DType
 from runtime.loading.manifest import Dim, TensorInfo
+from tests.compilers import compiler
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
@@ -66,10 +68,9 @@ def hostile(folder: Path, act: str, head: str = "") -> Path:
     """Write a compiled model, with a valid seal, whose constructor does something."""
     source, made, library = folder / "act.c", folder / "act.o", folder / "evil.so"
     source.write_text(head + HEAD + act + "}\n")
-    compiler, linker = shutil.which("cc"), shutil.which("ld")
-    assert compiler is not None and linker is not None
-    subprocess.run([compiler, "-O1", "-fPIC", "-c", str(source), "-o", str(made)], check=True)
-    compiled().built.write_shared(library, linker=Linker(linker, before=(str(made),)))
+    subprocess.run([*compiler("cc"), "-O1", "-fPIC", "-c", str(source), "-o", str(made)], check=True)
+    linker = find_linker(platform.machine())
+    compiled().built.write_shared(library, linker=replace(linker, before=(*linker.before, str(made))))
     return library
 
 

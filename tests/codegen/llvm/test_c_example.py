@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
+from tests.compilers import compiler
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MODEL, SEVEN = EXAMPLES / "digits" / "model.xml", EXAMPLES / "digits" / "seven.npy"
@@ -24,13 +25,11 @@ def compiled(folder: Path, output: str, *options: str) -> None:
 @pytest.mark.parametrize("external", [False, True])
 @pytest.mark.parametrize("loaded", [False, True])
 def test_c_program(tmp_path: Path, loaded: bool, external: bool) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler, which only tests of the C interface do")
     compiled(tmp_path, "digits.so" if loaded else "digits.o", *(["--weights", "external"] if external else []))
     shutil.copy(EXAMPLES / "c" / "digits.c", tmp_path)
     ways = ["-DUSE_DLOPEN", "-ldl"] if loaded else ["digits.o"]
-    command = [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "digits.c", *ways, "-pthread", "-o", "digits"]
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror"]
+    command = [*compiler("cc"), *flags, "digits.c", *ways, "-pthread", "-o", "digits"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     command = ["./digits", str(SEVEN), "./digits.so", *(["./digits.weights"] if external else [])]

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cli
+from tests.compilers import compiler
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MODEL, SEVEN = EXAMPLES / "digits" / "model.xml", EXAMPLES / "digits" / "seven.npy"
@@ -74,11 +75,8 @@ def compiled(model: Path, output: Path, *options: str) -> None:
 
 
 def built(folder: Path, program: str, *options: str) -> Path:
-    compiler = shutil.which("c++")
-    if compiler is None:
-        pytest.skip("needs a C++ compiler, which only tests of the C++ interface do")
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-pthread"]
-    command = [compiler, *flags, program, *options, "-ldl", "-o", "program"]
+    command = [*compiler("c++"), *flags, program, *options, "-ldl", "-o", "program"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "program"

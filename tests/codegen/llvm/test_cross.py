@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +24,7 @@ from runtime.arrays.tensors import Array
 from runtime.errors import PlatformError
 from runtime.loading.elf import ElfFile
 from runtime.loading.library import read_manifest
+from tests.compilers import compiler
 from tests.networks import NETWORKS
 from tests.programs import chain
 
@@ -52,16 +51,6 @@ def test_library_for_another_machine(tmp_path: Path) -> None:
     assert {s.name for s in symbols if not s.defined} <= set(LIBC)
 
 
-def compiler() -> list[str]:
-    """For aarch64, of C, with a libc to link statically."""
-    found = shutil.which("aarch64-linux-gnu-gcc")
-    if found is not None:
-        return [found]
-    if find_spec("ziglang") is None:
-        pytest.skip("needs a C compiler for aarch64, or the package ziglang (extra cross)")
-    return [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl"]
-
-
 def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array]) -> bytes:
     """What the model computes in a C program for aarch64, as one piece."""
     emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
@@ -71,7 +60,7 @@ def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array]) -> byt
     (folder / "network.h").write_text(header_text(made))
     (folder / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
     options = ["-static", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I.", f"-DQUERY={QUERY_PREFIX}{made.tag}"]
-    command = [*compiler(), *options, str(RUNNER), "network.o", "-pthread", "-o", "network"]
+    command = [*compiler("aarch64-linux-gnu-gcc"), *options, str(RUNNER), "network.o", "-pthread", "-o", "network"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     ran = subprocess.run([emulator, "./network", "in", "out"], cwd=folder, capture_output=True, text=True, check=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from codegen.llvm.jit import load
 from runtime import abi
 from runtime.errors import UsageError
 from runtime.loading.library import Library
+from tests.compilers import compiler
 from tests.programs import built, chain, positives, running_sum
 
 PROGRAM = """
@@ -108,24 +108,18 @@ def test_counts_and_memory_are_those_of_the_table(program: Program) -> None:
 
 
 def test_sizes_that_the_model_computes(tmp_path: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler, which only tests of the C interface do")
     model = built(positives())
     model.write_object(tmp_path / "a.o")
     (tmp_path / "a.h").write_text(header_text(model))
     (tmp_path / "main.c").write_text(GROWING)
     query = f"-DAQUERY=aot_query_{model.tag}"
-    command = [compiler, "-std=c99", "-Wall", "-Werror", query, "main.c", "a.o", "-o", "main"]
+    command = [*compiler("cc"), "-std=c99", "-Wall", "-Werror", query, "main.c", "a.o", "-o", "main"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert subprocess.run([tmp_path / "main"], check=False, timeout=600).returncode == 0
 
 
 def test_two_models_in_one_c_program(tmp_path: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler, which only this test does")
     queries: list[str] = []
     for name, program in (("a", chain()), ("b", running_sum())):
         model = built(program)
@@ -133,7 +127,7 @@ def test_two_models_in_one_c_program(tmp_path: Path) -> None:
         (tmp_path / f"{name}.h").write_text(header_text(model))
         queries.append(f"-D{name.upper()}QUERY=aot_query_{model.tag}")
     (tmp_path / "main.c").write_text(PROGRAM)
-    command = [compiler, "-std=c99", "-Wall", "-Werror", *queries, "main.c", "a.o", "b.o", "-o", "main"]
+    command = [*compiler("cc"), "-std=c99", "-Wall", "-Werror", *queries, "main.c", "a.o", "b.o", "-o", "main"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert subprocess.run([tmp_path / "main"], check=False, timeout=600).returncode == 0
@@ -151,15 +145,12 @@ def test_two_models_in_one_c_program(tmp_path: Path) -> None:
     ],
 )
 def test_two_models_of_one_name_are_an_error(tmp_path: Path, names: tuple[str | None, str | None], said: str) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler, which only tests of the C interface do")
     lines: list[str] = []
     for file, program, name in zip("ab", (chain(), running_sum()), names, strict=True):
         (tmp_path / f"{file}.h").write_text(header_text(built(program), name))
         lines += [f'#include "{file}.h"', f'#include "{file}.h"']
     (tmp_path / "main.c").write_text("\n".join([*lines, "int main(void) { return 0; }", ""]))
-    command = [compiler, "-std=c99", "-Wall", "-Werror", "-fsyntax-only", "main.c"]
+    command = [*compiler("cc"), "-std=c99", "-Wall", "-Werror", "-c", "main.c"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode == 0) is not bool(said), done.stderr
     assert said in done.stderr

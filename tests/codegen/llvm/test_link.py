@@ -69,7 +69,7 @@ def test_object_for_static_linking(small: Built, tmp_path: Path) -> None:
     for i, model in enumerate((small, built(varying()))):
         model.write_object(tmp_path / f"{i}.o")
     done = subprocess.run(
-        [find_linker("x86_64").path, "-shared", "-o", tmp_path / "both.so", tmp_path / "0.o", tmp_path / "1.o"],
+        find_linker("x86_64").command([tmp_path / "0.o", tmp_path / "1.o"], tmp_path / "both.so", ()),
         capture_output=True,
         text=True,
         check=False,
@@ -111,7 +111,7 @@ def test_a_function_that_libc_lacks_is_named(tmp_path: Path) -> None:
 def test_compiler_as_linker(small: Built, tmp_path: Path) -> None:
     driver = shutil.which("cc")
     if driver is None:
-        pytest.skip("needs a C compiler")
+        pytest.skip("needs the compiler cc in the path: another one is no linker by itself")
     small.write_shared(tmp_path / "m.so", linker=find_linker("x86_64", driver))
     np.testing.assert_array_equal(runtime.load(tmp_path / "m.so")(np.ones(1000, np.float32))[0], 4)
 

@@ -28,6 +28,7 @@ from runtime.abi import (
 )
 from runtime.errors import UsageError
 from runtime.generation.own_loop import OwnLoop, loop_of
+from tests.compilers import compiler
 from tests.frontends.gguf.networks import WORDS, Network
 
 EXAMPLE = Path("examples/c/story.c")
@@ -165,10 +166,9 @@ def test_other_models_have_no_loop(tmp_path: Path) -> None:
 
 
 def test_the_example_in_c(folder: Path) -> None:
-    if shutil.which("cc") is None:
-        pytest.skip("no C compiler")
     shutil.copy(EXAMPLE, folder)
-    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "story.c", "-o", "story", "-ldl"], cwd=folder, check=True)
+    command = [*compiler("cc"), "-Wall", "-Wextra", "-Werror", "story.c", "-o", "story", "-ldl"]
+    subprocess.run(command, cwd=folder, check=True)
     given = ["./story", "./story.so", "20", "0.8", "3", *map(str, IDS)]
     found = subprocess.run(given, cwd=folder, check=True, capture_output=True, text=True).stdout
     wanted = Generator(load(folder / "story.so")).generate(IDS, 20, Sampling(0.8, seed=3))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -26,6 +25,7 @@ from aot.compilation.driver import compile_model
 from runtime.errors import CancelledError, UsageError
 from runtime.inference.executor import Executor
 from runtime.pipeline import Pipeline
+from tests.compilers import compiler
 
 X = np.arange(1000, dtype=np.float32)
 ENDLESS = 1 << 62
@@ -238,13 +238,10 @@ int main(void) {
 
 
 def test_a_c_program_cancels(counting: Path, tmp_path: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler, which only tests of the C interface do")
     arguments = ["compile", str(counting), "-o", str(tmp_path / "m.o"), "--header", str(tmp_path / "m.h")]
     assert CliRunner().invoke(cli.app, arguments).exit_code == 0
     (tmp_path / "main.c").write_text(PROGRAM)
-    command = [compiler, "-std=c11", "-Wall", "-Werror", "main.c", "m.o", "-o", "main"]
+    command = [*compiler("cc"), "-std=c11", "-Wall", "-Werror", "main.c", "m.o", "-o", "main"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert subprocess.run([tmp_path / "main"], check=False, timeout=600).returncode == 0
