@@ -10,7 +10,12 @@ import pytest
 from aot.ir.op import ComputeOp, Element, ViewOp
 from aot.ir.operand import Input, Operand, Piece
 from aot.ir.types import TensorType
+from aot.opset.movement.movement import Rolled
+from codegen.ir.expressions import rewrite
+from codegen.ir.loops import Const, Var, as_expr
+from runtime.abi import DType
 from tests.cases import Case, tables
+from tests.codegen.interpreter import Interpreter
 from tests.evaluate import computed
 
 CASES = [
@@ -50,3 +55,13 @@ def test_pieces_agree_with_reference(case: Case) -> None:
     for a, count, wanted in zip(found, times, expected, strict=True):
         assert np.all(count == 1)
         assert np.array_equal(a, wanted)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 7])
+def test_parts_of_a_roll_are_the_whole(size: int) -> None:
+    """A dimension of run time without elements has none in either part: they were stored outside of memory."""
+    n = Var("n", None)
+    x = Operand(TensorType(DType.F32, (3, n)))
+    pieces = Rolled((0, 7)).pieces((x.type,), x)
+    counts = [Interpreter().value(rewrite(as_expr(p.extent[1], DType.I64), {n: Const(size)})) for p in pieces]
+    assert counts == [7 % size if size else 0, size - 7 % size if size else 0]

@@ -320,7 +320,7 @@ class Rolled(ViewOp):
 
     def pieces(self, outs: tuple[TensorType, ...], x: Operand) -> tuple[Piece, ...]:
         (*_, last), extent = self.shifts, x.shape[-1]
-        moved = last % extent if not isinstance(extent, int) or extent else 0
+        moved = simplify(last % as_expr(simplify(prim("max", as_expr(extent, DType.I64), 1)), DType.I64))
 
         def part(start: Dim, count: Dim, by: Dim) -> Piece:
             def index(*at: Expr) -> tuple[Expr, ...]:
