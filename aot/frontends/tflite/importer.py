@@ -30,7 +30,13 @@ from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
 MOST_NODES = 1 << 20  # once sub-graphs are walked; the largest networks have a few 10 000
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
-WRITERS = ("LSTM", "RNN", "SVDF", "CUSTOM.")  # ends and beginning of operations that write what they read
+STATES = {
+    "LSTM": (18, 19),
+    "RNN": (4,),
+    "SVDF": (4,),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
+}  # places of the inputs that an operation writes, too; a custom one may write all that are variables
 
 Value = OutPort | Handle | None
 Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[Value]]
@@ -89,7 +95,7 @@ class Importer:
             values[n] = value
             if net.tensors[n].facts.variable and n not in net.inputs:
                 scope.set(self._state(net, n, scope), self.tensor(value, "a variable"))
-            if isinstance(value, OutPort) and not prefix:
+            if isinstance(value, OutPort) and not prefix and n in op.outputs:
                 value.add_tensor_names((net.tensors[n].facts.name,))
 
     def value(self, net: Net, n: int, values: dict[int, Value], scope: Scope, prefix: str) -> Value:
@@ -184,9 +190,9 @@ class Importer:
 
 def _states(op: Operator, net: Net) -> list[int]:
     """Return the inputs of an operator that it updates."""
-    if not op.kind.startswith(WRITERS[-1]) and not op.kind.endswith(WRITERS[:-1]):
-        return []
-    return [n for n in op.inputs if n != ABSENT and net.tensors[n].facts.variable]
+    if op.kind.startswith("CUSTOM."):
+        return [n for n in op.inputs if n != ABSENT and net.tensors[n].facts.variable]
+    return [op.inputs[i] for i in STATES.get(op.kind, ()) if i < len(op.inputs) and op.inputs[i] != ABSENT]
 
 
 def outermost(scope: Scope) -> Scope:

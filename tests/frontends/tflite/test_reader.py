@@ -134,6 +134,15 @@ def test_operator_that_reads_a_variable_leaves_it_alone(tmp_path: Path) -> None:
     assert run(saved(tmp_path, model(Net(shown, ops, [0], [2]))), np.float32([3, 4]))[0].tolist() == [3, 4]
 
 
+def test_data_of_a_recurrent_layer_may_be_a_variable(tmp_path: Path) -> None:
+    """x is marked as one and is an input; the state is kept."""
+    weights = [constant(n, np.eye(1, dtype=np.float32)) for n in ("w", "r")]
+    tensors = [Tensor("x", "f32", [1, 1], variable=True), *weights, constant("b", np.float32([0]))]
+    tensors += [Tensor("h", "f32", [1, 1], variable=True), Tensor("y", "f32", [1, 1])]
+    compiled = aot.compile_model(saved(tmp_path, model(Net(tensors, [Op("RNN", range(5), [5], "RNN")], [0], [5]))))
+    assert [compiled(np.float32([[x]]))[0].item() for x in (1, 2, 4)] == [1, 3, 7]
+
+
 def test_operator_that_writes_a_variable_keeps_it(tmp_path: Path) -> None:
     """v is what the last inference left when it is read, and what it is now when it is read again."""
     tensors = [Tensor("x", "f32", [1]), Tensor("v", "f32", [1], variable=True), *(Tensor(n, "f32", [1]) for n in "ab")]
