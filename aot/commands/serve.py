@@ -22,12 +22,17 @@ def serve(
         int | None, typer.Option(min=1, metavar="N", help="Run at most N inferences at once; default: one per thread")
     ] = None,
     max_batch: Annotated[
-        int, typer.Option(min=1, metavar="ROWS", help="Most rows of requests that are inferred together")
-    ] = 1,
-    batch_wait: Annotated[float, typer.Option(min=0, metavar="MS", help="Milliseconds to wait for more rows")] = 0,
+        list[str] | None,
+        typer.Option(metavar="ROWS | MODEL=ROWS", help="Most rows of requests that are inferred together, default 1"),
+    ] = None,
+    batch_wait: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MS | MODEL=MS", help="Milliseconds to wait for more rows, default 0"),
+    ] = None,
     queue: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most requests of a model that wait; others are refused")
-    ] = 256,
+        list[str] | None,
+        typer.Option(metavar="N | MODEL=N", help="Most requests of a model that wait, default 256; others are refused"),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="Time for a request, waiting included")
     ] = 30,
@@ -69,6 +74,12 @@ def serve(
     verify_key: Annotated[
         Path | None, typer.Option(exists=True, help="Public key: serve only models that it verifies")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Check the weights inside of libraries, too, when they are loaded")
+    ] = False,
+    strict_readiness: Annotated[
+        bool, typer.Option(help="Be not ready while a file of the repository has no loaded model")
+    ] = True,
     log_json: Annotated[bool, typer.Option("--log-json", help="Write logs as lines of JSON")] = False,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log each inference")] = False,
     debug: arg.Debug = False,

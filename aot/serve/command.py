@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from aot.options import bytes_of
-from aot.serve.settings import Settings
+from aot.serve.settings import BY_MODEL, Settings
 from runtime.errors import MissingError, UsageError
 from runtime.regular import read_file
 
 _MAX_TOKEN = 4096
-_READ = {"batch_wait", "max_body", "max_answer"}  # written in other units than the settings
+_READ = {*BY_MODEL, "max_body", "max_answer", "by_model"}  # written in other units than the settings
 
 
 def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
@@ -42,11 +42,21 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     """Return the settings for the parameters of the command; UsageError for a text that cannot be read."""
     plain: dict[str, Any] = {f.name: given[f.name] for f in fields(Settings) if given.keys() & {f.name} - _READ}
     token = None if given["token_file"] is None else _token(given["token_file"])
-    more: dict[str, Any] = {
-        "batch_wait": given["batch_wait"] / 1e3,
-        **{name: bytes_of(given[name], name.replace("_", "-")) for name in ("max_body", "max_answer")},
-    }
+    more: dict[str, Any] = {"by_model": {}}
+    for option, kind, unit in (("max_batch", int, 1), ("queue", int, 1), ("batch_wait", float, 1e-3)):
+        for text in given[option] or ():
+            model, _, value = text.rpartition("=")
+            own = more["by_model"].setdefault(model, {}) if model else more
+            own[option] = _number(option, value, kind) * unit
+    more |= {name: bytes_of(given[name], name.replace("_", "-")) for name in ("max_body", "max_answer")}
     return Settings(token=token, **plain, **more)
+
+
+def _number(option: str, text: str, kind: type[int | float]) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        raise UsageError(f"serve: --{option.replace('_', '-')} must be N or MODEL=N, got {text[:40]!r}") from None
 
 
 def _token(path: Path) -> str:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aot.serve import protocol
 from aot.serve.bodies import json_object, received
-from aot.serve.faults import TokenError, UnavailableError, http_status
+from aot.serve.faults import TokenError, http_status
 from aot.serve.json_requests import LENGTH_HEADER, parse, render
 from aot.serve.metrics import CONTENT_TYPE
 from aot.serve.openai.routes import PREFIX, OpenAi, error_tree
@@ -86,8 +86,7 @@ class Application:
 
     def _ready(self, request: Request) -> object:
         del request
-        if self._repository.is_draining:
-            raise UnavailableError("server: must not be stopping, got a request")
+        self._repository.check_ready()
         return {"ready": True}
 
     async def _infer(self, request: Request) -> Response:

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import runtime
-from aot.serve.faults import UnknownModelError
+from aot.serve.faults import UnavailableError, UnknownModelError
 from aot.serve.metrics import Metrics
 from aot.serve.served import Served
 from aot.serve.settings import Settings
@@ -129,6 +129,19 @@ class Repository:
             self.metrics.loaded.set(len(self.loaded()))
             return problems
 
+    def check_ready(self) -> None:
+        """Raise UnavailableError while the server stops, and unless each file has a loaded model."""
+        if self.is_draining:
+            raise UnavailableError("server: must not be stopping, got a request")
+        missing = [
+            f"{name} version {version}"
+            for name, places in sorted(self._places.items())
+            for version, place in places.items()
+            if place.served is None and place.error is not None
+        ]
+        if missing and self.settings.strict_readiness:
+            raise UnavailableError(f"server: all models must be loaded, got none of {', '.join(missing)[:200]}")
+
     def errors(self) -> list[Exception]:
         """Return why files are not loaded."""
         return [p.error for places in self._places.values() for p in places.values() if p.error is not None]
@@ -171,11 +184,11 @@ class Repository:
         if self.settings.verify_key is not None:
             signature.verify(path, self.settings.verify_key)
         if self._pool is None:
-            model = runtime.load(path, self.settings.threads)
+            model = runtime.load(path, self.settings.threads, strict=self.settings.strict)
             self._pool = model.pool
         else:
-            model = runtime.load(path, pool=self._pool)
-        return Served(model, name, version, path, self.settings, self.executor, self.metrics)
+            model = runtime.load(path, pool=self._pool, strict=self.settings.strict)
+        return Served(model, name, version, path, self.settings.of(name), self.executor, self.metrics)
 
     def _retire(self, name: str, version: str, reason: str) -> None:
         place = self._places[name][version]

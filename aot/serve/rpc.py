@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from aot.serve import protocol
 from aot.serve.datatypes import check_datatype, checked_shape, datatype_of, from_json, from_raw, to_raw
-from aot.serve.faults import TokenError, UnavailableError, UnknownModelError, grpc_code
+from aot.serve.faults import TokenError, UnknownModelError, grpc_code
 from aot.serve.protocol import Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
 from aot.serve.repository import Repository
 from aot.serve.served import Served
@@ -119,8 +119,8 @@ class Service:
 
     async def _live(self, request: Message) -> Mapping[str, object]:
         name = type(request).__name__
-        if self._repository.is_draining and name == "ServerReadyRequest":
-            raise UnavailableError("server: must not be stopping, got a request")
+        if name == "ServerReadyRequest":
+            self._repository.check_ready()
         return {name.removeprefix("Server").removesuffix("Request").lower(): True}
 
     async def _server(self, request: Message) -> Mapping[str, object]:

@@ -59,7 +59,7 @@ class Server:
 
     def stop(self) -> None:
         """Answer the requests that were accepted, and stop; from any thread."""
-        if self._loop is not None and self._stopping is not None:
+        if self._loop is not None and self._stopping is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def serve(self, on_ready: Callable[[], object] = lambda: None) -> None:
@@ -77,6 +77,9 @@ class Server:
         await self.repository.change()
         if not self.repository.loaded():
             raise next(iter(self.repository.errors()), UsageError("serve: there must be a compiled model, got none"))
+        names = {entry["name"] for entry in self.repository.index()}
+        for name in self.settings.by_model.keys() - names:
+            _LOG.warning("%s: has settings, but there is no model of that name", name)
         web = self._web()
         grpc = await self._grpc()
         tasks = [asyncio.create_task(web.serve(sockets=[self._socket])), asyncio.create_task(self._sweep(web))]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runtime.errors import UsageError
+
+BY_MODEL = ("max_batch", "batch_wait", "queue")  # settings that a model may have of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,25 @@ class Settings:
     tls_certificate: Path | None = None  # PEM, with the chain
     tls_key: Path | None = None
     verify_key: Path | None = None  # public key with which all libraries must be signed
+    strict: bool = False  # also check the weights inside of libraries, which reads all of them
+    strict_readiness: bool = True  # not ready while a file of the repository has no loaded model
+    by_model: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+
+    def of(self, model: str) -> Settings:
+        """Return the settings of a model: its own ones of `by_model`, and the others."""
+        own = self.by_model.get(model, {})
+        return replace(self, by_model={}, **own) if own else self
+
+    def _check_models(self) -> None:
+        for name, own in self.by_model.items():
+            if wrong := own.keys() - {*BY_MODEL}:
+                raise UsageError(
+                    f"serve: settings of model {name} must be some of {', '.join(BY_MODEL)}, got {min(wrong)}"
+                )
+            self.of(name)
 
     def __post_init__(self) -> None:
+        self._check_models()
         for name in ("max_batch", "queue", "max_body", "max_answer", "max_connections", "sequences", "max_context"):
             if getattr(self, name) < 1:
                 raise UsageError(f"serve: {name} must be 1 or more, got {getattr(self, name)}")
@@ -45,8 +65,9 @@ class Settings:
                 raise UsageError(f"serve: {name} must be above 0 seconds, got {getattr(self, name)}")
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"serve: jobs must be 1 or more, got {self.jobs}")
-        if not 0 <= self.drain < float("inf"):
-            raise UsageError(f"serve: drain must be 0 seconds or more, got {self.drain}")
+        for name in ("drain", "batch_wait"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise UsageError(f"serve: {name} must be 0 seconds or more, got {getattr(self, name)}")
         if self.poll is not None and self.poll <= 0:
             raise UsageError(f"serve: poll must be above 0 seconds, got {self.poll}")
         if (self.tls_certificate is None) != (self.tls_key is None):

@@ -16,19 +16,25 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import httpx
 import onnx
 import pytest
+import tritonclient.grpc as grpc
 from typer.testing import CliRunner
 
 import aot
 import cli
+from aot.serve.command import settings_of
 from aot.serve.repository import scan
+from aot.serve.settings import Settings
 from aot.supply import signature
-from runtime.errors import UsageError
+from runtime.abi import WEIGHTS_SECTION
+from runtime.errors import CorruptError, UsageError
+from runtime.loading.elf import ElfFile
 from tests.serve.conftest import listening
 
 # Making a client takes longer than most tests.
@@ -244,6 +250,56 @@ def test_only_signed_libraries_are_served(factors: dict[int, Path], tmp_path: Pa
         assert server.repository.versions("m3") == []
         [entry] = [e for e in server.repository.index() if e["name"] == "m3"]
         assert "must have a signature" in entry["reason"]
+
+
+def test_a_server_is_ready_when_all_its_files_are_loaded(factors: dict[int, Path], tmp_path: Path) -> None:
+    put(factors[2], tmp_path / "m.so")
+    (tmp_path / "broken.so").write_bytes(factors[3].read_bytes()[:5000])
+    for strict, status in ((True, 503), (False, 200)):
+        with listening(tmp_path, strict_readiness=strict) as server:
+            url = f"http://127.0.0.1:{server.port}/v2"
+            client = grpc.InferenceServerClient(f"127.0.0.1:{server.grpc_port}")
+            found = CLIENT.get(f"{url}/health/ready")
+            assert (found.status_code, value(server)) == (status, 2)
+            if strict:
+                assert "broken version 1" in found.json()["error"]
+                with pytest.raises(grpc.InferenceServerException, match="broken version 1"):
+                    client.is_server_ready()
+            assert client.is_server_live()
+            put(factors[3], tmp_path / "broken.so")
+            assert CLIENT.post(f"{url}/repository/models/broken/load").status_code == 200
+            assert CLIENT.get(f"{url}/health/ready").status_code == 200
+            assert CLIENT.post(f"{url}/repository/models/broken/unload").status_code == 200
+            assert CLIENT.get(f"{url}/health/ready").status_code == 200
+        (tmp_path / "new").write_bytes(b"damaged")
+        (tmp_path / "new").rename(tmp_path / "broken.so")
+
+
+def test_weights_are_checked_by_strict(tmp_path: Path) -> None:
+    path = tmp_path / "m.so"
+    aot.compile_model(ROOT / "examples" / "digits" / "model.xml").export_model(path)
+    data = bytearray(path.read_bytes())
+    with path.open("rb") as stream:
+        data[ElfFile(stream, "m.so").find(WEIGHTS_SECTION).offset] ^= 1
+    path.unlink()
+    path.write_bytes(data)
+    with listening(tmp_path) as server:
+        assert server.repository.versions("m") == ["1"]
+    with pytest.raises(CorruptError), listening(tmp_path, strict=True):
+        pass
+
+
+def test_settings_by_model() -> None:
+    given = {f.name: f.default for f in fields(Settings) if f.name != "token"}
+    given |= {"token_file": None, "max_body": "1MB", "max_answer": "2MB", "batch_wait": None, "max_batch": None}
+    given |= {"queue": None}
+    found = settings_of(given | {"max_batch": ["a=4", "8"], "queue": ["a=2"], "batch_wait": ["a=5", "b=6"]})
+    assert (found.max_batch, found.queue, found.batch_wait, found.max_answer) == (8, 256, 0, 2_000_000)
+    assert (found.of("a").max_batch, found.of("a").queue, found.of("a").batch_wait) == (4, 2, 0.005)
+    assert (found.of("b").max_batch, found.of("b").queue, found.of("b").batch_wait) == (8, 256, 0.006)
+    for wrong in ({"queue": ["a=0"]}, {"queue": ["a=x"]}, {"max_batch": ["0"]}, {"batch_wait": ["a=nan"]}):
+        with pytest.raises(UsageError, match="serve: "):
+            settings_of(given | wrong)
 
 
 def test_the_command_stops_when_all_is_answered(factors: dict[int, Path], tmp_path: Path) -> None:

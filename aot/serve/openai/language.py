@@ -27,7 +27,7 @@ class Language:
 
     def __init__(self, served: Served, settings: Settings, executor: Executor) -> None:
         """UsageError for a model that is no language model, or has no tokenizer."""
-        self.served, self._settings, self._executor = served, settings, executor
+        self.served, self._settings, self._executor = served, settings.of(served.name), executor
         if not is_language(served):
             raise UsageError(f"{served.name}: must be a language model, with input {IDS} and state, got another")
         self.tokenizer: Tokenizer = read_tokenizer(text_source(served.path, None))
