@@ -48,6 +48,20 @@ from codegen.ir.loops import (
 from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from codegen.nest.apart import Apart, Kept, kept_values, with_kept
 from codegen.nest.chains import chained
+from codegen.nest.long_sums import (
+    CHAIN,
+    FEW,
+    LONG,
+    LONG_CHAIN,
+    LongSum,
+    block_of,
+    count,
+    far_sum,
+    if_any_blocks,
+    if_blocks,
+    in_blocks,
+    is_long,
+)
 from codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
 from codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
@@ -97,16 +111,45 @@ def in_tiles(
                 stmts = skip_padding_terms(border, points, inner | span, stmts)
             return stmts if apart is None or axis != apart.axis else apart.around(stmts, inner | span, acc, cell)
 
+        if far is not None and axis is sums[place]:
+            flush = points.each(far.flush)
+            return in_blocks(
+                axis.name,
+                size_of(axis.extent),
+                block,
+                flush,
+                lambda start, n: tiles((axis,), schedule, mine | {axis: Span(start, n)}, step),
+                again=place > 0,
+            )
         if axis.name != schedule.dots or panels is None:
             return tiles((axis,), schedule, mine, step)
         ahead = partial(prefetch_panels, panels, schedule, points, part, sums)
         parts = replace(schedule, tile=(Tile(axis.name, _part_terms(axis, panels, schedule), Tail.CUT),))
         return tiles((axis,), parts, mine, lambda s: (*ahead(inner | s), *tiles((axis,), schedule, mine | s, step)))
 
+    far = None if apart is not None or mine else _long_chain(definition, schedule, points, acc, sums)
+    place, block = block_of(sums, 1)
     panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, part, acc)
     begin = points.each((Store(acc, cell, first),))
-    return (Alloc(acc, (*begin, *with_kept(kept, {}, terms(sums, {})), *last)),)
+    return _with_far(far, points, acc, begin, with_kept(kept, {}, terms(sums, {})), last)
+
+
+def _with_far(far: LongSum | None, points: Points, acc: Buffer, begin: Stmts, body: Stmts, last: Stmts) -> Stmts:
+    """Build a sum in `acc`, and in the sum `far` of its blocks where it is long."""
+    if far is None:
+        return (Alloc(acc, (*begin, *body, *last)),)
+    return _with_buffers((acc, far.far), (*begin, *points.each(far.begin), *body, *points.each(far.end), *last))
+
+
+def _long_chain(
+    definition: Definition, schedule: Schedule, points: Points, acc: Buffer, axes: tuple[Var, ...]
+) -> LongSum | None:
+    """Return the sum of blocks of an accumulator; None where all terms are one chain."""
+    reduction = definition.reduction
+    if reduction is None or schedule.dots is not None or not is_long(reduction, count(axes), LONG_CHAIN):
+        return None
+    return LongSum(acc, far_sum(points, unused_name("far", definition)), points.cell)
 
 
 def _apart(
@@ -211,18 +254,24 @@ class _Sweep:
     width: int
 
     @property
-    def parts(self) -> tuple[tuple[Size, Size, int], ...]:
-        """Return the parts, each as (first index, number of steps, elements of a step)."""
-        wide, rest = self.extent // self.width, self.extent % self.width
+    def whole(self) -> Size:
+        """Number of steps of `width`."""
+        return self.extent // self.width
+
+    @property
+    def steps(self) -> Size:
+        """Number of terms of a partial result; those of `whole` if the extent varies."""
+        return self.whole + sum(n for _, n, _ in self.rest if isinstance(n, int))
+
+    @property
+    def rest(self) -> tuple[tuple[Size, Size, int], ...]:
+        """Return the parts behind these, each as (first index, number of steps, elements of a step)."""
+        rest = self.extent % self.width
         if not isinstance(self.extent, int):
-            return (0, wide, self.width), (self.extent - rest, (rest + (self.width - 1)) // self.width, self.width)
+            return ((self.extent - rest, (rest + (self.width - 1)) // self.width, self.width),)
         near, last = self.extent - rest, rest % self.lanes
         steps = rest // self.lanes if self.width > self.lanes else 0
-        return (0, wide, self.width), (near, steps, self.lanes), (self.extent - last, last, 1)
-
-    def ends_in(self, first: Size) -> bool:
-        """True if elements of the part that begins at `first` may lie past the end."""
-        return not isinstance(self.extent, int) and first != 0
+        return (near, steps, self.lanes), (self.extent - last, last, 1)
 
 
 def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, points: Points, tiles: Tiler) -> Stmts:
@@ -242,12 +291,13 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
     def vectors(over: Var, *stmts: Stmt) -> Stmt:
         return For(over, stmts, LoopKind.VECTOR, lanes)
 
-    def pass_over(first: Size, count: Size, width: int) -> Callable[[Spans], Stmts]:
-        step, point = Var(f"{name}.o", count), Var(f"{name}.t", width)
+    def pass_over(first: Size, steps: Size, width: int, ends: bool = False) -> Callable[[Spans], Stmts]:
+        """Build steps of `width` elements; of one that `ends`, elements may lie past the end."""
+        step, point = Var(f"{name}.o", steps), Var(f"{name}.t", width)
         at = step * width + as_expr(first, DType.I64) + (point if width > 1 else Const(0))
         target, index = (acc, cell) if width == 1 else (part, (*cell, point))
         add = Store(target, index, reduction.body, reduction.fn)
-        if sweep.ends_in(first):
+        if ends:
             before = Load(target, index)
             more = prim(reduction.fn, before, reduction.body)
             add = Store(target, index, prim("within", axis, extent, more, before))
@@ -259,20 +309,118 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
 
         return update
 
-    parts = [pass_over(*p) for p in sweep.parts if p[1] != 0]
-    if isinstance(extent, int):
-        sums = tuple(s for update in parts for s in tiles(outer, schedule, {}, update))
-    else:
-        sums = tiles(outer, schedule, {}, lambda inner: tuple(s for update in parts for s in update(inner)))
-
-    body = (
+    begin = (
         *points.each((vectors(here, Store(part, (*cell, here), start)),)),
         *points.each((Store(acc, cell, reduction.init if reduction.init is not None else start),)),
+    )
+    ends = not isinstance(extent, int)
+    rest = [pass_over(*p, ends) for p in sweep.rest if p[1] != 0]
+    far = _FarSums(points, here, lanes, ())
+    if is_long(reduction, count((axis, *outer)), LONG * sweep.width, False):
+        far = replace(far, sums=_long_sums(definition, points, part, acc, here, bool(outer)))
+
+    def whole(inner: Spans) -> Stmts:
+        if not far.sums or (isinstance(sweep.whole, int) and sweep.whole <= CHAIN):
+            return pass_over(0, sweep.whole, sweep.width)(inner) if sweep.whole != 0 else ()
+        return in_blocks(
+            name,
+            sweep.whole,
+            FEW if outer and ends else CHAIN,
+            far.flush,
+            lambda first, steps: pass_over(first * sweep.width, steps, sweep.width)(inner),
+            begin=() if outer else far.begin,
+        )
+
+    def every(inner: Spans) -> Stmts:
+        return (*whole(inner), *(s for update in rest for s in update(inner)))
+
+    if far.sums and outer:
+        sums = _outer_blocks(outer, sweep.steps, schedule, tiles, far, every)
+    elif far.sums or ends:
+        sums = (*tiles(outer, schedule, {}, every), *if_blocks(sweep.whole, CHAIN, far.end))
+    else:
+        sums = tuple(s for update in (whole, *rest) for s in tiles(outer, schedule, {}, update))
+    body = (
+        *begin,
         *sums,
         *_fold(part, acc, reduction.fn, lanes, most, points),
         *points.each((at_point(definition, rewrite(definition.value, {reduction: Load(acc, cell)}), points),)),
     )
-    return (Alloc(part, (Alloc(acc, body),)),)
+    return _with_buffers((part, acc, *(f.far for f in far.sums)), body)
+
+
+def _outer_blocks(
+    outer: tuple[Var, ...],
+    steps: Size,
+    schedule: Schedule,
+    tiles: Tiler,
+    far: _FarSums,
+    body: Callable[[Spans], Stmts],
+) -> Stmts:
+    """Build loops over the outer axes of a long sum; `steps`: terms of each iteration, one behind the other."""
+    place, size = block_of(outer, steps)
+    axis, rest = outer[place], outer[place:]
+
+    def blocks(before: Spans) -> Stmts:
+        return in_blocks(
+            axis.name,
+            size_of(axis.extent),
+            size,
+            far.flush,
+            lambda start, n: tiles(rest, schedule, {axis: Span(start, n)}, lambda inner: body(before | inner)),
+            again=place > 0,
+        )
+
+    found = ((size_of(axis.extent), 0 if place else size), (steps, FEW))
+    begin, end = (if_any_blocks(found, stmts) for stmts in (far.begin, far.end))
+    return (*begin, *tiles(outer[:place], schedule, {}, blocks), *end)
+
+
+@dataclass(frozen=True, slots=True)
+class _FarSums:
+    """Long sums of each point of a tile: those of partial results along `lane`, and of its accumulator."""
+
+    points: Points
+    lane: Var
+    lanes: int
+    sums: tuple[LongSum, ...]
+
+    @property
+    def begin(self) -> Stmts:
+        return self._each(lambda far: far.begin)
+
+    @property
+    def flush(self) -> Stmts:
+        return self._each(lambda far: far.flush)
+
+    @property
+    def end(self) -> Stmts:
+        return self._each(lambda far: far.end)
+
+    def _each(self, build: Callable[[LongSum], Stmts]) -> Stmts:
+        stmts: Stmts = ()
+        for far in self.sums:
+            own = build(far)
+            own = (For(self.lane, own, LoopKind.VECTOR, self.lanes),) if self.lane in far.index else own
+            stmts += self.points.each(own)
+        return stmts
+
+
+def _long_sums(
+    definition: Definition, points: Points, part: Buffer, acc: Buffer, lane: Var, both: bool
+) -> tuple[LongSum, ...]:
+    """Return the long sums of the partial results, and of the accumulator for terms behind them if `both`."""
+    size = part.shape[-1]
+    assert isinstance(size, int)
+    long = LongSum(part, far_sum(points, unused_name("far", definition), size), (*points.cell, lane))
+    rest = LongSum(acc, far_sum(points, unused_name("far.rest", definition)), points.cell)
+    return (long, rest) if both else (long,)
+
+
+def _with_buffers(buffers: tuple[Buffer, ...], body: Stmts) -> Stmts:
+    for buffer in reversed(buffers):
+        body = (Alloc(buffer, body),)
+    return body
 
 
 def _fold(part: Buffer, acc: Buffer, fn: str, lanes: int, count: int, points: Points) -> Stmts:

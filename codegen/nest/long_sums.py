@@ -1,0 +1,138 @@
+"""Long sums of f32: after a few hundred terms one behind the other, they go into a sum of f64 and begin anew.
+
+acc += body                       in blocks of an axis
+far += f64(acc); acc = 0          behind each whole block
+acc = f32(far + f64(acc))         at the end
+
+One chain of 10^7 equal terms errs by 10^-3, because terms are small beside their sum. Blocks begin at fixed terms, so
+that the order of a sum does not depend on its length; sums of less than a block keep their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from math import prod
+
+from codegen.ir.chains import is_chains
+from codegen.ir.loops import (
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Prim,
+    Reduce,
+    Size,
+    Space,
+    Store,
+    Var,
+    as_expr,
+    cast,
+    dense,
+    prim,
+)
+from codegen.nest.points import Points, Stmts, size_of
+from runtime.abi import DType
+
+Run = Callable[[Expr, Size], Stmts]
+
+CHAIN = 512  # terms of a block, one behind the other: errors of up to 5e-6 where all terms are equal
+FEW = CHAIN // 16  # terms of a block of an inner axis whose size varies, and elements of one of the axis around it
+# Terms, one behind the other, of the longest sum of a known number that stays one chain:
+LONG = 1 << 12  # of a partial result in a lane
+LONG_CHAIN = 1 << 16  # of an accumulator of one output: layers with many channels have long ones
+
+
+@dataclass(frozen=True, slots=True)
+class LongSum:
+    """The element of accumulator `acc` at `index`, and that of `far`, the sum of its blocks."""
+
+    acc: Buffer
+    far: Buffer
+    index: tuple[Expr, ...]
+
+    @property
+    def begin(self) -> Stmts:
+        return (Store(self.far, self.index, Const(0.0, DType.F64)),)
+
+    @property
+    def flush(self) -> Stmts:
+        acc = cast(Load(self.acc, self.index), DType.F64)
+        return Store(self.far, self.index, acc, "add"), Store(self.acc, self.index, Const(0.0, DType.F32))
+
+    @property
+    def end(self) -> Stmts:
+        total = Load(self.far, self.index) + cast(Load(self.acc, self.index), DType.F64)
+        return (Store(self.acc, self.index, cast(total, DType.F32)),)
+
+
+def far_sum(points: Points, name: str, *more: int) -> Buffer:
+    """Return the buffer of sums of blocks, in memory: registers hold what the terms go to."""
+    return dense(name, *points.shape, *more, space=Space.STACK, dtype=DType.F64)
+
+
+def is_long(reduction: Reduce, terms: Size, longest: int, doubled: bool = True) -> bool:
+    """True for a sum of more terms than `longest`, or of terms whose number varies.
+
+    `doubled`: products of matrices whose inner size varies stay one chain, because all their code would be doubled.
+    """
+    if reduction.fn != "add" or reduction.dtype is not DType.F32 or is_chains(reduction):
+        return False
+    return terms > longest if isinstance(terms, int) else not (doubled and _is_product(reduction.body))
+
+
+def count(axes: tuple[Var, ...]) -> Size:
+    """Return the number of terms along axes; any expression if one varies."""
+    found = [size_of(a.extent) for a in axes]
+    varying = next((n for n in found if not isinstance(n, int)), None)
+    return prod(n for n in found if isinstance(n, int)) if varying is None else varying
+
+
+def block_of(axes: tuple[Var, ...], inner: Size) -> tuple[int, int]:
+    """Return which one of some axes is cut into blocks, and their size: a block has about CHAIN terms.
+
+    `inner`: terms of each element, one behind the other; a number that varies counts as few.
+    """
+    terms = max(inner, 1) if isinstance(inner, int) else CHAIN // FEW
+    for k in reversed(range(1, len(axes))):
+        extent = size_of(axes[k].extent)
+        longer = terms * (extent if isinstance(extent, int) else CHAIN + 1)
+        if longer > CHAIN:
+            return k, max(1, CHAIN // terms)
+        terms = longer
+    return 0, max(1, CHAIN // terms)
+
+
+def in_blocks(
+    name: str, extent: Size, size: int, flush: Stmts, run: Run, *, begin: Stmts = (), again: bool = False
+) -> Stmts:
+    """Build `run(start, extent)` for each `size` elements of an axis, with `flush` behind it, and for the rest.
+
+    `begin` comes before the first block, if there is one. `again`: all of it runs many times, so that
+    `flush` comes behind the rest, too.
+    """
+    block, rest = Var(f"{name}.b", extent // size), extent % size
+    stmts = if_blocks(extent, size, (*begin, For(block, (*run(block * size, size), *flush))))
+    if isinstance(rest, int) and not rest:
+        return stmts
+    return (*stmts, *run(as_expr(extent - rest, DType.I64), rest), *(flush if again else ()))
+
+
+def if_blocks(extent: Size, size: int, stmts: Stmts) -> Stmts:
+    """Build statements for an axis that has a whole block."""
+    return if_any_blocks(((extent, size),), stmts)
+
+
+def if_any_blocks(axes: tuple[tuple[Size, int], ...], stmts: Stmts) -> Stmts:
+    """Build statements for extents and sizes of blocks, one of which fits."""
+    if any(isinstance(extent, int) and extent >= size for extent, size in axes):
+        return stmts
+    fits = [prim("le", Const(size), extent) for extent, size in axes if not isinstance(extent, int)]
+    return (If(reduce(partial(prim, "or"), fits), stmts),) if fits else ()
+
+
+def _is_product(body: Expr) -> bool:
+    return isinstance(body, Prim) and body.fn == "mul" and body.args[0] != body.args[1]
