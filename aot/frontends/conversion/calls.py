@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,9 @@ Size = Callable[[Dim], OutPort | None]  # of a symbolic size: an i64 vector with
 
 
 class Packed(ABC):
-    """A value of a framework that is made of tensors, for instance a list that lies in one tensor."""
+    """A value of a framework that is made of tensors, for instance a list in one tensor; `label` is its kind in errors."""
+
+    label: ClassVar[str] = "a sequence"
 
     @property
     @abstractmethod

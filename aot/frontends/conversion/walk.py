@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aot.frontends.conversion.calls import Call, Outputs, Value, Whole
+from aot.frontends.conversion.calls import Call, Outputs, Packed, Value, Whole
 from aot.frontends.conversion.dialect import Dialect, Dialects, foreign, given_inputs, rule_of_inputs
 from aot.frontends.conversion.forks import (
     FAILED,
@@ -92,7 +92,7 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
     for node, pair in zip(graph.results, values, strict=True):
         value = joined(pair)
         if not isinstance(value, OutPort):
-            what = "a sequence" if value is not None else "absent"
+            what = "none" if value is None else value.label if isinstance(value, Packed) else Packed.label
             raise unconverted(graph.file or graph.name, [_output_problem(node, what)])
         node.in_port(0).connect(value)
     for node in reversed(nodes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,10 @@ def lstm_file(given: list[Tensor | None], time_major: bool = False, **fields: fl
     tensors = [t for t in given if t is not None]
     places = iter(range(len(tensors)))
     inputs = [-1 if t is None else next(places) for t in given]
-    y, (scale,), (zero,) = len(tensors), state.scales, state.zeros
+    y, (scale, *_), (zero, *_) = len(tensors), [*state.scales, 1.0], [*state.zeros, 0]
     sums = [quantised(f"sum{k}", "i16", [0], 2.0**-12 if given[21] is None else 1.7 * 2.0**-13) for k in GATES]
     hidden = quantised("hidden", x.type, [0], *((1 / 140, -4) if given[16] is not None else (scale, zero)))
-    tensors += [quantised("y", x.type, [*x.shape[:-1], state.shape[1]], scale, zero), *sums, hidden]
+    tensors += [replace(state, name="y", shape=[*x.shape[:-1], state.shape[1]], variable=False), *sums, hidden]
     one = len(x.shape) == 2
     kind, options = ("LSTM", "LSTM") if one else ("UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTM")
     facts = {"FusedActivationFunction": 4, **fields, **({"TimeMajor": True} if time_major else {})}

@@ -84,6 +84,13 @@ def test_compiled_spectrogram_with_a_squeeze(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, np.abs(np.fft.rfft(x[0, 0])), rtol=1e-4, atol=1e-5)
 
 
+def test_complex_outputs_are_refused_by_name(tmp_path: Path) -> None:
+    tensors = [Tensor("x", "f32", X.shape), c(4, 8), Tensor("s", "complex64", [2, 4, 5])]
+    file = saved(tmp_path, model(Net(tensors, [Op("RFFT2D", [0, 1], [2])], [0], [2])))
+    with pytest.raises(UnconvertedError, match="outputs must be tensors, got complex numbers"):
+        converted(file)
+
+
 @pytest.mark.parametrize("kind", ["REDUCE_MAX", "RELU", "EQUAL"])
 def test_operations_of_real_numbers_alone_refuse_complex_ones(kind: str, tmp_path: Path) -> None:
     more = [c([1])] if kind == "REDUCE_MAX" else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import aot
 from aot.frontends.unsupported import UnconvertedError
 from runtime.errors import ModelError
-from tests.frontends.onnx.models import converted
+from tests.frontends.onnx.models import converted, run
 from tests.frontends.tflite.integer_recurrent_cases import data_of, lstm_file, lstm_inputs, svdf_file, svdf_tensors
 from tests.frontends.tflite.models import Net, Op, Tensor, model
 from tests.frontends.tflite.test_reader import saved
@@ -61,6 +62,21 @@ def test_lstm_is_that_of_real_numbers_within_the_roundings(data: str, levels: in
         h = sigmoid(leave) * np.tanh(c)
         limits = np.iinfo(found.dtype)
         assert np.abs(found[:, t] - np.clip(h / scale + zero, limits.min, limits.max)).max() <= levels
+
+
+def test_weights_of_8_bits_beside_real_data_are_numbers(tmp_path: Path) -> None:
+    """The LSTM gives what it gives with the dequantised weights."""
+    given = lstm_inputs()
+    real = [t and real_of(t) for t in given]
+    mixed = [r if k in (0, *range(12, 20)) else t for k, (t, r) in enumerate(zip(given, real, strict=True))]
+    x = np.random.default_rng(0).standard_normal((2, 4, 5)).astype(np.float32)
+    plain, small = (run(saved(tmp_path, lstm_file(form)), x)[0] for form in (real, mixed))
+    np.testing.assert_allclose(small, plain, rtol=1e-5, atol=1e-6)
+
+
+def real_of(t: Tensor) -> Tensor:
+    data = None if t.data is None else (np.asarray(t.data, np.float64) * t.scales[0]).astype(np.float32)
+    return replace(t, type="f32", data=data, scales=[], zeros=[])
 
 
 def test_state_of_8_bits_in_an_lstm_is_refused_by_name(tmp_path: Path) -> None:

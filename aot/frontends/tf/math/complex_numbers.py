@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -26,6 +26,8 @@ COMPLEX = {"complex64": DType.F32, "complex128": DType.F64}
 @dataclass(frozen=True, slots=True)
 class Complex(Packed):
     """A complex tensor; both parts have one type."""
+
+    label: ClassVar[str] = "complex numbers"
 
     real: OutPort
     imag: OutPort

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -230,9 +231,22 @@ def _cell(node: Call, given: Sequence[OutPort | None]) -> tuple[IntegerCell, Out
     return (cell if cell.has(WEIGHTS) else IntegerCell(node, given, (FORGET, FRESH, LEAVE))), x, h, c
 
 
+def is_real(given: Sequence[OutPort | None]) -> bool:
+    """True if the data is of floats."""
+    return bool(given) and given[0] is not None and given[0].type.dtype.is_float
+
+
+def by_numbers(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
+    """Convert by real numbers."""
+    function: Any = conversion_of(node.kind, False)
+    return function(node, *given)
+
+
 @exact("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
     """Data [batch, time, inputs], or time first; the products with all data come before the steps."""
+    if is_real(given):
+        return by_numbers(node, *given)
     cell, x, h, c = _cell(node, given)
     axis, outs = 0 if node.flag("time_major") else 1, list[OutPort]()
     for part in steps(node, cell.entered(x), axis):
@@ -244,10 +258,8 @@ def sequence_lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
 @exact("LSTM")
 def lstm(node: Call, *given: OutPort | None) -> tuple[OutPort, ...]:
     """One step of data [batch, inputs]; the basic kernel is computed by real numbers."""
-    if node.integer("kernel_type", 0) == BASIC:
-        found = conversion_of(node.kind, False)
-        assert found is not None
-        return found(node, *given)  # type: ignore[return-value]
+    if node.integer("kernel_type", 0) == BASIC or is_real(given):
+        return by_numbers(node, *given)
     cell, x, h, c = _cell(node, given)
     h, c = cell.step(cell.entered(x), h, c)
     return h, h, c
@@ -258,6 +270,8 @@ def svdf(
     node: Call, x: OutPort, by_feature: OutPort, by_time: OutPort, bias: OutPort | None, state: OutPort
 ) -> tuple[OutPort, ...]:
     """The state gets the features of this step, in its type; sums over it are in the units of both."""
+    if is_real([x]):
+        return by_numbers(node, x, by_feature, by_time, bias, state)
     build, out, rank, dtype = node.build, whole(node), node.integer("rank", 1), state.type.dtype
     known = x.type.dtype is DType.I8 and dtype in (DType.I8, DType.I16)
     types = f"{x.type.dtype.value}, {dtype.value}"
