@@ -30,7 +30,7 @@ Size = Callable[[Dim], OutPort | None]  # of a symbolic size: an i64 vector with
 
 
 class Packed(ABC):
-    """A value of a framework that is made of tensors, for instance a list in one tensor; `label` is its kind in errors."""
+    """A value of a framework that is made of tensors, for instance a list in one tensor; `label`: its kind in texts."""
 
     label: ClassVar[str] = "a sequence"
 
