@@ -53,7 +53,8 @@ class ByteLevel(Vocabulary):
     def _joined(self, letters: str) -> list[int]:
         if self._keeps_whole and letters in self.ids:
             return [self.ids[letters]]
-        return [self.ids[part] for part in joined(letters, self._rank) if part in self.ids]
+        parts = joined(letters, self._rank)
+        return [self.ids[one] for part in parts for one in ([part] if part in self.ids else part) if one in self.ids]
 
     def _rank(self, left: str, right: str) -> int | None:
         return self._ranks.get(f"{left} {right}")

@@ -1,6 +1,6 @@
 """Tokenizer and chat template of a language model, kept in its library's manifest as they are in its file.
 
-gguf.tokenizer.*  ->  JSON  ->  deflated  ->  base64: a thousandth of the weights, and read in 0.1 s for Llama 3
+gguf.tokenizer.*  ->  JSON  ->  deflated  ->  base64: a thousandth of the weights, and read in 0.05 s for Llama 3
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and
 CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
 TEXTS = ("tokenizer.chat_template", "tokenizer.ggml.model", "tokenizer.ggml.pre")  # that are no JSON, whatever they say
+LISTS, BETWEEN = (WORDS, MERGES), "\0"  # lists that are kept as one text, and what is between their texts
 MOST_BYTES = 256 << 20  # of the JSON: vocabularies of 2^18 tokens have 10 MB
 
 
@@ -29,7 +30,7 @@ def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
     found = {k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))}
     if WORDS not in found or not {MERGES, SCORES} & found.keys():
         return {}
-    values = {k: v if k in TEXTS else _value(v) for k, v in found.items()}
+    values = {k: v if k in TEXTS else _joined(_value(v)) for k, v in found.items()}
     data = json.dumps(values, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return {ENTRY: base64.b64encode(zlib.compress(data)).decode()}
 
@@ -47,7 +48,16 @@ def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] 
         raise CorruptError(f"{file}: tokenizer: the manifest's entry is JSON, got {str(error)[:80]}") from None
     if not isinstance(tree, dict):
         raise CorruptError(f"{file}: tokenizer: the manifest's entry is an object, got {type(tree).__name__}")
-    return cast("dict[str, object]", tree)
+    found = cast("dict[str, object]", tree)
+    lists: dict[str, object] = {k: v.split(BETWEEN) for k in LISTS if isinstance(v := found.get(k), str)}
+    return found | lists
+
+
+def _joined(value: object) -> object:
+    """Return a list of texts as one text, which is read several times faster than JSON's list, or the value."""
+    texts = cast("list[object]", value) if isinstance(value, list) else []
+    words = [v for v in texts if isinstance(v, str) and BETWEEN not in v]
+    return BETWEEN.join(words) if words and len(words) == len(texts) else cast("object", value)
 
 
 def _value(text: str) -> object:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from aot.frontends.gguf.container import Metadata, read_container
+from aot.frontends.gguf.container import Metadata, read_header
 from aot.frontends.kinds import is_gguf
 from aot.text.byte_level import ByteLevel, Cut
 from aot.text.ends import HOLES, ends_of
@@ -29,6 +28,7 @@ from runtime.regular import open_file, read_file
 SCORED, LETTERS = "llama", "gpt2"  # `tokenizer.ggml.model` of SentencePiece's BPE and of byte-level BPE
 NAMED = ("bos", "eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep")  # all but the first end a text
 USUAL = {"bos": 1, "eos": 2}  # of SentencePiece, where metadata name none
+MOST = 1e30  # of a score, and of a number of a type
 NEXT = "give --tokenizer tokenizer.json, or compile a GGUF file"
 
 
@@ -89,7 +89,9 @@ def read_tokenizer(path: Path) -> Tokenizer:
     with open_file(path, "tokenizer") as file:
         head = file.read(4)
     if is_gguf(head):
-        return of_metadata(read_container(path).metadata, path.name)
+        metadata = read_header(path).metadata
+        _check_merges(metadata, path.name)
+        return of_metadata(metadata, path.name)
     if head == b"\x7fELF":
         metadata = metadata_in(read_manifest(path).json, path.name)
         if metadata is None:
@@ -158,7 +160,8 @@ def of_metadata(metadata: Metadata, file: str) -> Tokenizer:
         types[n] = CONTROL
     inner: Vocabulary
     if kind == LETTERS and pieces is not None:
-        inner = ByteLevel(words, types, ids, _merges(metadata, ids, file), _cut(pieces, file), whole=pieces.whole)
+        merges = _texts(metadata, "merges", file)
+        inner = ByteLevel(words, types, ids, merges, _cut(pieces, file), whole=pieces.whole)
     else:
         scores = _numbers(metadata, "scores", words, file)
         prefix = metadata.get("tokenizer.ggml.add_space_prefix") is not False
@@ -187,11 +190,13 @@ def _cut(pieces: Pieces, file: str) -> Cut:
     return lambda text: [piece for piece, _ in made.pre_tokenize_str(text)]
 
 
-def _merges(metadata: Metadata, ids: Mapping[str, int], file: str) -> list[str]:
-    found = _texts(metadata, "merges", file)
-    if not all(" " in m[1:-1] and m.replace(" ", "", 1) in ids for m in found):
+def _check_merges(metadata: Metadata, file: str) -> None:
+    """Raise CorruptError for merges that make no tokens."""
+    if metadata.get("tokenizer.ggml.model") != LETTERS:
+        return
+    words = frozenset(_texts(metadata, "tokens", file))
+    if not all(" " in m[1:-1] and m.replace(" ", "", 1) in words for m in _texts(metadata, "merges", file)):
         raise CorruptError(f"{file}: tokenizer: merges are pairs of tokens that make tokens, got others")
-    return found
 
 
 def _numbers(
@@ -201,17 +206,17 @@ def _numbers(
     found = metadata.get(f"tokenizer.ggml.{name}")
     if found is None and default is not None:
         return [default] * len(words)
-    values = cast("list[object]", found) if isinstance(found, list) else []
-    numbers: list[float] = [v for v in values if isinstance(v, int | float) and isfinite(v)]
-    if len(numbers) != len(words):
-        raise CorruptError(f"{file}: tokenizer: {name} is a list of {len(words)} numbers, got {len(numbers)}")
-    return numbers
+    values = cast("list[float]", found) if isinstance(found, list) else []
+    finite = set(map(type, values)) <= {int, float} and all(-MOST < v < MOST for v in values)
+    if not finite or len(values) != len(words):
+        got = len(values) if finite else "others"
+        raise CorruptError(f"{file}: tokenizer: {name} is a list of {len(words)} numbers, got {got}")
+    return values
 
 
 def _texts(metadata: Metadata, name: str, file: str) -> list[str]:
     key = f"tokenizer.ggml.{name}"
     found = metadata.get(key)
-    texts = [v for v in cast("list[object]", found) if isinstance(v, str)] if isinstance(found, list) else []
-    if not isinstance(found, list) or len(texts) != len(cast("list[object]", found)):
+    if not isinstance(found, list) or not set(map(type, cast("list[object]", found))) <= {str}:
         raise CorruptError(f"{file}: tokenizer: {key} is a list of texts, got {str(metadata.get(key))[:40]}")
-    return texts
+    return cast("list[str]", found)

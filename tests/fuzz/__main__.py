@@ -63,6 +63,8 @@ def show(fuzzer: Fuzzer, seed: int, out: Path) -> int:
 def work(asked: argparse.Namespace, job: int) -> int:
     """Judge cases until the time is over; prints a line for each finding, and counts at the end."""
     STAGE.renew()
+    for name in asked.only:
+        FUZZERS[name].draw(0)  # seeds are made here, once, and not in each child
     until, counts = time.monotonic() + 60 * asked.minutes, Counter[str]()
     number = job
     while time.monotonic() < until:

@@ -27,6 +27,7 @@ MOST_DIMS = 4
 MOST_NAME = 1 << 16  # bytes of a name of a key or a tensor
 STRING, ARRAY, BOOL = 8, 9, 7
 NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d"}
+LENGTH = struct.Struct("<Q")  # of a text
 Raw = NDArray[np.uint8]
 Metadata = dict[str, object]
 
@@ -123,7 +124,21 @@ class _Cursor:
             return np.frombuffer(self.bytes(count * struct.calcsize(f"<{code}")).tobytes(), f"<{code}").tolist()
         if count > len(self.data) - self.at:
             raise self.corrupt("an array lies in the file", f"{count} elements")
+        if kind == STRING:
+            return self._texts(count)
         return [self.value(kind, depth + 1) for _ in range(count)]
+
+    def _texts(self, count: int) -> list[str]:
+        """Read texts one after another: vocabularies have several 100 000."""
+        data, at, end, size, found = self._bytes, self.at, len(self._bytes), LENGTH.unpack_from, list[str]()
+        for _ in range(count):
+            begin = at + LENGTH.size
+            at = begin + size(data, at)[0] if begin <= end else end + 1
+            if at > end:
+                raise self.corrupt("the texts of an array lie in the file", f"a file of {end} bytes")
+            found.append(str(data[begin:at], "utf-8", "replace"))
+        self.at = at
+        return found
 
 
 def read_header(path: Path) -> Header:
