@@ -12,8 +12,10 @@ import typer
 from aot.command_line import arguments as arg
 from aot.commands import loading
 from aot.commands.output import echo_json
-from runtime.arrays.files import files_named
+from aot.options import CompileOptions, dims_of, shapes_of
+from runtime.arrays.files import files_named, is_compiled
 from runtime.atomic import replacing
+from runtime.errors import UsageError
 from runtime.measuring import load, profile
 
 
@@ -47,6 +49,10 @@ def bench(
         Path | None,
         typer.Option(metavar="t.json", help="Write a trace of all inferences and calls, for ui.perfetto.dev"),
     ] = None,
+    precisions: Annotated[
+        bool,
+        typer.Option("--precisions", help="Compile MODEL in each precision: time, size and error on the inputs"),
+    ] = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -55,6 +61,9 @@ def bench(
         from aot.compilation.outputs import check_outputs
 
         check_outputs([trace], model, *(against or ()), *files_named(inputs or ()))
+    if precisions:
+        _precisions(model, inputs, shape, dim, threads, seconds, as_json)
+        return
     files = [model, *(against or ())]
     loaded = [loading.ready(one, threads, shape, dim) for one in files]
     first = loaded[0]
@@ -83,3 +92,25 @@ def bench(
     for file, one in zip(files, measured, strict=bool(measured)):
         ratio = f", {one.throughput / measured[0].throughput:.3f} of the first's rate" if file is not files[0] else ""
         typer.echo(f"{file}: {one}{ratio}")
+
+
+def _precisions(
+    model: Path,
+    inputs: list[str] | None,
+    shape: list[str] | None,
+    dim: list[str] | None,
+    threads: int | None,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Print a table of the precisions of a model."""
+    from aot.commands.precisions import measured, table
+
+    if is_compiled(model):
+        raise UsageError(f"bench: --precisions compiles a model, got the library {model}")
+    options = CompileOptions(shapes=shapes_of(shape), dims=dims_of(dim))
+    rows = measured(model, options, threads, seconds, lambda found: loading.inputs(model, found, inputs, shape, dim))
+    if as_json:
+        echo_json({"precisions": [asdict(row) for row in rows]})
+        return
+    typer.echo(table(rows))

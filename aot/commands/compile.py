@@ -93,6 +93,7 @@ def compile(
     given = locals()
     out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
     from aot.command_line.progress import Watch
+    from aot.compilation.hints import faster_lines
     from aot.compilation.outputs import check_outputs, library_files
     from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from codegen.llvm.object.link import find_linker
@@ -146,7 +147,7 @@ def compile(
         return
     lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(built.manifest)]
     lines += certificate_lines(built.manifest)
-    lines += str(chosen).splitlines() if chosen is not None else []
+    lines += str(chosen).splitlines() if chosen is not None else faster_lines(made, model)
     typer.echo("\n  ".join(lines))
     if time_passes:
         typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))

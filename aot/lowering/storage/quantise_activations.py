@@ -40,7 +40,7 @@ SMALLEST = 2.0**-100  # largest number of a group of zeros: its scale has a reci
 # reasons why a product stays in f32
 NO_SMALL_WEIGHTS = "weights are no integers of 8 bits or less, or have groups that 16 does not divide"
 WINDOWS = "windows of data overlap or are padded"
-GIVEN = "data are an input or a state of the model"
+GIVEN = "data are a state of the model, or no f32"
 FEW_OUTPUTS = f"there are fewer than {COSTS.min_dot_outputs} outputs"
 NO_DOTS = "the target sums no products of bytes or i16"
 
@@ -104,7 +104,7 @@ class _Rounded:
         if varies(r.axes) or d.where or any(a.low for a in d.axes) or not isinstance(x, Load) or not _is_a_row(x, r):
             return WINDOWS
         value = self.steps.values.get(x.buffer.name)
-        if value is None or value.region is not Region.ARENA or x.dtype is not DType.F32:
+        if value is None or value.region not in (Region.ARENA, Region.INPUT) or x.dtype is not DType.F32:
             return GIVEN
         lanes = [known(a.extent or 1) for a in d.axes if a in w.index and a not in variables(*x.index)]
         return "" if max(lanes, default=0) >= COSTS.min_dot_outputs else FEW_OUTPUTS

@@ -86,6 +86,21 @@ def test_groups_have_steps_of_their_own(dtype: DType, target: str) -> None:
         assert (np.abs(y - wanted).max(1) <= CLOSE * np.abs(wanted).max(1)).all()
 
 
+@pytest.mark.parametrize("rows", [1, 33, "n=7"])
+def test_data_may_be_an_input(rows: int | str) -> None:
+    """Two products read it."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        one, other = (b.MatMul(x, weights(b, DType.I8, n), transpose_a=False, transpose_b=True) for n in (0, 1))
+        return b.Maximum(one, other)
+
+    made = made_of(make, rows, IN)
+    assert made.groups.count("dots=") == 2 * HAS and not made.built.manifest.get("in_floats")
+    x = data(rows if isinstance(rows, int) else 7, IN)
+    wanted = np.maximum(*(rounded(x) @ (numbers(DType.I8, n).astype(np.float64) * scales(n)).T for n in (0, 1)))
+    assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize("rows", [1, 5, 128])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_rows_of_any_length(length: int, rows: int) -> None:

@@ -1,0 +1,80 @@
+"""`aot bench --precisions`: the types in which a model can compute, beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aot.comparing.sides import results
+from aot.compilation.driver import stages
+from aot.compilation.hints import BF16, INT8, bf16_options, flags
+from aot.compilation.jit import in_memory
+from aot.ir.types import Array
+from aot.options import CompileOptions
+from codegen.llvm.build import Built
+from codegen.llvm.host import parse_target
+from runtime.arrays.files import Arrays
+from runtime.describe import size_text
+from runtime.loading.manifest import Manifest
+from runtime.measuring import profile
+from runtime.measuring.difference import difference
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`flags` of `aot compile`, "" for f32; seconds of an inference; `bytes` of code and weights.
+
+    `error`: the largest difference of an output from that in f32, over its largest number.
+    """
+
+    flags: str
+    seconds: float
+    bytes: int
+    error: float
+
+
+def measured(
+    model: Path, options: CompileOptions, threads: int | None, seconds: float, inputs: Callable[[Manifest], Arrays]
+) -> list[Row]:
+    """Return a row for f32, bf16, f16 and, if weights have 8 bits or fewer, data in 8 bits.
+
+    `seconds`: for which all are measured together; `inputs`: arrays for the model that a manifest describes.
+    """
+    target = parse_target("native")
+    others: list[Mapping[str, Any]] = [bf16_options(target, True) or {**BF16, "fast_math": True}, {"precision": "f16"}]
+    made = stages(model, options)
+    one, size = in_memory(made.built, threads), _bytes(made.built)
+    others += [INT8] if made.shared.weight_bits is not None and target.dots else []
+    given, each = inputs(one.manifest), seconds / (len(others) + 1)
+    expected = results(one, given)
+    rows = [Row("", profile.measure(one, given, each).median, size, 0.0)]
+    for changed in others:
+        built = stages(model, replace(options, **changed)).built
+        one = in_memory(built, threads)
+        error = _error(expected, results(one, given))
+        rows.append(Row(flags(changed), profile.measure(one, given, each).median, _bytes(built), error))
+    return rows
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows as lines, with the time over that of f32."""
+    width = max(len(row.flags) for row in rows)
+    lines = [f"{'':{width}}        ms  of f32        size    error"]
+    for row in rows:
+        ratio = row.seconds / rows[0].seconds
+        name = row.flags or "f32"
+        lines.append(
+            f"{name:{width}} {row.seconds * 1e3:9.4g} {ratio:7.2f} {size_text(row.bytes):>11} {row.error:8.1e}"
+        )
+    return "\n".join(lines)
+
+
+def _error(expected: list[Array], actual: list[Array]) -> float:
+    return max((difference(e, a, 0.0).error for e, a in zip(expected, actual, strict=True)), default=0.0)
+
+
+def _bytes(built: object) -> int:
+    assert isinstance(built, Built)  # for one target
+    return len(built.code) + built.constant_bytes

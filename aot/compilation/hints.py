@@ -1,0 +1,69 @@
+"""Options with which a compiled model would run faster on its target, for results that round more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from aot.compilation.search.precision import PRODUCTS
+from aot.compilation.stages import Compilation
+from aot.ir.graph import Graph, Node
+from aot.ir.values.small_weights import WIDEST
+from codegen.target import Target
+from runtime.machine import refused_tiles
+
+Options = Mapping[str, object]  # fields of CompileOptions
+BF16: Options = {"precision": "bf16"}
+INT8: Options = {"activations": "int8"}
+
+
+def faster_lines(made: Compilation, model: Path) -> list[str]:
+    """Return a line that names faster options than those of a compilation; none if there are none."""
+    found = flags(faster(made))
+    how = f"aot bench {model} --precisions measures it"
+    return [f"products may be faster on this target, with larger errors, by {found}: {how}"] if found else []
+
+
+def faster(made: Compilation) -> Options:
+    """Return options with which products of a model in f32 run faster; none if there are none, or several targets.
+
+    Data in 8 bits where weights have so few bits and data are not rounded yet; bf16 where the target sums its products.
+    """
+    if made.options.activations != "f32" or not made.is_plain or len(made.targets) > 1:
+        return {}
+    if not _has_products(made.optimized) or _rounds(made.optimized):
+        return {}
+    if made.shared.weight_bits is not None:
+        return INT8 if made.target.dots else {}
+    return bf16_options(made.target, made.targets == ("native",))
+
+
+def bf16_options(target: Target, is_own: bool) -> Options:
+    """Return options with which products of bf16 are faster than those of f32; none if they are not."""
+    if "amx-bf16" in target.features and not (is_own and refused_tiles()):
+        return BF16
+    return {**BF16, "fast_math": True} if target.rounds_normal else {}
+
+
+def flags(options: Options) -> str:
+    """`--precision bf16 --fast-math`."""
+    parts = (f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in options.items())
+    return " ".join(parts)
+
+
+def _rounds(graph: Graph) -> bool:
+    """True if data are rounded to integers of 8 bits or fewer."""
+    nodes = graph.nodes.values()
+    return any(_is_rounding(n) or any(map(_rounds, n.regions.values())) for n in nodes)
+
+
+def _is_rounding(node: Node) -> bool:
+    if node.type != "Convert":
+        return node.type == "FakeQuantize"
+    made, given = node.out_port().type.dtype, node.source(0).type.dtype
+    return made.is_integer and made.bits <= WIDEST and given.is_float
+
+
+def _has_products(graph: Graph) -> bool:
+    nodes = graph.nodes.values()
+    return any(isinstance(n.op, PRODUCTS) or any(map(_has_products, n.regions.values())) for n in nodes)
