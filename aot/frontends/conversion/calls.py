@@ -144,7 +144,7 @@ class Call:
     def tensor(self, name: str) -> Array:
         return self._get(name, np.ndarray, None)
 
-    def choice(self, name: str, table: Mapping[str, T], default: str) -> T:
+    def choice(self, name: str, table: Mapping[str, T], default: str | None = None) -> T:
         """Entry of `table` for a text; UnsupportedError if there is none."""
         text = self.text(name, default)
         if text not in table:

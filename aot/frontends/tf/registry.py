@@ -6,7 +6,8 @@
 
 `aot/frontends/conversion/calls.py` says what a conversion gets and gives. Inputs are the data inputs in the order of
 the operation's definition, lists spread out; control inputs are left out. Files leave attributes out that have their
-default, so a conversion gives each one its default. Attributes of types are names: `node.dtype("T", DType.F32)`.
+default: those of TensorFlow's operations are in `defaults.txt`. A default in a conversion is for operations without
+the attribute. Attributes of types are names: `node.dtype("T", DType.F32)`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, TypeVar
 from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import enter, entered, load_families
+from aot.frontends.tf.defaults import defaults_of
+from aot.ir.graph import OutPort
 from runtime.abi import DType
 from runtime.errors import UnsupportedError
 
@@ -86,6 +89,9 @@ def conversion_of(kind: str) -> Conversion | None:
 class Call(AnyCall):
     """A node of TensorFlow being converted."""
 
+    def _get(self, name: str, kinds: type | tuple[type, ...], default: Any) -> Any:
+        return AnyCall._get(self, name, kinds, defaults_of(self.kind).get(name, default))
+
     def dtype(self, name: str, default: DType | None = None) -> DType:
         """Return the element type that an attribute names; UnsupportedError for complex types, resources, variants."""
         return self._element_type(name, self.text(name, None if default is None else default.value))
@@ -102,7 +108,12 @@ class Call(AnyCall):
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """Return the shape in an attribute, with -1 for unknown sizes; None where the rank is not known."""
-        return None if self.attrs.get(name) is None else self.integers(name)
+        known = {**defaults_of(self.kind), **self.attrs}
+        return None if known.get(name) is None else self.integers(name)
+
+    def without_nan(self, x: OutPort, other: float) -> OutPort:
+        """Return `x` with a number in place of NaN; integers as they are."""
+        return self.build.Select(self.build.IsNaN(x), self.like(other, x), x) if x.type.dtype.is_float else x
 
     def axes(self, values: Sequence[int], rank: int) -> list[int]:
         """Axes counted from the front."""

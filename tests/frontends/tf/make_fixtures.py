@@ -94,6 +94,30 @@ def masked(folder):
     return exported(folder, model, x)
 
 
+class Two(layers.Layer):
+    """A layer of two: names of their variables repeat in a file whose root is a module."""
+
+    def __init__(self):
+        super().__init__(name="two")
+        self.first, self.second = layers.Dense(3), layers.Dense(2)
+
+    def call(self, x):
+        return self.second(self.first(x))
+
+
+@maker
+def module_layers(folder):
+    two, x = Two(), f32(2, 4)
+    two(x)
+    for v in two.weights:
+        v.assign(f32(*v.shape))
+    module = tf.Module()
+    module.two, module.f = two, tf.function(two.call, input_signature=[tf.TensorSpec([None, 4], name="x")])
+    function = module.f.get_concrete_function()
+    tf.saved_model.save(module, str(folder), signatures=function)
+    return [({"x": x}, {"output_0": two(x).numpy()})]
+
+
 @maker
 def stateful(folder):
     """Layers that keep their states: of two sequences, though the file leaves their number open."""

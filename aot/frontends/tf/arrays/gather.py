@@ -20,7 +20,7 @@ def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
 @tf("GatherV2")
 @by_parts
 def gather_v2(node: Call, x: OutPort, indices: OutPort, axis: OutPort) -> OutPort:
-    batch = node.integer("batch_dims", 0)
+    batch = node.integer("batch_dims")
     along = node.scalar(node.axis(node.ints(axis, "axis")[0], x.type.rank)) if axis.value is not None else axis
     return node.build.Gather(x, indices, along, batch_dims=batch + indices.type.rank if batch < 0 else batch)
 
@@ -36,7 +36,7 @@ def one_hot(node: Call, indices: OutPort, depth: OutPort, on: OutPort, off: OutP
     """An index that is negative or too large names no place."""
     places, size = node.cast(indices, DType.I64), node.cast(depth, DType.I64)
     mode = NegativeIndices.IGNORE_NEGATIVE
-    return node.build.OneHot(places, size, on, off, axis=node.integer("axis", -1), negative_indices_mode=mode)
+    return node.build.OneHot(places, size, on, off, axis=node.integer("axis"), negative_indices_mode=mode)
 
 
 @tf("TopK", "TopKV2")
@@ -69,14 +69,16 @@ def nth_element(node: Call, x: OutPort, n: OutPort) -> OutPort:
 
 @tf("InTopK", "InTopKV2")
 def in_top_k(node: Call, scores: OutPort, targets: OutPort, k: OutPort | None = None) -> OutPort:
-    """True where fewer than k scores of a row exceed that of the target; a target without finite score is not in."""
+    """True where fewer than k scores of a row exceed that of the target, all are finite, and the target is a place."""
     build = node.build
     count = node.scalar(node.integer("k")) if k is None else node.cast(k, DType.I64)
     column = build.Unsqueeze(targets, node.list([1]))
     own = build.Gather(scores, column, node.scalar(1), batch_dims=1)
     better = build.ReduceSum(node.cast(build.Greater(scores, own), DType.I64), node.list([1]))
-    finite = build.IsFinite(build.Squeeze(own, node.list([1])))
-    return build.LogicalAnd(build.Less(better, count), finite)
+    finite = build.ReduceLogicalAnd(build.IsFinite(scores), node.list([1]))
+    end = node.cast(node.size(scores, 1), targets.type.dtype)
+    inside = build.LogicalAnd(build.GreaterEqual(targets, node.like(0, targets)), build.Less(targets, end))
+    return build.LogicalAnd(build.Less(better, count), build.LogicalAnd(finite, inside))
 
 
 @tf("Where")
@@ -89,7 +91,7 @@ def where(node: Call, x: OutPort) -> OutPort:
 @tf("Unique", "UniqueWithCounts", "UniqueV2", "UniqueWithCountsV2")
 def unique(node: Call, x: OutPort, axis: OutPort | None = None) -> tuple[OutPort, ...]:
     """Distinct elements in the order of their first places, the place of each element among them, their counts."""
-    build, dtype = node.build, node.dtype("out_idx", DType.I32)
+    build, dtype = node.build, node.dtype("out_idx")
     chosen = () if axis is None or axis.shape == (0,) else node.axes(node.ints(axis, "axis"), x.type.rank)
     along = (node.list(chosen),) if chosen and x.type.rank > 1 else ()
     types = {"index_element_type": dtype, "count_element_type": dtype}
@@ -104,13 +106,13 @@ def list_diff(node: Call, x: OutPort, y: OutPort) -> tuple[OutPort, OutPort]:
     build, one = node.build, node.list([1])
     held = build.ReduceLogicalOr(build.Equal(build.Unsqueeze(x, one), build.Unsqueeze(y, node.list([0]))), one)
     places = build.Squeeze(build.NonZero(build.LogicalNot(held)), node.list([0]))
-    return build.Gather(x, places, node.scalar(0)), node.cast(places, node.dtype("out_idx", DType.I32))
+    return build.Gather(x, places, node.scalar(0)), node.cast(places, node.dtype("out_idx"))
 
 
 @tf("Bucketize")
 def bucketize(node: Call, x: OutPort) -> OutPort:
     """The number of boundaries that are not above each element."""
-    boundaries = node.build.const(node.numbers("boundaries", ()), DType.F32)
+    boundaries = node.build.const(node.numbers("boundaries"), DType.F32)
     wide = x if x.type.dtype in (DType.F32, DType.F64) else node.cast(x, DType.F32)
     limits = node.cast(boundaries, wide.type.dtype)
     return node.build.Bucketize(wide, limits, output_type=DType.I32, with_right_bound=False)
@@ -118,7 +120,7 @@ def bucketize(node: Call, x: OutPort) -> OutPort:
 
 @tf("LowerBound", "UpperBound")
 def search_sorted(node: Call, rows: OutPort, values: OutPort) -> OutPort:
-    right, dtype = node.kind == "UpperBound", node.dtype("out_type", DType.I32)
+    right, dtype = node.kind == "UpperBound", node.dtype("out_type")
     return node.build.SearchSorted(rows, values, right_mode=right, output_type=dtype)
 
 

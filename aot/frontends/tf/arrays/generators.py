@@ -34,7 +34,7 @@ def lin_space(node: Call, start: OutPort, stop: OutPort, count: OutPort) -> OutP
 
 def _seeds(node: Call) -> tuple[int, int]:
     """TensorFlow's two seeds of an operation; those of the user where the file has none."""
-    own = node.integer("seed", 0) & MASK, node.integer("seed2", 0) & MASK
+    own = node.integer("seed") & MASK, node.integer("seed2") & MASK
     if any(own):
         return own
     if node.seed is None:
@@ -104,7 +104,7 @@ def multinomial(node: Call, logits: OutPort, count: OutPort) -> OutPort:
     return build.Multinomial(
         node.cast(logs, DType.F32),
         build.Reshape(node.cast(count, DType.I64), node.list([1])),
-        convert_type=node.dtype("output_dtype", DType.I64),
+        convert_type=node.dtype("output_dtype"),
         with_replacement=True,
         log_probs=True,
         global_seed=first,

@@ -44,7 +44,7 @@ def reverse_v2(node: Call, x: OutPort, axes: OutPort) -> OutPort:
 @tf("ReverseSequence")
 @by_parts
 def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
-    batch, time = node.integer("batch_dim", 0), node.integer("seq_dim")
+    batch, time = node.integer("batch_dim"), node.integer("seq_dim")
     return node.build.ReverseSequence(x, lengths, batch_axis=batch, seq_axis=time)
 
 
@@ -74,14 +74,14 @@ def pad(node: Call, x: OutPort, paddings: OutPort, value: OutPort | None = None)
 @tf("MirrorPad")
 @by_parts
 def mirror_pad(node: Call, x: OutPort, paddings: OutPort) -> OutPort:
-    mode = node.choice("mode", MIRRORS, "")
+    mode = node.choice("mode", MIRRORS)
     return node.build.Pad(x, *ends_of(node, paddings), node.like(0, x), pad_mode=mode)
 
 
 @tf("SpaceToDepth", "DepthToSpace")
 def blocks(node: Call, x: OutPort) -> OutPort:
     """The place within a block varies slower than the channel."""
-    node.refuse(node.text("data_format", "NHWC") not in ("NHWC", "NCHW"), "data_format must be NHWC or NCHW")
+    node.refuse(node.text("data_format") not in ("NHWC", "NCHW"), "data_format must be NHWC or NCHW")
     run = node.build.SpaceToDepth if node.kind == "SpaceToDepth" else node.build.DepthToSpace
     y = run(first_channels(node, x), block_size=node.integer("block_size"), mode=DepthMode.BLOCKS_FIRST)
     return last_channels(node, y)
@@ -120,7 +120,7 @@ def batch_blocks(node: Call, x: OutPort, ends: OutPort) -> OutPort:
 @tf("DataFormatVecPermute", "DataFormatDimMap")
 def data_format(node: Call, x: OutPort) -> OutPort:
     """Sizes, or axes, in the order of another data format."""
-    source, target = node.text("src_format", "NHWC"), node.text("dst_format", "NCHW")
+    source, target = node.text("src_format"), node.text("dst_format")
     node.refuse(sorted(source) != sorted(target), f"formats must have the same letters, got {source} and {target}")
     order = [source.index(c) for c in target]
     build = node.build

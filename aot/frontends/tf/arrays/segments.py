@@ -110,7 +110,7 @@ def bincount(node: Call, x: OutPort, size: OutPort, weights: OutPort) -> OutPort
 def histogram(node: Call, x: OutPort, limits: OutPort, bins: OutPort) -> OutPort:
     """Counts of the elements in equally wide bins; those outside are counted at the ends."""
     build = node.build
-    count, dtype = node.cast(node.single(bins), DType.I64), node.dtype("dtype", DType.I32)
+    count, dtype = node.cast(node.single(bins), DType.I64), node.dtype("dtype")
     low, high = (build.Gather(limits, node.scalar(k), node.scalar(0)) for k in range(2))
     share = build.Divide(build.Subtract(x, low), build.Subtract(high, low))
     places = build.Floor(build.Multiply(share, node.cast(count, x.type.dtype)))

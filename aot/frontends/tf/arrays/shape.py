@@ -61,7 +61,7 @@ def plain(x: Number) -> OutPort:
 
 @tf("Shape", takes_complex=True)
 def shape(node: Call, x: Number) -> OutPort:
-    return node.build.ShapeOf(plain(x), output_type=node.dtype("out_type", DType.I32))
+    return node.build.ShapeOf(plain(x), output_type=node.dtype("out_type"))
 
 
 @tf("ShapeN", takes_complex=True)
@@ -71,7 +71,7 @@ def shape_n(node: Call, *xs: Number) -> tuple[OutPort, ...]:
 
 @tf("Size", takes_complex=True)
 def size(node: Call, x: Number) -> OutPort:
-    port, dtype = plain(x), node.dtype("out_type", DType.I32)
+    port, dtype = plain(x), node.dtype("out_type")
     if port.type.is_static:
         return node.build.const(prod(port.type.static_shape), dtype)
     return node.build.ReduceProd(node.build.ShapeOf(port, output_type=dtype), node.list([0]))
@@ -91,7 +91,7 @@ def reshape(node: Call, x: OutPort, target: OutPort) -> OutPort:
 @tf("Squeeze")
 @by_parts
 def squeeze(node: Call, x: OutPort) -> OutPort:
-    axes = node.integers("squeeze_dims", ())
+    axes = node.integers("squeeze_dims")
     return node.build.Squeeze(x, node.list(node.axes(axes, x.type.rank))) if axes else node.build.Squeeze(x)
 
 
@@ -143,7 +143,7 @@ def fill(node: Call, target: OutPort, value: Number) -> Number:
 @by_parts
 def pack(node: Call, *xs: OutPort) -> OutPort:
     """Tensors of equal shapes along a new axis."""
-    axis = node.axis(node.integer("axis", 0), xs[0].type.rank + 1)
+    axis = node.axis(node.integer("axis"), xs[0].type.rank + 1)
     parts = [node.build.Unsqueeze(x, node.list([axis])) for x in xs]
     return parts[0] if len(parts) == 1 else node.build.Concat(*parts, axis=axis)
 
@@ -152,7 +152,7 @@ def pack(node: Call, *xs: OutPort) -> OutPort:
 @by_parts
 def unpack(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     """The slices of an axis, without it."""
-    axis, count = node.axis(node.integer("axis", 0), x.type.rank), node.integer("num")
+    axis, count = node.axis(node.integer("axis"), x.type.rank), node.integer("num")
     if not count:
         return ()
     first = node.build.Split(x, node.scalar(axis), num_splits=count, outputs=count)

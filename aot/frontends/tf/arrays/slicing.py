@@ -31,7 +31,7 @@ def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
 
 def masks(node: Call, count: int) -> dict[str, tuple[int, ...]]:
     """Return the bits of each mask, for each entry of `begin`; a new axis wins over one that shrinks."""
-    bits = {name: node.integer(name, 0) for name in MASKS}
+    bits = {name: node.integer(name) for name in MASKS}
     bits["shrink_axis_mask"] &= ~(bits["new_axis_mask"] | bits["ellipsis_mask"])
     bits["new_axis_mask"] &= ~bits["ellipsis_mask"]
     if bin(bits["ellipsis_mask"]).count("1") > 1:

@@ -5,7 +5,8 @@ AssignVariableOp(v, Identity(RestoreV2(prefix, ["dense/kernel"], [""])))     -> 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from aot.frontends.tf.files.assets import asset_files
 from aot.frontends.tf.files.checkpoint import OBJECTS, Checkpoint
 from aot.frontends.tf.files.messages import TrackableObjectGraph, parsed
 from aot.frontends.tf.graph.functions import check_inlined
-from aot.frontends.tf.graph.importer import Importer
+from aot.frontends.tf.graph.importer import CALLS, Importer
 from aot.frontends.tf.graph.nets import Item, Net, Output, node_named, reference
 from aot.frontends.tf.graph.tables import FILE_FILLERS, FILLERS
 from aot.ir.graph import Graph
@@ -35,6 +36,7 @@ class Stored:
     file: str
     checkpoint: Checkpoint | None = None
     saved: Mapping[str, Saved] = field(default_factory=dict[str, Saved])
+    bound: Mapping[str, str] = field(default_factory=dict[str, str])  # keys by variables of the graph, by objects
     names: Mapping[str, str] = field(default_factory=dict[str, str])  # keys by names of variables
     fillers: list[Item] = field(default_factory=list[Item])  # nodes that run when the model is loaded
     assets: Mapping[str, str] = field(default_factory=dict[str, str])  # files by the tensors that hold their paths
@@ -47,7 +49,7 @@ class Stored:
         saved = self.saved.get(name)
         if saved is not None and saved.part:
             raise UnsupportedError(f"variable {name!r}: variables in several parts are not supported")
-        for key in (saved.key if saved is not None else "", name, self.names.get(name, "")):
+        for key in (saved.key if saved is not None else "", self.bound.get(name, ""), name, self.names.get(name, "")):
             if key and (key in self.checkpoint or saved is not None):
                 return self.checkpoint.read(key)
         return None
@@ -71,7 +73,8 @@ def stored(meta: Any, net: Net, file: str, prefix: Path, folder: Path) -> Stored
     if checkpoint is not None and restore:
         _walk(importer, net, [node_named(net.items, restore, "saver", file)])
     fillers = [node_named(net.items, name, "initializer", file) for name in _initializers(meta)]
-    return Stored(file, checkpoint, importer.saved, _keys(checkpoint), fillers, asset_files(meta, file), folder)
+    bound, names = _bound_keys(meta, net, checkpoint), _keys(checkpoint)
+    return Stored(file, checkpoint, importer.saved, bound, names, fillers, asset_files(meta, file), folder)
 
 
 def _walk(importer: Importer, net: Net, items: Iterable[Item], texts: Mapping[str, str] | None = None) -> None:
@@ -95,9 +98,43 @@ def _initializers(meta: Any) -> list[str]:
 
 def _keys(checkpoint: Checkpoint | None) -> dict[str, str]:
     """Keys of a checkpoint of objects by the full names of variables; names that several have are left out."""
+    pairs = [(a.full_name, a.checkpoint_key) for node in _objects(checkpoint) for a in node.attributes if a.full_name]
+    count = Counter(name for name, _ in pairs)
+    return {name: key for name, key in pairs if count[name] == 1}
+
+
+def _objects(checkpoint: Checkpoint | None) -> Sequence[Any]:
+    """Return the objects of a checkpoint, the first one is the root; none without a graph of objects."""
     if checkpoint is None or OBJECTS not in checkpoint:
-        return {}
-    graph = parsed(TrackableObjectGraph, checkpoint.text(OBJECTS), checkpoint.index.name)
-    pairs = [(a.full_name, a.checkpoint_key) for node in graph.nodes for a in node.attributes if a.full_name]
-    names = [name for name, _ in pairs]
-    return {name: key for name, key in pairs if names.count(name) == 1}
+        return ()
+    return parsed(TrackableObjectGraph, checkpoint.text(OBJECTS), checkpoint.index.name).nodes
+
+
+def _bound_keys(meta: Any, net: Net, checkpoint: Checkpoint | None) -> dict[str, str]:
+    """Keys of a checkpoint by the variables of a graph, whose names are none of the objects' where those repeat.
+
+    A call of a concrete function ends with the variables that the function is bound to: its list of objects.
+    """
+    objects = _paired(meta.object_graph_def.nodes, _objects(checkpoint))
+    functions, found = meta.object_graph_def.concrete_functions, dict[str, str]()
+    for item in net.items.values():
+        name = item.function("f") if item.kind in CALLS else ""
+        bound = functions[name].bound_inputs if name in functions else ()
+        for (handle, _), number in zip(reversed(item.inputs), reversed(bound), strict=False):
+            keys = [a.checkpoint_key for a in objects[number].attributes] if number in objects else []
+            if handle.kind == "VarHandleOp" and len(keys) == 1:
+                found[handle.text("shared_name") or handle.name] = keys[0]
+    return found
+
+
+def _paired(model: Sequence[Any], checkpoint: Sequence[Any]) -> dict[int, Any]:
+    """Return objects of a checkpoint by their numbers in a model: those that the same path of names leads to."""
+    pairs, todo = dict[int, Any](), [(0, 0)]
+    while todo:
+        a, b = todo.pop()
+        if a in pairs or not (0 <= a < len(model) and 0 <= b < len(checkpoint)):
+            continue
+        pairs[a] = checkpoint[b]
+        numbers = {child.local_name: child.node_id for child in checkpoint[b].children}
+        todo += [(c.node_id, numbers[c.local_name]) for c in model[a].children if c.local_name in numbers]
+    return pairs

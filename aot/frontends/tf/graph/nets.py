@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from aot.frontends.tf.defaults import defaults_of
 from runtime.errors import CorruptError, UnsupportedError
 
 Message = Any
@@ -42,11 +43,13 @@ class Item:
         """Return the number of the type in an attribute; 0 without it."""
         return self.attrs[name].type if name in self.attrs else 0
 
-    def integer(self, name: str, default: int) -> int:
-        return int(self.attrs[name].i) if name in self.attrs else default
+    def integer(self, name: str) -> int:
+        return int(self.attrs[name].i) if name in self.attrs else int(defaults_of(self.kind).get(name, 0))
 
     def text(self, name: str) -> str:
-        return self.attrs[name].s.decode("utf-8", "surrogateescape") if name in self.attrs else ""
+        if name in self.attrs:
+            return self.attrs[name].s.decode("utf-8", "surrogateescape")
+        return str(defaults_of(self.kind).get(name, ""))
 
     def function(self, name: str) -> str:
         return self.attrs[name].func.name if name in self.attrs else ""

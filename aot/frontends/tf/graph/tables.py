@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.frontends.conversion.scopes import Handle, Scope, Table, Value, foreign
-from aot.frontends.tf.files.assets import LINE_NUMBER, WHOLE_LINE, Columns, read_lines, table_of
+from aot.frontends.tf.files.assets import Columns, read_lines, table_of
 from aot.frontends.tf.files.element_types import element_type
 from aot.frontends.tf.graph.importer import Importer, data_of, rule
 from aot.frontends.tf.graph.nets import Item
@@ -51,11 +51,11 @@ def fill_from_file(self: Importer, item: Item, scope: Scope, inputs: list[Value]
         self.unfilled[filled] = f"tables are filled with constants or from assets of a SavedModel, got {paths}"
         return []
     columns = Columns(
-        item.integer("key_index", WHOLE_LINE),
-        item.integer("value_index", LINE_NUMBER),
-        item.text("delimiter") or "\t",
-        item.integer("offset", 0),
-        item.integer("vocab_size", -1),
+        item.integer("key_index"),
+        item.integer("value_index"),
+        item.text("delimiter"),
+        item.integer("offset"),
+        item.integer("vocab_size"),
     )
     key, value = (element_type(t) for t in self.table_types.get(filled, (0, 0)))
     self.tables[filled] = table_of(read_lines(self.folder, paths[0]), columns, key, value, f"asset {paths[0]!r}")

@@ -88,7 +88,7 @@ def update(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: 
 @rule("ResourceGather")
 def gather(self: Importer, item: Item, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     _check_count(item, inputs, 2)
-    axis = self.constant(scope, np.array(_attrs(item, "batch_dims").get("batch_dims", 0), np.int32), f"{name}/axis")
+    axis = self.constant(scope, np.array(item.integer("batch_dims"), np.int32), f"{name}/axis")
     x, at = self.read(self.handle(inputs[0], item), scope), self.given(inputs[1], scope, item.kind)
     return [foreign(scope, "GatherV2", x, at, axis, name=name, file=self.file, **_attrs(item, "batch_dims"))]
 

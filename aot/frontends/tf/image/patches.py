@@ -29,7 +29,7 @@ def extract_image_patches(node: Call, x: OutPort) -> OutPort:
         sizes=_inner(node, "ksizes"),
         strides=_inner(node, "strides"),
         rates=_inner(node, "rates"),
-        auto_pad=node.choice("padding", PADDING, ""),
+        auto_pad=node.choice("padding", PADDING),
     )
     return last_channels(node, y, True)
 

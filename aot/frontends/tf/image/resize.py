@@ -157,7 +157,7 @@ def weighed(node: Call, x: OutPort, axis: int, share: OutPort) -> OutPort:
 @tf("CropAndResize")
 def crop_and_resize(node: Call, x: OutPort, boxes: OutPort, images: OutPort, size: OutPort) -> OutPort:
     """Boxes (y0, x0, y1, x1) in fractions of their image; places outside have the extrapolation value."""
-    build, method = node.build, node.text("method", "bilinear")
+    build, method = node.build, node.text("method")
     node.refuse(method not in ("bilinear", "nearest"), f"method must be bilinear or nearest, got {method!r}")
     x = node.cast(image(node, x, 4), DType.F32)
     sizes, one = _sizes(node, size), node.list([1])
@@ -178,7 +178,7 @@ def crop_and_resize(node: Call, x: OutPort, boxes: OutPort, images: OutPort, siz
     both = build.LogicalAnd(
         build.Unsqueeze(inside[0], node.list([2, 3])), build.Unsqueeze(inside[1], node.list([1, 3]))
     )
-    return build.Select(both, y, node.like(node.number("extrapolation_value", 0.0), y))
+    return build.Select(both, y, node.like(node.number("extrapolation_value"), y))
 
 
 def _crop_places(node: Call, x: OutPort, boxes: OutPort, sizes: OutPort, k: int) -> tuple[OutPort, OutPort]:

@@ -80,11 +80,11 @@ KERNELS: dict[str, Kernel] = {
 def scale_and_translate(node: Call, x: OutPort, size: OutPort, scale: OutPort, translation: OutPort) -> OutPort:
     """Output element o lies at (o + 1/2 - translation) / scale; outside of the image it is 0."""
     y, build, zero = node.cast(image(node, x, 4), DType.F32), node.build, node.scalar(0)
-    wanted, kernel = node.cast(size, DType.I64), node.choice("kernel_type", KERNELS, "lanczos3")
+    wanted, kernel = node.cast(size, DType.I64), node.choice("kernel_type", KERNELS)
     for axis in (1, 2):
         count, factor, moved = (build.Gather(p, node.scalar(axis - 1), zero) for p in (wanted, scale, translation))
         inverse = build.Divide(node.like(1, factor), factor)
-        reach = build.Maximum(inverse, 1.0) if node.flag("antialias", True) else node.like(1, factor)
+        reach = build.Maximum(inverse, 1.0) if node.flag("antialias") else node.like(1, factor)
         rows, columns = (
             build.Add(node.cast(build.Range(zero, n, node.scalar(1), output_type=DType.I64), DType.F32), 0.5)
             for n in (count, node.size(y, axis))

@@ -40,9 +40,7 @@ def non_max_suppression(
     """Places of the boxes that are kept, best first; from version 4 on perhaps as many as may be, filled with 0."""
     build = node.build
     limit = node.cast(node.single(most), DType.I64)
-    share = (
-        build.const(node.number("iou_threshold", 0.5), DType.F32) if overlap is None else node.cast(overlap, DType.F32)
-    )
+    share = build.const(node.number("iou_threshold"), DType.F32) if overlap is None else node.cast(overlap, DType.F32)
     floor = build.const(float("-inf"), DType.F32) if least is None else node.cast(least, DType.F32)
     more = () if sigma is None else (node.cast(sigma, DType.F32),)
     places, values = _selected(node, boxes, scores, limit, share, floor, *more)
@@ -113,7 +111,7 @@ def _described(
         index = build.Add(build.Multiply(index, own), label)
     lines = build.Reshape(boxes, build.Concat(node.dims(boxes, [0]), node.list([-1, 4]), axis=0))
     chosen = build.Gather(lines, index, node.scalar(1), batch_dims=1)
-    if node.flag("clip_boxes", True):
+    if node.flag("clip_boxes"):
         chosen = build.Clamp(chosen, min=0.0, max=1.0)
     chosen = build.Select(build.Unsqueeze(valid, node.list([2])), chosen, zeros(node, chosen))
     total = build.ReduceSum(node.cast(valid, DType.I32), node.list([1]))

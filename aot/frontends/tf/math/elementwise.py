@@ -114,7 +114,7 @@ def relu6(node: Call, x: OutPort) -> OutPort:
 
 @tf("LeakyRelu")
 def leaky_relu(node: Call, x: OutPort) -> OutPort:
-    return node.build.PRelu(x, node.like(node.number("alpha", 0.2), x))
+    return node.build.PRelu(x, node.like(node.number("alpha"), x))
 
 
 @tf("Selu")
@@ -154,7 +154,7 @@ def ndtri(node: Call, x: OutPort) -> OutPort:
 @tf("ApproximateEqual")
 def approximate_equal(node: Call, a: OutPort, b: OutPort) -> OutPort:
     build = node.build
-    return build.Less(build.Abs(build.Subtract(a, b)), node.like(node.number("tolerance", 1e-5), a))
+    return build.Less(build.Abs(build.Subtract(a, b)), node.like(node.number("tolerance"), a))
 
 
 @tf("Atan2")

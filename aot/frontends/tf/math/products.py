@@ -66,7 +66,7 @@ def triangular_solve(node: Call, a: OutPort, b: OutPort) -> OutPort:
         for k in (a.type.rank - 2, a.type.rank - 1)
     )
     gap = build.Subtract(build.Unsqueeze(rows, node.list([1])), columns)
-    inside = build.GreaterEqual(gap, zero) if node.flag("lower", True) else build.LessEqual(gap, zero)
+    inside = build.GreaterEqual(gap, zero) if node.flag("lower") else build.LessEqual(gap, zero)
     triangle = build.Select(inside, a, node.like(0, a))
     return build.MatMul(build.Inverse(triangle, adjoint=node.flag("adjoint")), b)
 

@@ -13,7 +13,7 @@ from runtime.errors import ModelError
 
 @tf("FakeQuantWithMinMaxArgs")
 def fake_quant_args(node: Call, x: OutPort) -> OutPort:
-    limits = (node.like(node.number(n, v), x) for n, v in (("min", -6.0), ("max", 6.0)))
+    limits = (node.like(node.number(n), x) for n in ("min", "max"))
     return _fake_quant(node, x, *limits)
 
 
@@ -24,7 +24,7 @@ def fake_quant_vars(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutP
 
 def _fake_quant(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
     """Quantise to a grid on which 0 lies, for which the limits move; limits 0 and 0 give 0."""
-    build, bits = node.build, node.integer("num_bits", 8)
+    build, bits = node.build, node.integer("num_bits")
     if not 2 <= bits <= 16:
         raise ModelError(f"{node.kind}: num_bits is 2 to 16, got {bits}")
     least, most = int(node.flag("narrow_range")), (1 << bits) - 1
@@ -52,15 +52,15 @@ def _along(node: Call, x: OutPort, limit: OutPort, axis: int) -> OutPort:
 @tf("QuantizeV2")
 def quantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> tuple[OutPort, ...]:
     """Bytes and the limits that they stand for."""
-    build, dtype, axis = node.build, node.dtype("T"), node.integer("axis", -1)
-    mode = node.text("mode", "MIN_COMBINED")
+    build, dtype, axis = node.build, node.dtype("T"), node.integer("axis")
+    mode = node.text("mode")
     node.refuse(mode not in ("SCALED", "MIN_FIRST", "MIN_COMBINED"), f"mode {mode} is not supported")
     low, high = _widened(node, low, high)
     least, most = _range_of(dtype)
     if mode == "SCALED":
         floor = least + 1 if node.flag("narrow_range") and dtype.is_signed else least
         reach = _scale(node, low, high, floor, most)
-        how = {"HALF_TO_EVEN": Rounding.HALF_TO_EVEN}.get(node.text("round_mode", ""), Rounding.HALF_AWAY_FROM_ZERO)
+        how = {"HALF_TO_EVEN": Rounding.HALF_TO_EVEN}.get(node.text("round_mode"), Rounding.HALF_AWAY_FROM_ZERO)
         wide = build.Round(build.Multiply(x, _along(node, x, reach, axis)), mode=how)
         ends = [build.Divide(node.like(float(n), reach), reach) for n in (floor, most)]
         return node.cast(build.Clamp(wide, min=float(floor), max=float(most)), dtype), *ends
@@ -78,7 +78,7 @@ def quantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> tuple[OutPo
 
 def _widened(node: Call, low: OutPort, high: OutPort) -> tuple[OutPort, OutPort]:
     """Limits that include 0 and differ, as QuantizeV2 makes them."""
-    build, least = node.build, node.number("ensure_minimum_range", 0.01)
+    build, least = node.build, node.number("ensure_minimum_range")
     low = build.Minimum(low, 0.0)
     size = build.Maximum(build.Abs(low), build.Abs(high))
     gap = build.Multiply(build.Maximum(size, 1.0), least)
@@ -100,8 +100,8 @@ def _scale(node: Call, low: OutPort, high: OutPort, least: int, most: int) -> Ou
 
 @tf("Dequantize")
 def dequantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
-    build, axis, dtype = node.build, node.integer("axis", -1), x.type.dtype
-    mode, to = node.text("mode", "MIN_COMBINED"), node.dtype("dtype", DType.F32)
+    build, axis, dtype = node.build, node.integer("axis"), x.type.dtype
+    mode, to = node.text("mode"), node.dtype("dtype")
     node.refuse(mode not in ("SCALED", "MIN_FIRST", "MIN_COMBINED"), f"mode {mode} is not supported")
     least, most = _range_of(dtype)
     wide = node.cast(x, DType.F32)
@@ -122,16 +122,16 @@ def dequantize(node: Call, x: OutPort, low: OutPort, high: OutPort) -> OutPort:
 def quantize_and_dequantize(
     node: Call, x: OutPort, low: OutPort | None = None, high: OutPort | None = None, bits: OutPort | None = None
 ) -> OutPort:
-    """Rounded to a grid of `num_bits` bits that has 0 on it."""
+    """Rounded to a grid of `num_bits` bits that has 0 on it; the first version has neither axis nor narrow range."""
     build, axis = node.build, node.integer("axis", -1)
-    count = node.integer("num_bits", 8) if bits is None else node.ints(bits, "num_bits")[0]
-    signed = node.flag("signed_input", True)
+    count = node.integer("num_bits") if bits is None else node.ints(bits, "num_bits")[0]
+    signed = node.flag("signed_input")
     node.refuse(not 2 <= count <= 24, f"num_bits must be 2 to 24, got {count}")
-    if not node.flag("range_given", node.kind.endswith(("V3", "V4"))):
+    if not node.flag("range_given"):
         over = node.list([a for a in range(x.type.rank) if a != axis])
         low, high = build.ReduceMin(x, over), build.ReduceMax(x, over)
     if low is None or high is None:
-        low, high = (node.like(node.number(n, 0.0), x) for n in ("input_min", "input_max"))
+        low, high = (node.like(node.number(n), x) for n in ("input_min", "input_max"))
     narrow = int(node.flag("narrow_range"))
     least = -(1 << count - 1) + narrow if signed else narrow
     most = (1 << count - 1) - 1 if signed else (1 << count) - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from aot.frontends.onnx.arrays.axes import count_of, reduced_at
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tf.registry import Call, tf
@@ -47,9 +49,10 @@ def l2_loss(node: Call, x: OutPort) -> OutPort:
 
 @tf("ArgMax", "ArgMin")
 def arg_extreme(node: Call, x: OutPort, axis: OutPort) -> OutPort:
-    """The first position of the extreme."""
+    """The first position of the extreme, NaN left out."""
     along = node.axis(node.ints(axis, "dimension")[0], x.type.rank)
-    mode, dtype = Mode.MAX if node.kind == "ArgMax" else Mode.MIN, node.dtype("output_type", DType.I64)
+    x = node.without_nan(x, -math.inf if node.kind == "ArgMax" else math.inf)
+    mode, dtype = Mode.MAX if node.kind == "ArgMax" else Mode.MIN, node.dtype("output_type")
     x = node.cast(x, DType.U8) if x.type.dtype is DType.BOOL else x
     wide = dtype if dtype in (DType.I32, DType.I64) else DType.I64
     best = node.build.TopK(x, node.scalar(1), axis=along, mode=mode, stable=True, index_element_type=wide, outputs=2)

@@ -16,10 +16,10 @@ PADDING = {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID, "EXPLICIT": AutoP
 
 def windowing(node: Call, rank: int) -> Windowing:
     """Strides, dilations and padding of a tensor of `rank`."""
-    auto = node.choice("padding", PADDING, "")
+    auto = node.choice("padding", PADDING)
     strides = spatial(node, node.integers("strides"), rank, 1)
     dilations = spatial(node, node.integers("dilations", (1,) * rank), rank, 1)
-    pads = node.integers("explicit_paddings", ()) if auto is AutoPad.EXPLICIT else (0,) * 2 * rank
+    pads = node.integers("explicit_paddings") if auto is AutoPad.EXPLICIT else (0,) * 2 * rank
     if len(pads) != 2 * rank:
         raise ModelError(f"{node.kind}: explicit_paddings has two numbers for each of {rank} axes, got {len(pads)}")
     pairs = spatial(node, tuple(zip(pads[::2], pads[1::2], strict=True)), rank, (0, 0))

@@ -12,8 +12,8 @@ from runtime.abi import DType
 def ctc_greedy_decoder(node: Call, scores: OutPort, lengths: OutPort) -> tuple[OutPort, ...]:
     """Scores [T, N, C]: the best classes as a sparse tensor, without blanks, and the negated sum of their scores."""
     build = node.build
-    blank = build.const(node.integer("blank_index", -1), DType.I32)
-    if node.integer("blank_index", -1) < 0:
+    blank = build.const(node.integer("blank_index"), DType.I32)
+    if node.integer("blank_index") < 0:
         blank = build.Add(node.cast(node.size(scores, 2), DType.I32), blank)
     turned = build.Transpose(scores, node.list([1, 0, 2]))
     ends = node.cast(lengths, DType.I32)
@@ -58,6 +58,6 @@ def ctc_loss(
         counts,
         build.Subtract(node.cast(node.size(scores, 2), DType.I32), 1),
         preprocess_collapse_repeated=node.flag("preprocess_collapse_repeated"),
-        ctc_merge_repeated=node.flag("ctc_merge_repeated", True),
+        ctc_merge_repeated=node.flag("ctc_merge_repeated"),
     )
     return loss, None

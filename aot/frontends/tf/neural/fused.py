@@ -15,7 +15,7 @@ ACTIVATIONS = {"Relu": "Relu", "Elu": "Elu", "Tanh": "Tanh", "Sigmoid": "Sigmoid
 def _followed(node: Call, y: OutPort, more: tuple[OutPort, ...]) -> OutPort:
     """`y` through the operations that `fused_ops` names, which take their operands in their order."""
     build, left = node.build, list(more)
-    for name in node.texts("fused_ops", ()):
+    for name in node.texts("fused_ops"):
         needs = {"BiasAdd": 1, "Add": 1, "FusedBatchNorm": 4}.get(name, 0)
         taken, left = left[:needs], left[needs:]
         node.refuse(len(taken) < needs, f"{name} in fused_ops needs {needs} more inputs, got {len(taken)}")
@@ -24,11 +24,11 @@ def _followed(node: Call, y: OutPort, more: tuple[OutPort, ...]) -> OutPort:
         elif name == "Add":
             y = build.Add(y, *taken)
         elif name == "FusedBatchNorm":
-            y = normalised(node, y, taken, node.number("epsilon", 1e-4))
+            y = normalised(node, y, taken, node.number("epsilon"))
         elif name == "Relu6":
             y = build.Clamp(y, min=0.0, max=6.0)
         elif name == "LeakyRelu":
-            y = build.PRelu(y, node.like(node.number("leakyrelu_alpha", 0.2), y))
+            y = build.PRelu(y, node.like(node.number("leakyrelu_alpha"), y))
         else:
             node.refuse(name not in ACTIVATIONS, f"{name} in fused_ops is not supported")
             y = getattr(build, ACTIVATIONS[name])(y)

@@ -16,7 +16,7 @@ def batch_norm(
 ) -> tuple[OutPort | None, ...]:
     """By the given mean and variance, or, in training, by those of the batch, which are outputs then."""
     wide = node.cast(x, scale.type.dtype)
-    epsilon, training = node.number("epsilon", 1e-4), node.flag("is_training", True)
+    epsilon, training = node.number("epsilon"), node.flag("is_training")
     if training:
         return _by_batch(node, x, wide, (scale, offset, mean, variance), epsilon)
     y = normalised(node, wide, (scale, offset, mean, variance), epsilon)
@@ -49,7 +49,7 @@ def _by_batch(
     rest = node.cast(build.Maximum(build.Subtract(count, 1), 1), wide.type.dtype)
     mean, variance = (build.Squeeze(p, axes) for p in (mean, variance))
     whole = build.Multiply(variance, build.Divide(node.cast(count, wide.type.dtype), rest))
-    share = node.number("exponential_avg_factor", 1.0)
+    share = node.number("exponential_avg_factor")
     shown = [mean, whole]
     if share != 1:
         pairs = zip((old_mean, old_variance), shown, strict=True)
@@ -60,8 +60,8 @@ def _by_batch(
 @tf("LRN")
 def lrn(node: Call, x: OutPort) -> OutPort:
     """x / (bias + alpha * sum of squares of the channels around)^beta"""
-    size = 2 * node.integer("depth_radius", 5) + 1
-    alpha, beta, bias = node.number("alpha", 1.0), node.number("beta", 0.5), node.number("bias", 1.0)
+    size = 2 * node.integer("depth_radius") + 1
+    alpha, beta, bias = node.number("alpha"), node.number("beta"), node.number("bias")
     y = node.build.LRN(
         first_channels(node, x, True), node.list([1]), size=size, alpha=alpha * size, beta=beta, bias=bias
     )

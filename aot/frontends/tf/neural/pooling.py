@@ -23,7 +23,7 @@ def max_pool_v2(node: Call, x: OutPort, ksize: OutPort, strides: OutPort) -> Out
     """Windows and strides are inputs that must be known."""
     rank = image(node, x, 4).type.rank
     kernel, steps = (spatial(node, node.ints(p, n), rank, 1) for p, n in ((ksize, "ksize"), (strides, "strides")))
-    auto = node.choice("padding", {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID}, "")
+    auto = node.choice("padding", {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID})
     none = (0,) * len(kernel)
     fields = {"strides": steps, "kernel": kernel, "auto_pad": auto, "pads_begin": none, "pads_end": none}
     return last_channels(node, node.build.MaxPool(first_channels(node, x), **fields))
@@ -43,7 +43,7 @@ def max_pool_with_argmax(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     """Maxima and their places in the flattened image [height, width, channels], or in all of the batch."""
     build, rank = node.build, image(node, x, 4).type.rank
     fields = windowing(node, rank).fields()
-    kernel, dtype = spatial(node, node.integers("ksize"), rank, 1), node.dtype("Targmax", DType.I64)
+    kernel, dtype = spatial(node, node.integers("ksize"), rank, 1), node.dtype("Targmax")
     first = build.MaxPool_8(
         first_channels(node, x, True), kernel=kernel, axis=2, index_element_type=DType.I64, outputs=2, **fields
     )

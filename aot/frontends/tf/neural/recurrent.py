@@ -47,8 +47,8 @@ class _Cell:
 def _cell(node: Call, w: OutPort, wci: OutPort, wcf: OutPort, wco: OutPort, b: OutPort) -> _Cell:
     """Version 2 of the layer sorts the gates otherwise and has no forget bias."""
     second = node.kind == "BlockLSTMV2"
-    order, bias = ("icfo", node.number("forget_bias", 1.0)) if not second else ("ifco", 0.0)
-    clip = node.number("cell_clip", 0.0 if second else -1.0 if node.kind == "LSTMBlockCell" else 3.0)
+    order, bias = ("icfo", node.number("forget_bias")) if not second else ("ifco", 0.0)
+    clip = node.number("cell_clip")
     held = (wci, wcf, wco) if node.flag("use_peephole") else None
     return _Cell(w, b, held, bias, clip, order)
 

@@ -37,7 +37,7 @@ def _encoded(text: str) -> bytes:
 def changed(node: Call, x: OutPort) -> OutPort:
     """Only letters of ASCII have two cases, unless an encoding is given."""
     change, found = CHANGES[node.kind], _texts(node, x)
-    if node.kind != "StringStrip" and node.text("encoding", "") != "utf-8":
+    if node.kind != "StringStrip" and node.text("encoding") != "utf-8":
         return _constant(node, ["".join(change(c) if c.isascii() else c for c in t) for t in found.flat], found.shape)
     return _constant(node, [change(t) for t in found.flat], found.shape)
 
@@ -47,20 +47,20 @@ def join(node: Call, *xs: OutPort) -> OutPort:
     """Strings one behind the other; scalars go with all."""
     parts = np.broadcast_arrays(*(_texts(node, x) for x in xs))
     rows = zip(*(p.flat for p in parts), strict=True)
-    return _constant(node, [node.text("separator", "").join(row) for row in rows], parts[0].shape)
+    return _constant(node, [node.text("separator").join(row) for row in rows], parts[0].shape)
 
 
 @tf("StringLength")
 def length(node: Call, x: OutPort) -> OutPort:
     """Counts of bytes, or of characters."""
-    found, characters = _texts(node, x), node.text("unit", "BYTE") == "UTF8_CHAR"
+    found, characters = _texts(node, x), node.text("unit") == "UTF8_CHAR"
     sizes = [len(t) if characters else len(_encoded(t)) for t in found.flat]
     return node.build.const(np.array(sizes, np.int32).reshape(found.shape), DType.I32)
 
 
 @tf("StringToNumber")
 def to_number(node: Call, x: OutPort) -> OutPort:
-    found, dtype = _texts(node, x), node.dtype("out_type", DType.F32)
+    found, dtype = _texts(node, x), node.dtype("out_type")
     read = float if dtype.is_float else int
     return node.build.const(np.array([read(t) for t in found.flat]).reshape(found.shape), dtype)
 
@@ -68,7 +68,7 @@ def to_number(node: Call, x: OutPort) -> OutPort:
 @tf("StringSplitV2")
 def split(node: Call, x: OutPort, separator: OutPort) -> tuple[OutPort, ...]:
     """The words of each string as a sparse tensor: places [count, 2], words, and shape [strings, most words]."""
-    most = node.integer("maxsplit", -1)
+    most = node.integer("maxsplit")
     between = str(_texts(node, separator).reshape(-1)[0]) or None
     rows = [t.split(between, most) for t in _texts(node, x).reshape(-1)]
     places = np.array([(i, k) for i, row in enumerate(rows) for k in range(len(row))], np.int64).reshape(-1, 2)
