@@ -22,6 +22,7 @@ from aot.opset.elementwise.conversion import Convert, converted
 from aot.opset.elementwise.unary import Acos, Exp, Round, Rounding, Sign, Sqrt
 from aot.opset.products.pooling import AvgPool
 from aot.opset.reduction.reduction import ReduceMean, ReduceSum
+from aot.opset.reduction.scan import CumSum
 from aot.options import CompileOptions
 from runtime.abi import DType
 from tests.properties.compiled import network
@@ -98,3 +99,14 @@ def test_short_integers_of_files_wrap() -> None:
     held = np.array([-1, -8, 7], ml_dtypes.int4)
     assert converted(held, DType.U8).tolist() == [255, 248, 7]
     assert converted(held, DType.I32).tolist() == [-1, -8, 7]
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_cumulative_sums_do_not_lose_small_terms(exclusive: bool, reverse: bool) -> None:
+    x = np.full(200_000, 0.1, np.float32)
+    wide = np.cumsum(x, dtype=np.float64)
+    right = (np.insert(wide, 0, 0)[:-1] if exclusive else wide)[:: -1 if reverse else 1]
+    graph, fed = network([Trial(CumSum(exclusive, reverse), [x], frozenset())])
+    found = compile_model(graph, CompileOptions(level=None), threads=1)(*fed)[0]
+    np.testing.assert_allclose(found, right, rtol=1e-5)  # one chain of f32 errs by 1e-3

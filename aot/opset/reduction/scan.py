@@ -13,9 +13,11 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, prim
+from codegen.ir.loops import Buffer, cast, prim
 from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
+from runtime.abi import DType
 
+BLOCK = 512  # terms of a sum of f32 before it goes to f64
 MIN_COLUMNS = 4  # neighbours that are worth a vector
 MAX_VECTOR = 4 * MAX_LANES  # neighbours in one loop over lanes
 COLUMNS_AT_ONCE = 512  # whose totals stay in L1, while each step reads memory as it lies
@@ -42,6 +44,10 @@ class Cumulation(LoopOp):
     def nest(self, outs: tuple[Buffer, ...], x: Input, axis: Input | None = None) -> tuple[Work, ...]:
         along = self._axis(x.operand(), None if axis is None else axis.operand())
         columns = along < x.rank - 1 and isinstance(x.shape[-1], int) and x.shape[-1] >= MIN_COLUMNS
+        extent = x.shape[along]
+        short = isinstance(extent, int) and extent <= BLOCK
+        if self.fn == "add" and x.buffer.dtype.compute is DType.F32 and not (columns or short):
+            return (_cumulate_sums(outs[0], x.buffer, x.shape, along, (self.exclusive, self.reverse)),)
         cumulate = _cumulate_columns if columns else _cumulate
         return (cumulate(outs[0], x.buffer, x.shape, along, (self.fn, self.start), (self.exclusive, self.reverse)),)
 
@@ -92,6 +98,33 @@ def _cumulate(out: Scripted, x: Scripted, shape: Scripted, along: int, how: Scri
             else:
                 total = prim(fn, total, x[at])
                 out[at] = total
+
+
+@loops
+def _cumulate_sums(out: Scripted, x: Scripted, shape: Scripted, along: int, flags: Scripted) -> None:
+    """Cumulate sums of f32: after each block they go to f64, so that small terms are not lost beside a large sum."""
+    exclusive, reverse = flags
+    others = shape[:along] + shape[along + 1 :]
+    extent = shape[along]
+    for o in parallel(volume(others)):
+        before = unravel(o, others)
+        total = var(0, DType.F32)
+        far = var(0, DType.F64)
+        for b in range((extent + (BLOCK - 1)) // BLOCK):
+            count: Scripted = prim("min", extent - b * BLOCK, BLOCK)
+            for s in range(count):
+                t = b * BLOCK + s
+                j = extent - 1 - t if reverse else t
+                at = (*before[:along], j, *before[along:])
+                term = x[at]  # the output may share the input's memory
+                if exclusive:
+                    out[at] = cast(far + cast(total, DType.F64), DType.F32)
+                    total += term
+                else:
+                    total += term
+                    out[at] = cast(far + cast(total, DType.F64), DType.F32)
+            far += cast(total, DType.F64)
+            total = cast(0.0, DType.F32)
 
 
 @loops
