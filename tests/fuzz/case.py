@@ -48,7 +48,7 @@ class Kept:
 def kept(folder: Path = FOUND) -> list[Kept]:
     """All cases of a folder."""
     found = list[Kept]()
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(p for p in folder.glob("*.json") if "." not in p.stem):  # a case may have such files itself
         facts = json.loads(path.read_text())
         name = path.stem
         beside = [p for p in folder.glob(f"{name}.*") if p != path]
