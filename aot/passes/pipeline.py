@@ -67,8 +67,9 @@ def pipeline(
         carry_variables,  # no variables in bodies, and none of dynamic size, for the passes below
         simplify_loops,  # before bodies are copied: uses of counters become inputs and outputs of the loop
         loops_to_sequences,  # once slices are told; before bodies are copied
+        unify_branch_ranks,  # before inlining, which would take the rank of one branch for that of both
         inline_regions,  # static control flow disappears: passes below fuse across former bodies
-        unify_branch_ranks,  # every value has one rank; after inlining, which settles known Ifs
+        unify_branch_ranks,  # every value has one rank; bodies that were copied, too
         drop_unused_region_ports,  # remaining bodies lose unused outputs
         remove_dead_code,  # the passes below need not visit unused nodes
         lower_strings,  # all passes below handle numbers only

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
+import aot
 from aot.frontends import read_model
 from aot.ir.interpret import interpret
 from aot.ir.verify import verify
@@ -72,3 +74,25 @@ def test_interface_of_version_10(tmp_path: Path, name: str) -> None:
         for port, node in zip(ports, nodes, strict=True):
             assert node.out_port(0).type.dtype.value == port.element_type.get_type_name()
             assert set(node.out_port(0).names) == port.names
+
+
+RANKS = """<ir_version: 8, opset_import: ["": 17]> m (float[1,4,w] x) => (float y)
+<int64[1] two = {2}, int64[1] one = {1}> {
+  shape = Shape(x)  d = Gather(shape, two)  c = Equal(d, one)
+  z = If(c) <then_branch = a () => (float[k,l] t) { t = Squeeze(x, two) },
+             else_branch = b () => (float[q,4,w] e) { e = Identity(x) }>
+  s = Shape(z)  r = Shape(s)  g = Equal(r, two)
+  v = If(c) <then_branch = h () => (float[k,l] n) { n = Neg(z) }, else_branch = i () => (float[k,l,j] o) {
+      o = If(g) <then_branch = p () => (float[k,l] m) { m = Neg(z) },
+                 else_branch = u () => (float[k,l,j] f) { f = Abs(z) }> }>
+  y = ReduceSum<keepdims = 0>(v)
+}"""
+
+
+def test_a_rank_that_a_branch_asks_for_is_that_of_the_branch_that_ran(tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(RANKS), tmp_path / "m.onnx")
+    ov.save_model(ov.convert_model(tmp_path / "m.onnx"), tmp_path / "m.xml", compress_to_fp16=False)
+    model = aot.compile_model(tmp_path / "m.xml")
+    for width, sign in ((1, -1), (3, 1)):
+        x = np.arange(1, 4 * width + 1, dtype=np.float32).reshape(1, 4, width)
+        assert model(x)[0] == sign * x.sum()

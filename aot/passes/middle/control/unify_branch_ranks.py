@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph, copy_node
 from aot.ir.graph import Graph, Node, OutPort
@@ -29,8 +31,11 @@ def unify_branch_ranks(graph: Graph) -> bool:
     """Move the dependent nodes of these Ifs into their branches, in bodies too."""
     changed = False
     for node in list(graph.nodes.values()):
+        if node.regions:
+            node.operands()
         for body in node.regions.values():
-            if unify_branch_ranks(body):
+            runs = all(p.given is not None for p in body.parameters)  # others have no types
+            if runs and unify_branch_ranks(body):
                 node.forget_types()
                 changed = True
     sizes: dict[int, Dim] = {}  # of Ifs made from Squeezes: the size that their condition compares with 1
@@ -144,6 +149,9 @@ class _Branch:
         inputs, outputs = op.maps(name)
         self.body, self.inputs, self.outer = copy_graph(node.regions[name]), list(inputs), _Inputs(_sources(node))
         self.ports = {node.out_port(m.external): self.body.results[m.result].source(0) for m in outputs}
+        if (condition := node.source(0)).type.is_static:  # known in here, for other Ifs that have it
+            known = np.full(condition.type.static_shape, name == "then")
+            self.ports[condition] = Builder(self.body, node.origin).const(known, DType.BOOL)
         for n in behind:
             if n.type != "Result":
                 for port in n.sources():
