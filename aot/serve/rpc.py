@@ -66,6 +66,7 @@ class Service:
         self._token = None if token is None else f"Bearer {token}".encode()
         self._pb: Any = import_module("tritonclient.grpc.service_pb2")
         self._filled: Callable[..., Message] = import_module("google.protobuf.json_format").ParseDict
+        self._damaged: Any = import_module("google.protobuf.message").DecodeError
         self._grpc: Any = import_module("grpc")
 
     def handler(self) -> Any:
@@ -86,7 +87,6 @@ class Service:
         handlers = {name: self._unary(name, method) for name, method in methods.items()}
         handlers["ModelStreamInfer"] = self._grpc.stream_stream_rpc_method_handler(
             self._stream,
-            request_deserializer=self._pb.ModelInferRequest.FromString,
             response_serializer=self._pb.ModelStreamInferResponse.SerializeToString,
         )
         return self._grpc.method_handlers_generic_handler(_SERVICE, handlers)
@@ -94,11 +94,11 @@ class Service:
     def _unary(self, name: str, method: Method) -> Any:
         answer_type = getattr(self._pb, f"{name}Response")
 
-        async def called(request: Message, context: Context) -> Message:
+        async def called(data: bytes, context: Context) -> Message:
             try:
                 if name not in _OPEN:
                     self._check(context)
-                found = await method(request)
+                found = await method(self._read(f"{name}Request", data))
                 return self._filled(found, answer_type()) if isinstance(found, dict) else found
             except (AotError, OSError) as error:
                 _LOG.info("refused", extra={"facts": {"method": name, "error": str(error)[:500]}})
@@ -106,9 +106,15 @@ class Service:
 
         return self._grpc.unary_unary_rpc_method_handler(
             called,
-            request_deserializer=getattr(self._pb, f"{name}Request").FromString,
             response_serializer=answer_type.SerializeToString,
         )
+
+    def _read(self, kind: str, data: bytes) -> Message:
+        """Return a message; UsageError for other bytes, which grpc itself would log as a fault of the server."""
+        try:
+            return getattr(self._pb, kind).FromString(data)
+        except self._damaged:
+            raise UsageError(f"request: must be a message {kind}, got {len(data)} other bytes") from None
 
     def _check(self, context: Context) -> None:
         if self._token is None:
@@ -176,15 +182,16 @@ class Service:
             response.raw_output_contents.append(to_raw(info, array))
         return response
 
-    async def _stream(self, requests: AsyncIterator[Message], context: Context) -> AsyncIterator[Message]:
+    async def _stream(self, requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
         """Answer the requests of a stream in their order; an error is an answer, and the stream goes on."""
         try:
             self._check(context)
         except TokenError as error:
             await context.abort(getattr(self._grpc.StatusCode, _code(error)), str(error))
-        async for request in requests:
-            response = self._pb.ModelStreamInferResponse()
+        async for data in requests:
+            response, request = self._pb.ModelStreamInferResponse(), self._pb.ModelInferRequest()
             try:
+                request = self._read("ModelInferRequest", data)
                 response.infer_response.CopyFrom(await self._infer(request))
             except AotError as error:
                 response.error_message = str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 import socket
 import ssl
 import subprocess
@@ -19,6 +20,8 @@ import httpx
 import numpy as np
 import pytest
 import tritonclient.grpc as grpc
+from grpc import RpcError
+from grpc import insecure_channel as channel
 
 import aot
 from aot.ir.graph import Graph
@@ -290,3 +293,17 @@ def test_answers_have_a_limit(models: Path) -> None:
             client.infer("softmax", [given], sequence_id=7)
         with pytest.raises(grpc.InferenceServerException, match="classification must be left out"):
             client.infer("softmax", [given], outputs=[grpc.InferRequestedOutput("y", class_count=2)])
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 20, b"\n\x80\x80\x80\x80\x08", b"\n\x02\xff\xfe", b"\n\x10x"])
+def test_messages_that_are_none(server: Any, data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """By methods with one answer and with streams: an error of the client, and no fault in the log."""
+    service = "/inference.GRPCInferenceService/"
+    with channel(f"127.0.0.1:{server.grpc_port}") as one:
+        for method in ("ModelInfer", "ModelReady", "ModelMetadata", "RepositoryModelLoad"):
+            with pytest.raises(RpcError) as told:
+                one.unary_unary(service + method)(data, timeout=20)
+            assert told.value.code().name == "INVALID_ARGUMENT"
+        answers = list(one.stream_stream(service + "ModelStreamInfer")(iter([data, data]), timeout=20))
+    assert len(answers) == 2 and all(b"must be a message ModelInferRequest" in answer for answer in answers)
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR]

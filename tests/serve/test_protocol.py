@@ -147,7 +147,7 @@ def test_only_the_outputs_asked_for(client: Client) -> None:
         ("digits", {"image": ("FP32", image(1)[0])}, {}, "expected f32[n,1,8,8], got f32[1,8,8]"),
         ("digits", {"image": ("FP32", image(65))}, {}, "dimension 0 'n' must be 1 to 64, got 65"),
         ("digits", {"image": ("FP32", image(1))}, {"outputs": ["y"]}, "must be one of probabilities, got 'y'"),
-        ("digits", {"image": ("FP32", image(1))}, {"sequence_id": 5}, "sequences must not be asked for"),
+        ("digits", {"image": ("FP32", image(1))}, {"sequence_id": 5}, "sequence_id must be left out"),
         ("digits", {"image": ("FP32", image(1))}, {"request_id": "x" * 300}, "at most 256 characters"),
         ("pair", {"x": ("FP32", np.ones((1, 4), np.float32))}, {}, "input 'y': must be given"),
         (
