@@ -72,6 +72,9 @@ def dump(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print why each schedule was chosen; for groups")
     ] = False,
+    proof: Annotated[
+        bool, typer.Option("--proof", help="Print why each load and store is inside of memory; for steps")
+    ] = False,
     target: arg.Target = "native",
     layout: arg.Layout = None,
     mean: arg.Mean = None,
@@ -103,7 +106,7 @@ def dump(
     debug: arg.Debug = False,
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
-    typer.echo(aot.stages(model, arg.options_of(locals())).text(stage.value, kernel, after, verbose))
+    typer.echo(aot.stages(model, arg.options_of(locals())).text(stage.value, kernel, after, verbose, proof))
 
 
 @command

@@ -33,6 +33,7 @@ from aot.ir.values.small_weights import weight_bits
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
+from aot.lowering.ir.proof import proof_text
 from aot.lowering.ir.steps import Steps
 from aot.lowering.pipeline import Lowering
 from aot.lowering.pipeline import pipeline as lowering_pipeline
@@ -220,10 +221,10 @@ class Compilation:
         if self.options.on_dump is not None and ("all" in wanted or done.name in wanted):
             self.options.on_dump(done.name, steps_text(steps))
 
-    def steps_after(self, name: str | None) -> str:
+    def steps_after(self, name: str | None, text: Callable[[Steps], str] = steps_text) -> str:
         """Return the steps as text after a lowering pass; `define`: before the first one; None: after the last one."""
         if name is None:
-            return steps_text(self.steps)
+            return text(self.steps)
         passes = self._lowering_passes
         known = [DEFINE, *(p.name for p in passes)]
         if name not in known:
@@ -231,7 +232,7 @@ class Compilation:
         with within(self.shared.scope):
             steps = define(self.optimized, lower_region)
         run_lowering(steps, passes[: known.index(name)])
-        return steps_text(steps)
+        return text(steps)
 
     @budgeted
     def tuning(self) -> Tuning:
@@ -253,10 +254,17 @@ class Compilation:
         self._save("20-groups.txt", lambda: "\n".join(map(str, builder.text)) + "\n")
         return builder
 
-    def text(self, stage: str, kernel: str | None = None, after: str | None = None, verbose: bool = False) -> str:
+    def text(
+        self,
+        stage: str,
+        kernel: str | None = None,
+        after: str | None = None,
+        verbose: bool = False,
+        proof: bool = False,
+    ) -> str:
         """Return a stage (`Stage`) as text. `kernel`: one of loops, llvm and asm; `after`: steps after a lowering pass.
 
-        `verbose`: groups with the reasons of their schedules.
+        `verbose`: groups with the reasons of their schedules; `proof`: in place of steps, what is known of each access.
 
         Raises UsageError for a stage, a kernel or a pass that does not exist, and for options of other stages.
         """
@@ -267,6 +275,8 @@ class Compilation:
             raise UsageError(f"dump: --kernel goes with --stage {', '.join(by_kernel)}, got {stage}")
         if after is not None and stage != Stage.STEPS:
             raise UsageError(f"dump: --after goes with --stage {Stage.STEPS}, got {stage}")
+        if proof and stage != Stage.STEPS:
+            raise UsageError(f"dump: --proof goes with --stage {Stage.STEPS}, got {stage}")
         if verbose and stage != Stage.GROUPS:
             raise UsageError(f"dump: --verbose goes with --stage {Stage.GROUPS}, got {stage}")
         match Stage(stage):
@@ -275,7 +285,7 @@ class Compilation:
             case Stage.OPTIMIZED:
                 return graph_text(self.optimized)
             case Stage.STEPS:
-                return self.steps_after(after)
+                return self.steps_after(after, proof_text if proof else steps_text)
             case Stage.GROUPS:
                 return self._explained_groups() if verbose else self.groups
             case one:

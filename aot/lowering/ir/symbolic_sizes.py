@@ -189,6 +189,11 @@ class Sizes:
             size = rewrite(size, lambda e: self.meaning.get(e) if isinstance(e, Var) else None)
         return shortest(size)
 
+    def named(self, size: Size) -> Expr:
+        """Write a size over names where there are some; no name is made."""
+        plain = as_expr(size, DType.I64)
+        return normal(rewrite(plain, lambda e: self._names.get(e) if isinstance(e, Prim) else None), {}).expr()
+
     def _named(self, e: Expr) -> Expr | None:
         return self.name(e) if isinstance(e, Prim) and e.fn not in PLAIN else None
 
