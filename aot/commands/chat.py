@@ -34,7 +34,10 @@ def chat(
     quiet: arg.Quiet = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Talk to a language model, which remembers all messages: a line each. Times are written to standard error."""
+    """Talk to a language model, which remembers all messages.
+
+    Each line is a message. Times are written to standard error.
+    """
     from aot.command_line.progress import Watch, terminal
     from aot.commands import loading
     from aot.text.chat import Chat

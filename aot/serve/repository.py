@@ -13,10 +13,10 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-import runtime
 from aot.serve.faults import UnavailableError, UnknownModelError
 from aot.serve.metrics import Metrics
 from aot.serve.served import Served
@@ -24,9 +24,10 @@ from aot.serve.settings import Settings
 from aot.supply import signature
 from runtime.errors import AotError, UsageError
 from runtime.inference.executor import Executor
-from runtime.loading.library import Pool
+from runtime.loading.library import Pool, open_library
 from runtime.loading.weights import beside
 from runtime.machine import default_threads
+from runtime.model import CompiledModel
 
 _LOG = logging.getLogger(__name__)
 _NAMED = re.compile(r"([^=/]+)=(.+)")
@@ -181,13 +182,12 @@ class Repository:
         return ""
 
     def _open(self, name: str, version: str, path: Path) -> Served:
-        if self.settings.verify_key is not None:
-            signature.verify(path, self.settings.verify_key)
-        if self._pool is None:
-            model = runtime.load(path, self.settings.threads, strict=self.settings.strict)
-            self._pool = model.pool
-        else:
-            model = runtime.load(path, pool=self._pool, strict=self.settings.strict)
+        key = self.settings.verify_key
+        trusted = None if key is None else partial(signature.verify_stream, library=path, key=key)
+        library = open_library(path, strict=self.settings.strict, trusted=trusted)
+        threads = self.settings.threads if self._pool is None else None
+        model = CompiledModel(library, threads, self._pool, path.resolve())
+        self._pool = model.pool
         return Served(model, name, version, path, self.settings.of(name), self.executor, self.metrics)
 
     def _retire(self, name: str, version: str, reason: str) -> None:

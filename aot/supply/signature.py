@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from importlib import import_module
 from importlib.util import find_spec
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def sign(library: Path, key: Path) -> Path:
     """
     verify_contents(library)
     made = signature_of(library)
-    signature = _key(key, private=True).sign(_message(library, "sign"))
+    with open_file(library, "sign") as stream:
+        signature = _key(key, private=True).sign(_message(stream))
     with replacing(made) as new:
         new.write_bytes(signature)
     return made
@@ -43,16 +45,22 @@ def sign(library: Path, key: Path) -> Path:
 
 def verify(library: Path, key: Path) -> None:
     """CorruptError unless the owner of the public key in `key` signed `library` and its weights."""
+    with open_file(library, "verify") as stream:
+        verify_stream(stream, library, key)
+    verify_contents(library)
+
+
+def verify_stream(stream: BufferedReader, library: Path, key: Path) -> None:
+    """CorruptError unless the owner of `key` signed the open file `stream` of `library`; its weights are not read."""
     public = _key(key, private=False)
     try:
         signature = read_file(signature_of(library), "verify")
     except FileNotFoundError:
         raise missing(library, signature_of(library)) from None
     try:
-        public.verify(signature, _message(library, "verify"))
+        public.verify(signature, _message(stream))
     except import_module("cryptography.exceptions").InvalidSignature:
         raise refused(library, key) from None
-    verify_contents(library)
 
 
 def missing(library: Path, signature: Path) -> CorruptError:
@@ -70,9 +78,9 @@ def refused(library: Path, key: Path, reason: str = "") -> CorruptError:
     )
 
 
-def _message(library: Path, operation: str) -> bytes:
-    with open_file(library, operation) as stream:
-        return _CONTEXT + hashlib.file_digest(stream, "sha256").digest()
+def _message(stream: BufferedReader) -> bytes:
+    stream.seek(0)
+    return _CONTEXT + hashlib.file_digest(stream, "sha256").digest()
 
 
 def _key(path: Path, private: bool) -> Any:

@@ -12,6 +12,7 @@ import weakref
 from _ctypes import dlclose, dlsym
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -152,15 +153,19 @@ def open_library(
     strict: bool = False,
     key: str | None = None,
     before: Callable[[], None] | None = None,
+    trusted: Callable[[BufferedReader], None] | None = None,
 ) -> Library:
     """Load the file `path`; CorruptError if it is damaged, PlatformError if it is not for this machine, OSError.
 
     A file that was replaced under the same name is loaded anew. It stays loaded as long as the library is in use.
     `weights`: the file of external weights; None: `m.weights` beside `m.so`. `strict`: embedded weights are checked
     too, which reads all of them. `key`: the key that the file must have as an entry of the compile cache. `before` is
-    called when all is checked and no code of the file has run.
+    called when all is checked and no code of the file has run. `trusted` raises an error for an open file that is not
+    to be loaded; the file that it has read is loaded, even if its name has been reused.
     """
     with open_file(path, "load") as stream:
+        if trusted is not None:
+            trusted(stream)
         if strict:
             _verify(stream, str(path), None)
         return _open(stream, path, weights if weights is not None else beside(path), key, before)
@@ -298,10 +303,10 @@ def _save(descriptors: list[int], path: Path) -> None:
 
 def _read_manifest(stream: BinaryIO, name: str, kinds: Sequence[int] = (SHARED_OBJECT,)) -> Manifest:
     file = ElfFile(stream, name)
-    if file.kind == RELOCATABLE not in kinds:
-        raise UsageError(f"load: {name}: must be a library, got an object to link; aot compile MODEL -o m.so makes one")
     if file.kind not in kinds:
-        raise CorruptError(f"load: {name}: must be a shared object, got ELF type {file.kind}")
+        objects = "an object to link; aot compile MODEL -o m.so makes a library"
+        found = objects if file.kind == RELOCATABLE else f"ELF type {file.kind}"
+        raise CorruptError(f"load: {name}: must be a shared object, got {found}")
     manifest = parse(file.section(MANIFEST_SECTION), name)
     if manifest.machine != file.machine:
         raise CorruptError(f"load: {name}: the manifest says machine {manifest.machine}, the file says {file.machine}")

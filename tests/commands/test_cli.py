@@ -315,7 +315,7 @@ def test_info_reads_objects_to_link(tmp_path: Path) -> None:
     aot("compile", MODEL, "-o", tmp_path / "m.so")
     shown = [aot("info", tmp_path / name).stdout.splitlines()[1:] for name in ("m.o", "m.so")]
     assert shown[0] == shown[1]
-    assert "must be a library, got an object to link" in aot("run", tmp_path / "m.o", SEVEN, code=2).stderr
+    assert "must be a shared object, got an object to link" in aot("run", tmp_path / "m.o", SEVEN, code=4).stderr
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_sizes_that_may_be_one_stretch() -> None:
 
 
 def test_one_name_is_one_size() -> None:
-    model = compiled(added(), dims=dims_of(["batch=1..8"]))
+    model = compiled(added(), shapes=shapes_of(["a=batch,4", "b=batch,4"]), dims=dims_of(["batch=1..8"]))
     check(model, added(), [noise(5, 4), noise(5, 4)])
     with pytest.raises(UsageError, match="input 'b' must be 2, as 'batch' is in dimension 0 of input 'a', got 3"):
         model([noise(2, 4), noise(3, 4)])

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 import onnx
@@ -250,6 +250,25 @@ def test_only_signed_libraries_are_served(factors: dict[int, Path], tmp_path: Pa
         assert server.repository.versions("m3") == []
         [entry] = [e for e in server.repository.index() if e["name"] == "m3"]
         assert "must have a signature" in entry["reason"]
+
+
+def test_the_file_whose_signature_was_checked_is_the_one_that_is_loaded(
+    factors: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another library that takes the name between both steps is not run."""
+    make_keys(tmp_path)
+    path = tmp_path / "models" / "m.so"
+    put(factors[2], path)
+    signature.sign(path, tmp_path / "key.pem")
+    check = signature.verify_stream
+
+    def then_replaced(stream: BinaryIO, library: Path, key: Path) -> None:
+        check(stream, library, key)
+        put(factors[3], library)
+
+    monkeypatch.setattr(signature, "verify_stream", then_replaced)
+    with listening(path.parent, verify_key=tmp_path / "key.pub") as server:
+        assert value(server) == 2
 
 
 def test_a_server_is_ready_when_all_its_files_are_loaded(factors: dict[int, Path], tmp_path: Path) -> None:

@@ -88,4 +88,4 @@ def test_the_command(folder: Path) -> None:
     given = ["generate", str(folder / "large.so"), "5,1,40", "--ids", "--tokens", "12"]
     drafted = [*given, "--draft", str(folder / "part.so"), "--ahead", "2"]
     alone, found = (CliRunner().invoke(app, args) for args in (given, drafted))
-    assert (found.exit_code, found.output) == (0, alone.output)
+    assert (found.exit_code, found.stdout) == (0, alone.stdout)
