@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
@@ -51,6 +51,7 @@ class Proof(StrEnum):
     PROVED = "proved"  # by ranges of axes and sizes
     CHECKED = "checked"  # by rules on sizes that are tested before
     CLAMPED = "clamped"  # data in the index are clamped or tested where they are used
+    TRUSTED = "trusted"  # by the algorithm: the index is made of counters that the operation keeps, and of no data
     UNKNOWN = "unknown"
 
 
@@ -59,6 +60,7 @@ class Obligation:
     """0 <= index < extent, of a load or a store.
 
     `residue`: the least values of index and of extent - 1 - index, in sizes, where a place is in loops alone.
+    `has_loads`: True if memory that is read decides the place; `has_elements`: True if the extent is known not to be 0.
     """
 
     layers: tuple[str, ...]
@@ -68,6 +70,8 @@ class Obligation:
     dimension: int
     proof: Proof
     residue: tuple[Affine, ...] = ()
+    has_loads: bool = False
+    has_elements: bool = False
 
     @property
     def index(self) -> Expr:
@@ -85,7 +89,20 @@ class Obligation:
 
 def prove(steps: Steps) -> list[Obligation]:
     """Return what has to hold for each load and store of the steps, and whether it does."""
-    return [*Prover(steps).block(steps, list(steps.rules))]
+    found = [*Prover(steps).block(steps, list(steps.rules))]
+    return _trusting(found, [w for b in steps.blocks() for s in b.steps for w in s.works])
+
+
+def _trusting(obligations: Iterable[Obligation], works: Iterable[Work]) -> list[Obligation]:
+    """Return obligations with those marked that counters of the works alone decide, where no proof was found."""
+    found = list(obligations)
+    if all(o.proof is not Proof.UNKNOWN for o in found):
+        return found
+    counters = Counters(works)
+    return [
+        replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and o.has_loads and counters.make(o.index) else o
+        for o in found
+    ]
 
 
 def proof_text(steps: Steps) -> str:
@@ -171,7 +188,8 @@ class Prover:
             self._plain = Facts(meaning, sizes, (), (), self._plain)
             self._checked = Facts(meaning, [*sizes, *facts], either, (), self._checked)
         place = _Place(self._plain, self._checked)
-        return [o for w in works for o in self.work(w, place) if o.proof is Proof.UNKNOWN]
+        found = (o for w in works for o in self.work(w, place))
+        return [o for o in _trusting(found, works) if o.proof is Proof.UNKNOWN]
 
     def block(self, steps: Steps, rules: list[Rule]) -> Iterator[Obligation]:
         """Yield the obligations of a block, which `rules` precede."""
@@ -279,8 +297,10 @@ class Prover:
             first = place.plus(normal(buffer.start[k], at.env), -1) if buffer.start else place
             goals = first, end.plus(first, -1)
             proof = self._proof(goals, loads(index[k]), at)
-            residue = at.residue(goals) if proof is Proof.UNKNOWN and not loads(place.expr()) else ()
-            found.append(Obligation(self.layers, what, buffer, index, k, proof, residue))
+            has_loads = proof is Proof.UNKNOWN and _has_loads(place.expr())
+            residue = at.residue(goals) if proof is Proof.UNKNOWN and not has_loads else ()
+            is_some = proof is Proof.UNKNOWN and at.checked.proves(end)
+            found.append(Obligation(self.layers, what, buffer, index, k, proof, residue, has_loads, is_some))
         if any(o.proof is Proof.UNKNOWN for o in found):
             proof = self._in_memory(buffer, places, at)
             found = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in found]
@@ -387,10 +407,87 @@ def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
             return ()
 
 
+def _has_loads(place: Expr) -> bool:
+    return bool(loads(place, *(v.extent for v in variables(place) if isinstance(v.extent, Expr))))
+
+
+class Counters:
+    """Integers that works compute from loops, sizes and each other alone: data choose among them, but are not in them.
+
+    child[] = select(x[child[]] < x[child[] + 1], child[] + 1, child[])    is one, cast(x[child[]]) is none
+    """
+
+    def __init__(self, works: Iterable[Work]) -> None:
+        self._made: dict[str | Var, list[Expr | None]] = {}  # values by name of a buffer, or by variable; None: data
+        for work in works:
+            self._collect(work)
+        self._own = set(self._made)
+        while data := {n for n in self._own if not all(v is not None and self.make(v) for v in self._made[n])}:
+            self._own -= data
+
+    def make(self, e: Expr) -> bool:
+        """True if no data are in the value of `e`."""
+        if e.dtype is DType.BOOL:
+            return True
+        match e:
+            case Load(buffer):
+                return buffer.space is Space.TABLE or buffer.name in self._own
+            case Var():
+                return e not in self._made or e in self._own
+            case Prim("select", (_, *args)) | Prim("within", (_, _, *args)):
+                return all(map(self.make, args))
+            case Prim(_, args):
+                return all(a.dtype is DType.BOOL or a.dtype.is_integer for a in args) and all(map(self.make, args))
+            case Reduce(_, _, body, init):
+                return self.make(body) and (init is None or self.make(init))
+            case _:
+                return True
+
+    def _collect(self, work: Work) -> None:
+        match work:
+            case Definition():
+                self._add(work.out, work.value)
+                for r in work.results:
+                    self._add(r.out, r.value)
+            case Group():
+                for member in work.members:
+                    self._collect(member)
+            case _:
+                for stmt in work:
+                    self._collect_from(stmt)
+
+    def _collect_from(self, s: Stmt) -> None:
+        match s:
+            case Store(buffer, _, value):
+                self._add(buffer, value)
+            case TileOp(_, _, buffer):
+                if buffer is not None:
+                    self._add(buffer, None)
+            case If(_, body, otherwise):
+                self._collect((*body, *otherwise))
+            case Prefetch():
+                return
+            case For(var):
+                self._made.setdefault(var, []).append(as_expr(1 if var.extent is None else var.extent, DType.I64))
+                self._collect(s.body)
+            case Let(var, value):
+                self._made.setdefault(var, []).append(value)
+                self._collect(s.body)
+            case _:
+                self._collect(s.body)
+
+    def _add(self, buffer: Buffer, value: Expr | None) -> None:
+        self._made.setdefault(buffer.name, []).append(value if buffer.dtype.is_integer else None)
+
+
 def guarded(work: Work, unproven: Sequence[Obligation]) -> Work:
-    """Test each index that is not proven: a load is 0 outside of its buffer, and nothing is stored there."""
+    """Test each index that is not proven: nothing is stored outside of a buffer, and a load there is 0.
+
+    In nests, indices of loads are clamped where there is an element to load: loops can have that before them.
+    """
+    is_nest = isinstance(work, tuple)
     loaded, stored = dict[Load, list[Obligation]](), dict[tuple[str, tuple[Expr, ...]], list[Obligation]]()
-    for o in unproven:
+    for o in {(o.what, o.buffer.name, o.place, o.dimension): o for o in unproven}.values():
         if o.what == "load":
             loaded.setdefault(Load(o.buffer, o.place), []).append(o)
         else:
@@ -399,9 +496,15 @@ def guarded(work: Work, unproven: Sequence[Obligation]) -> Work:
     def change(e: Expr) -> Expr | None:
         if not isinstance(e, Load):
             return None
-        made: Expr = Load(e.buffer, tuple(rewrite(i, change) for i in e.index))
-        for o in loaded.get(e, ()):
-            made = prim("within", rewrite(o.index, change), as_expr(o.extent, DType.I64), made, 0)
+        index = [rewrite(i, change) for i in e.index]
+        found = loaded.get(e, ())
+        for o in found:
+            if is_nest and o.has_elements:
+                index[o.dimension] = prim("max", prim("min", index[o.dimension], as_expr(o.extent, DType.I64) - 1), 0)
+        made: Expr = Load(e.buffer, tuple(index))
+        for o in found:
+            if not (is_nest and o.has_elements):
+                made = prim("within", index[o.dimension], as_expr(o.extent, DType.I64), made, 0)
         return made
 
     if isinstance(work, Definition):

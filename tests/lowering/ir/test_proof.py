@@ -1,6 +1,8 @@
-"""Each load and store of an operation's works is proven, checked by a rule on sizes, or tested where data decide."""
+"""Each load and store of an operation's works is proven, checked by a rule on sizes, clamped, or trusted."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import onnx
@@ -13,15 +15,33 @@ from aot.ir.graph import Graph
 from aot.ir.types import Dim, simplify
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
-from aot.lowering.ir.proof import Proof, prove
+from aot.lowering.ir.proof import Counters, Proof, Prover, guarded, prove
+from aot.lowering.ir.steps import Steps, Value
 from aot.opset.movement import slicing
 from aot.options import CompileOptions
-from codegen.ir.loops import as_expr, prim
+from codegen.ir.loops import (
+    Alloc,
+    Const,
+    Expr,
+    For,
+    Load,
+    Space,
+    Store,
+    Var,
+    as_expr,
+    cast,
+    dense,
+    prim,
+    select,
+)
+from codegen.ir.program import Region, Rule
+from codegen.ir.traverse import reads
 from runtime.abi import DType
 from runtime.errors import UsageError
 from tests.cases import tables
 from tests.opset.test_compiled import add
 
+N = Var("n")
 FAMILIES = (
     "movement.slicing movement.padding movement.gather movement.scatter reduction.nonzero products.pooling".split()
 )
@@ -37,6 +57,44 @@ def test_no_access_is_unknown(family: str) -> None:
             made = Compilation(graph, CompileOptions(level=None))
             for steps in (define(made.optimized, lower_region), made.steps):
                 assert [str(o) for o in prove(steps) if o.proof is Proof.UNKNOWN] == [], case.name
+
+
+X, OUT, PLACE = dense("x", N, 4), dense("out", 8), dense("place", space=Space.REGISTERS, dtype=DType.I64)
+IDS = dense("ids", 8, dtype=DType.I64)
+HERE = Load(PLACE, ())
+NESTS = [  # what is stored to the cell, and whether the model's data are in it
+    (HERE + 1, False),
+    (select(prim("lt", Load(X, (Const(0), Const(0))), 0.0), HERE * 2, Const(5)), False),
+    (HERE + cast(prim("lt", Load(X, (Const(0), Const(0))), 0.0), DType.I64), False),
+    (Load(IDS, (Const(0),)), True),
+    (HERE + cast(Load(X, (Const(0), Const(0))), DType.I64), True),
+]
+
+
+@pytest.mark.parametrize(("stored", "has_data"), NESTS)
+def test_counters_have_no_data_in_them(stored: Expr, has_data: bool) -> None:
+    """x[place[], j]: data may choose among counters; an index that data are in is clamped, before the loop over j."""
+    j = Var("j", 4)
+    copy = Store(OUT, (j,), Load(X, (HERE, j)))
+    body = Store(PLACE, (), Const(0)), Store(PLACE, (), stored), For(j, (copy,))
+    work = (Alloc(PLACE, body),)
+    assert Counters([work]).make(HERE) != has_data
+    facts = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (X, IDS)}))
+    unproven = facts.unproven([work], [Rule(prim("max", 1 - N, 0), 0, "n >= 1")])
+    assert [o.dimension for o in unproven] == ([0] if has_data else [])
+    assert reads(guarded(work, unproven))[-1].index[0] == (
+        prim("max", prim("min", HERE, N - 1), 0) if has_data else HERE
+    )
+
+
+def test_sorting_tests_nothing() -> None:
+    """The places of a heap are counters: trusted, and no test slows its loops down."""
+    text = """<ir_version: 8, opset_import: ["": 17]> m (float[n,20] x) => (float[n,5] v, int64[n,5] i)
+    <int64[1] k={5}> { v, i = TopK(x, k) }"""
+    with as_file(onnx.parser.parse_model(text).SerializeToString()) as file:
+        proofs, steps = (aot.stages(file).text("steps", proof=proof) for proof in (True, False))
+    assert re.search(r"trusted: v: store output0, dimension 1: 0 <= hole'\[\] < 5\n", proofs)
+    assert " 0 clamped," in proofs and " 0 unknown" in proofs and "within(" not in steps
 
 
 def last_rows() -> bytes:
@@ -64,4 +122,7 @@ def test_obligations_are_printed() -> None:
     with as_file(last_rows()) as file:
         lines = aot.stages(file).text("steps", proof=True).splitlines()
     assert any(line.startswith("proved: y: load x, dimension 0: 0 <= i + ") for line in lines)
-    assert lines[-1] == f"{len(lines) - 1} obligations: {len(lines) - 1} proved, 0 checked, 0 clamped, 0 unknown"
+    assert (
+        lines[-1]
+        == f"{len(lines) - 1} obligations: {len(lines) - 1} proved, 0 checked, 0 clamped, 0 trusted, 0 unknown"
+    )
