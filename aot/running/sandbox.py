@@ -1,12 +1,15 @@
 """One inference of a library of others in a child process that can compute and nothing else: `aot run --sandbox`.
 
     command      reads inputs, forks, checks and takes the results
-    supervisor   is asked by the system for each call in `ASKED`, answers, and watches the clock
+    supervisor   forks, is asked by the system for each call in `ASKED`, answers, and watches the clock
     sandbox      loads and runs the library, under the calls in `ALLOWED` and limits of memory
 
 The list applies before the first byte of the library's code can run: its constructors are bound by it. The loader may
 open one file then, which is the library, and ask for its size, before that code runs; each later opening, or question
 about a file, ends the sandbox.
+
+The sandbox puts the list on itself and sends the supervisor the descriptor that asks. No call of the supervisor is
+asked about: one made under Python's lock, as os.fork makes, would wait for a thread that waits for the lock.
 """
 
 from __future__ import annotations
@@ -14,10 +17,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import faulthandler
+import fcntl
 import json
 import os
 import resource
 import signal
+import socket
+import struct
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -56,7 +62,7 @@ HEADER_BYTES = 1 << 16  # of the description of one result, at most
 
 ASKED = {  # calls that end a sandbox with a message that names them
     "opened a file": ("open", "openat", "openat2", "creat", "name_to_handle_at", "open_by_handle_at"),
-    "opened a socket": ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg"),
+    "opened a socket": ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto"),
     "started a program": ("execve", "execveat", "vfork"),
     "changed files": ("unlink", "unlinkat", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "link", "symlink"),
     "touched another process": ("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_open", "kill", "tkill"),
@@ -65,16 +71,17 @@ ASKED = {  # calls that end a sandbox with a message that names them
 THREAD = "clone"  # with CLONE_THREAD
 SIZE = "fstat"  # asks for the size of an open file: loaders use it or newfstatat
 ALLOWED = (
-    *("read", "pread64", "lseek", "close", "dup", "fstatfs", SIZE),
+    *("read", "pread64", "lseek", "close", "dup", "fstatfs"),
     *("mmap", "mprotect", "munmap", "mremap", "madvise", "brk", "mincore", "membarrier"),
     *("futex", "sched_yield", "getcpu", "set_robust_list", "rseq"),
     *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "set_tid_address"),
     *("clock_gettime", "clock_nanosleep", "nanosleep", "gettimeofday", "getrandom", "getpid", "gettid", "uname"),
     *("arch_prctl", "exit", "exit_group", "sysinfo"),
-    *(name for names in ASKED.values() for name in names),  # the supervisor decides
 )
 OWN = ("sched_getaffinity", "sched_setaffinity")  # calls that may be made for the calling thread alone
-CONTINUE = 1  # answer of a supervisor: the call is made as it stands
+# seccomp_unotify(2): a request has the call's id, process, flags, number, architecture, address and arguments; an
+# answer its id, value, error and flags; with the last flag here the call is made as it stands.
+RECEIVE, REQUEST, ANSWER, ANSWERED, CONTINUE = 0xC0502100, struct.Struct("=QIIiIQ6Q"), 0xC0182101, "=QqiI", 1
 CLONE_THREAD, F_DUPFD_CLOEXEC, PR_SET_NAME, PR_SET_VMA = 0x10000, 1030, 15, 0x53564D41
 
 
@@ -139,7 +146,6 @@ class _Supervisor:
         self.opened = self.started = 0
         self.is_loaded = False  # the library's code may run
         self.sandbox = -1
-        self._is_listening, self._is_running = threading.Event(), threading.Event()
 
     def run(self, library: Path, inputs: Arrays) -> NoReturn:
         """Start the sandbox and wait for its end; ends this process."""
@@ -148,24 +154,16 @@ class _Supervisor:
             silent = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):
                 os.dup2(silent, stream)
-            entered, marker = os.pipe()
-            os.set_blocking(entered, False)
-            asked = self.seccomp.SyscallFilter(self.seccomp.ALLOW)
-            for names in (*ASKED.values(), (SIZE,)):
-                _add(asked, self.seccomp.NOTIFY, names)
-            asked.add_rule(self.seccomp.NOTIFY, THREAD, _starts_thread(self.seccomp))
-            # Threads from before the list: it would ask about the calls that start them, and nobody answered.
-            threading.Thread(target=self._answer, args=(asked, entered), daemon=True).start()
+            ours, theirs = socket.socketpair()
+            self.sandbox = os.fork()  # before there are threads
+            if not self.sandbox:
+                _Sandbox(self.seccomp, self.limits, self.results, theirs).run(library, inputs, self.threads)
+            os.close(self.results)
+            theirs.close()
+            threading.Thread(target=self._answer, args=(ours,), daemon=True).start()
             timer = threading.Timer(self.limits.seconds, self._end, (f"took more than {self.limits.seconds:g} s",))
             timer.daemon = True
             timer.start()
-            asked.load()
-            self._is_listening.set()
-            self.sandbox = os.fork()
-            if not self.sandbox:
-                _Sandbox(self.seccomp, self.limits, self.results, marker).run(library, inputs, self.threads)
-            self._is_running.set()
-            os.close(self.results)
             _, status = os.waitpid(self.sandbox, 0)
             if os.WIFSIGNALED(status) and not self.reason:
                 number = os.WTERMSIG(status)
@@ -176,30 +174,29 @@ class _Supervisor:
         finally:
             os._exit(code)
 
-    def _answer(self, asked: Any, entered: int) -> None:
-        """Answer the calls that the system asks about: all before the library is loaded, then those of `_is_right`."""
+    def _answer(self, sandbox: socket.socket) -> None:
+        """Answer the calls that the system asks about, from a descriptor that comes when the list applies."""
         known = {
             self.seccomp.resolve_syscall(self.seccomp.system_arch(), name): what
             for what, names in (*ASKED.items(), (SIZE, (SIZE,)), ("started threads", (THREAD,)))
             for name in names
         }
-        inside = False
-        self._is_listening.wait()
-        while True:
-            try:
-                call = asked.receive_notify()
-            except OSError as error:
-                if error.errno in (errno.EINTR, errno.ENOENT):  # the caller has ended
-                    continue
-                return
-            with suppress(BlockingIOError):
-                inside = inside or bool(os.read(entered, 1))
-            what = known.get(call.syscall, "made a call of the system that is not on the list")
-            if inside and not self._is_right(what):
-                self._end(what)
-                return
-            with suppress(OSError):
-                asked.respond_notify(self._go_on(call.id))
+        for asking in socket.recv_fds(sandbox, 1, 1)[1]:  # none: the sandbox has ended before
+            while True:
+                request = bytearray(REQUEST.size)
+                try:
+                    fcntl.ioctl(asking, RECEIVE, request)
+                except OSError as error:
+                    if error.errno in (errno.EINTR, errno.ENOENT):  # the caller has ended
+                        continue
+                    return
+                call, _, _, number, *_ = REQUEST.unpack(request)
+                what = known.get(number, "made a call of the system that is not on the list")
+                if not self._is_right(what):
+                    self._end(what)
+                    return
+                with suppress(OSError):
+                    fcntl.ioctl(asking, ANSWER, struct.pack(ANSWERED, call, 0, 0, CONTINUE))
 
     def _is_right(self, what: str) -> bool:
         """True for a call of the loader, for the start of a thread, and for sizes of open files."""
@@ -212,11 +209,7 @@ class _Supervisor:
         is_first, self.is_loaded = self.opened == 1 and not self.is_loaded, self.opened == 1 or self.is_loaded
         return what == SIZE or (what == "asked about a file" and is_first)
 
-    def _go_on(self, call: int) -> Any:
-        return self.seccomp.NotificationResponse(error=0, flags=CONTINUE, id=call, val=0)
-
     def _end(self, reason: str) -> None:
-        self._is_running.wait()
         self.reason = self.reason or reason
         os.kill(self.sandbox, signal.SIGKILL)
 
@@ -224,14 +217,14 @@ class _Supervisor:
 class _Sandbox:
     """The process that loads and runs the library."""
 
-    def __init__(self, seccomp: Any, limits: Limits, results: int, marker: int) -> None:
-        self.seccomp, self.limits, self.results, self.marker = seccomp, limits, results, marker
+    def __init__(self, seccomp: Any, limits: Limits, results: int, supervisor: socket.socket) -> None:
+        self.seccomp, self.limits, self.results, self.supervisor = seccomp, limits, results, supervisor
 
     def run(self, library: Path, inputs: Arrays, threads: int) -> NoReturn:
         """Write the results, or the error, and end this process."""
         faulthandler.disable()  # it would write about a fault of the library
         _forget_environment()
-        for low, high in _between(3, self.results, self.marker):
+        for low, high in _between(3, self.results, self.supervisor.fileno()):
             os.closerange(low, high)
         try:
             model = CompiledModel(open_library(library, strict=True, before=self._enter), threads)
@@ -258,18 +251,27 @@ class _Sandbox:
         own = self.seccomp
         rules = own.SyscallFilter(own.KILL_PROCESS)
         _add(rules, own.ALLOW, ALLOWED)
+        _add(rules, own.NOTIFY, (SIZE, *(name for names in ASKED.values() for name in names)))
         rules.add_rule(own.ALLOW, "write", own.Arg(0, own.EQ, self.results))
         for name in OWN:
             rules.add_rule(own.ALLOW, name, own.Arg(0, own.EQ, 0))
-        rules.add_rule(own.ALLOW, THREAD, _starts_thread(own))
+        rules.add_rule(own.NOTIFY, THREAD, _starts_thread(own))
         rules.add_rule(own.ERRNO(errno.ENOSYS), "clone3")  # libc falls back to clone, whose flags can be read
         rules.add_rule(own.ALLOW, "fcntl", own.Arg(1, own.EQ, F_DUPFD_CLOEXEC))
         for name in (PR_SET_NAME, PR_SET_VMA):
             rules.add_rule(own.ALLOW, "prctl", own.Arg(0, own.EQ, name))
         rules.add_rule(own.ALLOW, "prlimit64", own.Arg(0, own.EQ, 0), own.Arg(2, own.EQ, 0))  # reads its limits
-        os.write(self.marker, b"1")
-        os.close(self.marker)
-        rules.load()
+        # Once, below; there is no socket for it later.
+        rules.add_rule(own.ALLOW, "sendmsg", own.Arg(0, own.EQ, self.supervisor.fileno()))
+        try:
+            rules.load()
+        except OSError as error:
+            needs = "a system where one process may answer for another's calls (seccomp_unotify of Linux 5.5)"
+            raise PlatformError(f"run: --sandbox needs {needs}, got {error}") from None
+        asking = own._libseccomp.seccomp_notify_fd(rules._filter)  # pyseccomp hides it
+        self.supervisor.sendmsg([b"1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", asking))])
+        os.close(asking)  # whoever has it could answer
+        self.supervisor.close()
 
 
 def _forget_environment() -> None:

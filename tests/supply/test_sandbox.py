@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import io
 import os
 import platform
@@ -157,6 +159,23 @@ def test_a_library_where_nothing_may_be_run_is_in_the_sandbox_too(
     assert run("run", library, SEVEN, "--sandbox").exit_code == 0
     done = run("run", hostile(tmp_path, ACTS["opened a socket"]), SEVEN, "--sandbox")
     assert "opened a socket" in done.output and done.exit_code == 4
+
+
+def test_a_fork_may_open_files_under_pythons_lock(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of Python 3.12 does: were the supervisor's own calls asked about, nobody could answer."""
+    fork, files = os.fork, ctypes.PyDLL(None)
+    monkeypatch.setattr(os, "fork", lambda: files.close(files.open(b"/proc/self/stat", 0)) or fork())
+    done = run("run", library, SEVEN, "--sandbox", "--max-seconds", 20)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_system_that_cannot_ask_is_told(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(rules: object) -> None:
+        raise OSError(errno.EBUSY, "busy")
+
+    monkeypatch.setattr("pyseccomp.SyscallFilter.load", load)
+    done = run("run", library, SEVEN, "--sandbox")
+    assert done.exit_code == 5 and "--sandbox needs a system" in done.output, done.output
 
 
 def test_the_acts_are_real(tmp_path: Path) -> None:
