@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from math import gcd, inf
 
-from codegen.ir.expressions import rewrite, variables
+from codegen.ir.expressions import loads, rewrite, variables
 from codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
 from codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
 from runtime.abi import DType
@@ -316,6 +316,11 @@ def _some(axis: Var) -> list[Affine]:
     """Return the facts that a loop has an iteration, and that no factor of its extent is 0."""
     extent = normal(as_expr(1 if axis.extent is None else axis.extent, DType.I64), {})
     found = [extent.plus(exactly(-1 - axis.low))]
+    match axis.extent:
+        case Prim("select", (condition, _, Const(n))) if n <= axis.low:
+            found += [f for f in conditions(condition, True) if not loads(f.expr())]  # what is loaded can change
+        case _:
+            pass
     if axis.low == 0 and len(extent.terms) == 1 and extent.const == 0:
         parts = factors(next(iter(extent.terms)))
         if all(bounds(Affine({p: 1}))[0] >= 0 for p in parts):
@@ -391,6 +396,9 @@ def conditions(e: Expr, holds: bool) -> list[Affine]:
             return [*conditions(a, False), *conditions(b, False)]
         case Prim("not", (a,)):
             return conditions(a, not holds)
+        case Prim("lt", (Prim("cast", (a,), DType.U64), Prim("cast", (b,), DType.U64))) if holds:
+            is_size = b.dtype is DType.I64 and bounds(normal(b, {}))[0] >= 0  # else a large one, without a sign
+            return [normal(a, {}), before_end(a, b)] if a.dtype is DType.I64 and is_size else []
         case Prim("lt" | "ge" as fn, (a, b)) if a.dtype is DType.I64:
             gap = normal(a - b, {})
             return [gap.times(-1).plus(exactly(-1)) if (fn == "lt") == holds else gap]

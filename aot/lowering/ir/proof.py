@@ -174,7 +174,7 @@ class Prover:
         self.layers: tuple[str, ...] = ()
         self._ranges: dict[str, list[int]] = {}
         self._counts = 0, 0
-        self._plain = self._checked = Facts(steps.sizes.meaning, shortest=shortest)
+        self._facts = Facts(steps.sizes.meaning, shortest=shortest)
 
     def unproven(self, works: Sequence[Work], checks: Sequence[Rule]) -> list[Obligation]:
         """Return what is not proven of works that the rules of the steps and these checks precede."""
@@ -185,9 +185,8 @@ class Prover:
             sizes = [f for s in [*meaning][sized:] for f in _not_negative(s, meaning[s])]
             forms = [form for r in rules[ruled:] for form in self._forms(r)]
             facts, either = [f for r in forms for f in facts_of(r)], [e for r in forms for e in either_of(r)]
-            self._plain = Facts(meaning, sizes, (), (), self._plain)
-            self._checked = Facts(meaning, [*sizes, *facts], either, (), self._checked)
-        place = _Place(self._plain, self._checked)
+            self._facts = Facts(meaning, [*sizes, *facts], either, (), self._facts)
+        place = _Place(self._facts, self._facts)  # whether a rule is needed is asked of steps alone
         found = (o for w in works for o in self.work(w, place))
         return [o for o in _trusting(found, works) if o.proof is Proof.UNKNOWN]
 
@@ -251,7 +250,8 @@ class Prover:
             case Prim("within", (index, extent, value, *other)):
                 place = normal(index, at.env)
                 guards = [place, normal(extent, at.env).plus(exactly(-1)).plus(place, -1)]
-                yield from self.value(value, at.guarded(guards))
+                inside = at.guarded(guards).under(_test_of(index, extent), True, ())
+                yield from self.value(value, inside)
                 for part in (index, extent, *other):
                     yield from self.value(part, at)
             case Prim(_, args):
@@ -379,12 +379,12 @@ class _Place:
         return replace(self, plain=self.plain.where(*facts), checked=self.checked.where(*facts), has_guards=True)
 
     def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> _Place:
-        """Return the place where a condition holds or not; one on memory that is written there says nothing."""
-        names = {b.name for b in stored}
-        if any(x.buffer.name in names for x in loads(condition)):
-            return self
+        """Return the place where a condition holds or not; what it says of memory that is written there is left out."""
         known: dict[Expr, Expr] = {v: a.expr() for v, a in self.env.items()}
-        return self.guarded(conditions(rewrite(condition, known) if known else condition, holds))
+        condition = rewrite(condition, known) if known else condition
+        names = {b.name for b in stored}
+        found = conditions(condition, holds)
+        return self.guarded([f for f in found if all(x.buffer.name not in names for x in loads(f.expr()))])
 
     def residue(self, goals: tuple[Affine, ...]) -> tuple[Affine, ...]:
         """Return the least values of the goals as sums of sizes, if they are in loops alone."""
@@ -405,6 +405,15 @@ def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
             return (value,)
         case _:
             return ()
+
+
+def _test_of(index: Expr, extent: Expr) -> Expr:
+    """Return the condition under which an index, 0 or one that is outside, is inside; true for other indices."""
+    match index, extent:
+        case Prim("select", (condition, Const(0), Const(n))), Const(end) if n >= end:
+            return condition
+        case _:
+            return Const(1, DType.BOOL)
 
 
 def _has_loads(place: Expr) -> bool:
@@ -483,7 +492,7 @@ class Counters:
 def guarded(work: Work, unproven: Sequence[Obligation]) -> Work:
     """Test each index that is not proven: nothing is stored outside of a buffer, and a load there is 0.
 
-    In nests, indices of loads are clamped where there is an element to load: loops can have that before them.
+    In nests, indices of loads are clamped, and only whether there is any element is tested: both can leave inner loops.
     """
     is_nest = isinstance(work, tuple)
     loaded, stored = dict[Load, list[Obligation]](), dict[tuple[str, tuple[Expr, ...]], list[Obligation]]()
@@ -498,13 +507,16 @@ def guarded(work: Work, unproven: Sequence[Obligation]) -> Work:
             return None
         index = [rewrite(i, change) for i in e.index]
         found = loaded.get(e, ())
+        tests: list[tuple[Expr, Expr]] = []
         for o in found:
-            if is_nest and o.has_elements:
-                index[o.dimension] = prim("max", prim("min", index[o.dimension], as_expr(o.extent, DType.I64) - 1), 0)
-        made: Expr = Load(e.buffer, tuple(index))
-        for o in found:
+            place, extent = index[o.dimension], as_expr(o.extent, DType.I64)
+            if is_nest:
+                index[o.dimension] = prim("max", prim("min", place, extent - 1), 0)
             if not (is_nest and o.has_elements):
-                made = prim("within", index[o.dimension], as_expr(o.extent, DType.I64), made, 0)
+                tests.append((Const(0) if is_nest else place, extent))
+        made: Expr = Load(e.buffer, tuple(index))
+        for place, extent in tests:
+            made = prim("within", place, extent, made, 0)
         return made
 
     if isinstance(work, Definition):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from codegen.ir.index import exactly, normal
-from codegen.ir.loops import Expr, Var, prim, select
-from codegen.ir.proof import Facts, before_end
+from codegen.ir.loops import Expr, Var, cast, prim, select
+from codegen.ir.proof import Facts, before_end, conditions
+from runtime.abi import DType
 
 N, M, K = Var("n"), Var("m"), Var("k")
 S = Var("s", None, 0)
@@ -23,6 +24,7 @@ WITHIN = [
     (select(prim("lt", K, N), K, 0), N, (A,)),
     (Var("r", prim("min", N, K)) + prim("max", N - K, 0), N, (Var("r", prim("min", N, K)),)),
     (Var("q", S), N // 2, (Var("q", S),)),
+    (A - A, M, (A, Var("p", select(prim("lt", 0, M), K, 0)))),
 ]
 OUTSIDE = [
     (A + 1, N, (A,)),
@@ -57,6 +59,16 @@ def test_facts_and_their_alternatives() -> None:
     equal = tuple(normal(a, {}) for a in (N - M, M - N)), tuple(normal(a, {}) for a in (N - 1, 1 - N))
     assert Facts(meaning, [], [equal]).inside(B).proves(before_end(B * flag, N))
     assert not Facts(meaning).inside(B).proves(before_end(B * flag, N))
+
+
+def test_a_comparison_without_signs_bounds_both_ends() -> None:
+    """u64(k) < u64(n) says 0 <= k < n, since n is not negative; its contrary says nothing."""
+    test = prim("lt", cast(K - 5, DType.U64), cast(N, DType.U64))
+    facts = Facts({}).where(*conditions(test, True))
+    assert facts.proves(normal(K - 5, {})) and facts.proves(before_end(K - 5, N))
+    assert (
+        conditions(test, False) == [] and conditions(prim("lt", cast(K, DType.U64), cast(N - 1, DType.U64)), True) == []
+    )
 
 
 def test_the_least_value_in_loops() -> None:

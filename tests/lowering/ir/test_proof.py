@@ -24,6 +24,8 @@ from codegen.ir.loops import (
     Const,
     Expr,
     For,
+    If,
+    Let,
     Load,
     Space,
     Store,
@@ -87,6 +89,16 @@ def test_counters_have_no_data_in_them(stored: Expr, has_data: bool) -> None:
     )
 
 
+def test_a_condition_on_what_is_written_behind_it_says_nothing() -> None:
+    """let p = place[]: if p < 4: place[] = ids[0], out[..] = ids[place[]]; without the store, it is proven."""
+    p, store = Var("p"), Store(PLACE, (), Load(IDS, (Const(0),)))
+    read = Store(OUT, (Const(0),), Load(IDS, (HERE,)))
+    test = prim("and", prim("ge", p, 0), prim("lt", p, 8))
+    for body, count in (((store, read), 1), ((read,), 0)):
+        work = (Alloc(PLACE, (store, Let(p, HERE, (If(test, body),)))),)
+        assert len(Prover(Steps("one", values={IDS.name: Value(IDS, Region.INPUT)})).unproven([work], [])) == count
+
+
 def test_sorting_tests_nothing() -> None:
     """The places of a heap are counters: trusted, and no test slows its loops down."""
     text = """<ir_version: 8, opset_import: ["": 17]> m (float[n,20] x) => (float[n,5] v, int64[n,5] i)
@@ -95,6 +107,15 @@ def test_sorting_tests_nothing() -> None:
         proofs, steps = (aot.stages(file).text("steps", proof=proof) for proof in (True, False))
     assert re.search(r"trusted: v: store output0, dimension 1: 0 <= hole'\[\] < 5\n", proofs)
     assert " 0 clamped," in proofs and " 0 unknown" in proofs and "within(" not in steps
+
+
+def test_samples_of_a_grid_are_tested_once() -> None:
+    """Its own tests, of both coordinates at once and without signs, prove its loads: no more are added."""
+    text = """<ir_version: 8, opset_import: ["": 16]> m (float[n,2,h,w] x, float[n,p,q,2] g) => (float[n,2,p,q] y)
+    { y = GridSample(x, g) }"""
+    with as_file(onnx.parser.parse_model(text).SerializeToString()) as file:
+        steps = aot.stages(file).text("steps")
+    assert steps.count("within(") == 4
 
 
 def last_rows() -> bytes:

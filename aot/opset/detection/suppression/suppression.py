@@ -146,14 +146,16 @@ def suppress(
     for item in parallel(images * classes):
         n = item // classes
         c = item % classes
-        found = var(0, DType.I64)
-        for i in range(count):
-            if scores[n, c, i] > limit(least):
-                order[n, c, found] = i
-                found += 1
-        ranking = Ranking(order, (n, c), scores, (n, c))
-        how = Measure(partial(numbers, boxes, n), common, held)
-        keep_apart(ranking, kept, counts, (found, found, keep), how, limit(overlaps))
+        counts[n, c] = 0
+        if count > 0:
+            found = var(0, DType.I64)
+            for i in range(count):
+                if scores[n, c, i] > limit(least):
+                    order[n, c, found] = i
+                    found += 1
+            ranking = Ranking(order, (n, c), scores, (n, c))
+            how = Measure(partial(numbers, boxes, n), common, held)
+            keep_apart(ranking, kept, counts, (found, found, keep), how, limit(overlaps))
 
 
 @loops
