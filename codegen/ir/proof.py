@@ -136,18 +136,6 @@ class Facts:
         self._left[:] = MAX_GOALS, is_written
         return self._holds(goal, MAX_DEPTH)
 
-    def residue(self, goal: Affine) -> Affine | None:
-        """Return the least value of `goal` in the loops around it, as a sum of sizes; None if that is not known."""
-        self._left[:] = MAX_GOALS, 1
-        goal = self.written(goal)
-        for axis in reversed(self.axes):
-            if _occurs(axis, goal):
-                ends = self._at_ends(goal, axis, MAX_DEPTH)
-                if ends is None or len(ends) > 1:
-                    return None
-                goal = self.written(ends[0])
-        return goal
-
     def _holds(self, goal: Affine, depth: int) -> bool:
         if bounds(goal)[0] >= 0:
             return True

@@ -12,11 +12,10 @@ from math import gcd
 
 import numpy as np
 
-from aot.ir.dims import can_be_negative
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, LoopOp, Op, RegionOp, Stateful, ViewOp
 from aot.ir.operand import Input
-from aot.ir.types import Array, Shape, TensorType, dim_text
+from aot.ir.types import Array, Shape, TensorType
 from aot.ir.values.deferred import Deferred
 from aot.lowering.define.cache import Caches
 from aot.lowering.define.drop_unread import drop_unread
@@ -24,7 +23,6 @@ from aot.lowering.define.extents import fitting
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store
 from aot.lowering.define.tidy import apart, foreign, is_empty, tidy
-from aot.lowering.ir.proof import Obligation, Prover, guarded
 from aot.lowering.ir.reach import after
 from aot.lowering.ir.steps import Step, Steps, Value, indices
 from aot.lowering.ir.symbolic_sizes import PLAIN
@@ -57,7 +55,6 @@ class Definer:
         self.caches: Caches | None = None
         self.inner = False  # True for a body
         self.buffers: dict[OutPort, Value] = {}
-        self.prover = Prover(steps)
 
     def run(self) -> Steps:
         sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
@@ -129,7 +126,7 @@ class Definer:
             case _:
                 raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
         layers = node.origin.layers or (node.name,)
-        works = self._proven(node, tuple(w for w in works if not is_empty(w)))
+        works = tuple(w for w in works if not is_empty(w))
         if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):
             self._demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
         if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
@@ -139,27 +136,6 @@ class Definer:
             parts = (works[:last], works[last:])
             self.steps.steps += [Step(part, layers, node.type) for part in parts if part]
         self._bind(node)
-
-    def _proven(self, node: Node, works: tuple[Work, ...]) -> tuple[Work, ...]:
-        """Return works all of whose accesses are inside of their buffers; where no proof is found, indices are tested.
-
-        Where such an index is made of sizes alone, a rule on them refuses an index outside before anything runs.
-        """
-        checks = [r for s in self.steps.steps for r in s.checks]
-        unproven = self.prover.unproven(works, checks)
-        if not unproven:
-            return works
-        layer = f"{node.op.user_type} {(node.origin.layers or (node.name,))[0]!r}"
-        tested: list[Obligation] = []
-        for o in unproven:
-            sizes = [self.steps.sizes.written_out(r.expr()) for r in o.residue]
-            if not sizes or any(loads(n) or not all(map(self.steps.is_known, variables(n))) for n in sizes):
-                tested.append(o)
-                continue
-            extent = dim_text(self.steps.sizes.written_out(o.extent))
-            text = f"{layer}: indices of dimension {o.dimension} are inside of it, got {extent} elements"
-            self._demand(node, [Rule(prim("min", n, 0), 0, text) for n in sizes if can_be_negative(n)])
-        return tuple(guarded(w, tested) for w in works) if tested else works
 
     def _outs(self, node: Node) -> list[Buffer]:
         """Add the values of a node's outputs."""

@@ -39,7 +39,7 @@ from codegen.ir.loops import (
 from codegen.ir.printer import expr_text, size_text
 from codegen.ir.program import Region, Rule
 from codegen.ir.proof import Either, Facts, before_end, conditions
-from codegen.ir.traverse import Change, Work, rewrite_definition, rewrite_work, writes
+from codegen.ir.traverse import Work, writes
 from runtime.abi import DType
 
 _MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
@@ -50,8 +50,8 @@ class Proof(StrEnum):
 
     PROVED = "proved"  # by ranges of axes and sizes
     CHECKED = "checked"  # by rules on sizes that are tested before
-    CLAMPED = "clamped"  # data in the index are clamped or tested where they are used
-    TRUSTED = "trusted"  # by the algorithm: the index is made of counters that the operation keeps, and of no data
+    CLAMPED = "clamped"  # data in the index are clamped or tested in the definition
+    TRUSTED = "trusted"  # by the algorithm: counters that the operation keeps, without data, or the room of a state
     UNKNOWN = "unknown"
 
 
@@ -59,8 +59,7 @@ class Proof(StrEnum):
 class Obligation:
     """0 <= index < extent, of a load or a store.
 
-    `residue`: the least values of index and of extent - 1 - index, in sizes, where a place is in loops alone.
-    `has_loads`: True if memory that is read decides the place; `has_elements`: True if the extent is known not to be 0.
+    `has_loads`: True if memory that is read decides the place.
     """
 
     layers: tuple[str, ...]
@@ -69,9 +68,7 @@ class Obligation:
     place: tuple[Expr, ...]
     dimension: int
     proof: Proof
-    residue: tuple[Affine, ...] = ()
     has_loads: bool = False
-    has_elements: bool = False
 
     @property
     def index(self) -> Expr:
@@ -90,19 +87,24 @@ class Obligation:
 def prove(steps: Steps) -> list[Obligation]:
     """Return what has to hold for each load and store of the steps, and whether it does."""
     found = [*Prover(steps).block(steps, list(steps.rules))]
-    return _trusting(found, [w for b in steps.blocks() for s in b.steps for w in s.works])
+    return _trusting(found, [w for b in steps.blocks() for s in b.steps for w in s.works], steps)
 
 
-def _trusting(obligations: Iterable[Obligation], works: Iterable[Work]) -> list[Obligation]:
-    """Return obligations with those marked that counters of the works alone decide, where no proof was found."""
+def _trusting(obligations: Iterable[Obligation], works: Iterable[Work], steps: Steps) -> list[Obligation]:
+    """Return obligations with those marked that are trusted where no proof was found.
+
+    Counters of the works alone decide their places, or they are in a state, which has more room than its extents say.
+    """
     found = list(obligations)
     if all(o.proof is not Proof.UNKNOWN for o in found):
         return found
     counters = Counters(works)
-    return [
-        replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and o.has_loads and counters.make(o.index) else o
-        for o in found
-    ]
+
+    def is_trusted(o: Obligation) -> bool:
+        value = steps.values.get(o.buffer.name)
+        return (value is not None and value.region is Region.STATE) or (o.has_loads and counters.make(o.index))
+
+    return [replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o for o in found]
 
 
 def proof_text(steps: Steps) -> str:
@@ -173,22 +175,6 @@ class Prover:
         self.steps = steps
         self.layers: tuple[str, ...] = ()
         self._ranges: dict[str, list[int]] = {}
-        self._counts = 0, 0
-        self._facts = Facts(steps.sizes.meaning, shortest=shortest)
-
-    def unproven(self, works: Sequence[Work], checks: Sequence[Rule]) -> list[Obligation]:
-        """Return what is not proven of works that the rules of the steps and these checks precede."""
-        rules, meaning = [*self.steps.rules, *checks], self.steps.sizes.meaning
-        sized, ruled = self._counts
-        if self._counts != (len(meaning), len(rules)):
-            self._counts = len(meaning), len(rules)
-            sizes = [f for s in [*meaning][sized:] for f in _not_negative(s, meaning[s])]
-            forms = [form for r in rules[ruled:] for form in self._forms(r)]
-            facts, either = [f for r in forms for f in facts_of(r)], [e for r in forms for e in either_of(r)]
-            self._facts = Facts(meaning, [*sizes, *facts], either, (), self._facts)
-        place = _Place(self._facts, self._facts)  # whether a rule is needed is asked of steps alone
-        found = (o for w in works for o in self.work(w, place))
-        return [o for o in _trusting(found, works) if o.proof is Proof.UNKNOWN]
 
     def block(self, steps: Steps, rules: list[Rule]) -> Iterator[Obligation]:
         """Yield the obligations of a block, which `rules` precede."""
@@ -298,9 +284,7 @@ class Prover:
             goals = first, end.plus(first, -1)
             proof = self._proof(goals, loads(index[k]), at)
             has_loads = proof is Proof.UNKNOWN and _has_loads(place.expr())
-            residue = at.residue(goals) if proof is Proof.UNKNOWN and not has_loads else ()
-            is_some = proof is Proof.UNKNOWN and at.checked.proves(end)
-            found.append(Obligation(self.layers, what, buffer, index, k, proof, residue, has_loads, is_some))
+            found.append(Obligation(self.layers, what, buffer, index, k, proof, has_loads))
         if any(o.proof is Proof.UNKNOWN for o in found):
             proof = self._in_memory(buffer, places, at)
             found = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in found]
@@ -385,13 +369,6 @@ class _Place:
         names = {b.name for b in stored}
         found = conditions(condition, holds)
         return self.guarded([f for f in found if all(x.buffer.name not in names for x in loads(f.expr()))])
-
-    def residue(self, goals: tuple[Affine, ...]) -> tuple[Affine, ...]:
-        """Return the least values of the goals as sums of sizes, if they are in loops alone."""
-        if self.has_guards:
-            return ()
-        found = [self.checked.residue(g) for g in goals]
-        return tuple(f for f in found if f is not None) if None not in found else ()
 
 
 def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
@@ -487,68 +464,3 @@ class Counters:
 
     def _add(self, buffer: Buffer, value: Expr | None) -> None:
         self._made.setdefault(buffer.name, []).append(value if buffer.dtype.is_integer else None)
-
-
-def guarded(work: Work, unproven: Sequence[Obligation]) -> Work:
-    """Test each index that is not proven: nothing is stored outside of a buffer, and a load there is 0.
-
-    In nests, indices of loads are clamped, and only whether there is any element is tested: both can leave inner loops.
-    """
-    is_nest = isinstance(work, tuple)
-    loaded, stored = dict[Load, list[Obligation]](), dict[tuple[str, tuple[Expr, ...]], list[Obligation]]()
-    for o in {(o.what, o.buffer.name, o.place, o.dimension): o for o in unproven}.values():
-        if o.what == "load":
-            loaded.setdefault(Load(o.buffer, o.place), []).append(o)
-        else:
-            stored.setdefault((o.buffer.name, o.place), []).append(o)
-
-    def change(e: Expr) -> Expr | None:
-        if not isinstance(e, Load):
-            return None
-        index = [rewrite(i, change) for i in e.index]
-        found = loaded.get(e, ())
-        tests: list[tuple[Expr, Expr]] = []
-        for o in found:
-            place, extent = index[o.dimension], as_expr(o.extent, DType.I64)
-            if is_nest:
-                index[o.dimension] = prim("max", prim("min", place, extent - 1), 0)
-            if not (is_nest and o.has_elements):
-                tests.append((Const(0) if is_nest else place, extent))
-        made: Expr = Load(e.buffer, tuple(index))
-        for place, extent in tests:
-            made = prim("within", place, extent, made, 0)
-        return made
-
-    if isinstance(work, Definition):
-        tested = tuple((o.index, o.extent) for o in stored.get((work.out.name, work.target), ()))
-        return replace(rewrite_definition(work, change), where=(*work.where, *tested))
-    if isinstance(work, Group):
-        members = tuple(guarded(m, unproven) for m in work.members)
-        return replace(work, members=tuple(m for m in members if isinstance(m, Definition | Group)))
-    if loaded:
-        changed = rewrite_work(work, change)
-        assert isinstance(changed, tuple)
-        work = changed
-        stored = {(name, tuple(rewrite(i, change) for i in at)): found for (name, at), found in stored.items()}
-    return tuple(_tested(s, stored, change) for s in work) if stored else work
-
-
-def _tested(s: Stmt, stored: dict[tuple[str, tuple[Expr, ...]], list[Obligation]], change: Change) -> Stmt:
-    def inside(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(_tested(b, stored, change) for b in body)
-
-    match s:
-        case Store(buffer, index):
-            found = stored.get((buffer.name, index), ())
-            tests = [t for o in found for t in _in_range(rewrite(o.index, change), o.extent)]
-            return If(reduce(lambda a, b: prim("and", a, b), tests), (s,)) if tests else s
-        case For() | While() | Let() | Alloc():
-            return replace(s, body=inside(s.body))
-        case If(condition, body, otherwise):
-            return If(condition, inside(body), inside(otherwise))
-        case _:
-            return s
-
-
-def _in_range(index: Expr, extent: Size) -> tuple[Expr, Expr]:
-    return prim("ge", index, 0), prim("lt", index, as_expr(extent, DType.I64))

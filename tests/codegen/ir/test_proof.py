@@ -71,10 +71,5 @@ def test_a_comparison_without_signs_bounds_both_ends() -> None:
     )
 
 
-def test_the_least_value_in_loops() -> None:
-    found = Facts({}).inside(A).residue(normal(A - K, {}))
-    assert found is not None and found.key == normal(-K, {}).key
-
-
 def test_a_place_that_is_never_reached_proves_all() -> None:
     assert Facts({}, [normal(N - 1, {}), normal(-N, {})]).proves(exactly(-1))

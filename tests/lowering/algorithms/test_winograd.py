@@ -174,7 +174,7 @@ def test_weights_from_afar_pass_by_for_as_many_tiles_as_the_cache_holds(
         return b.Convolution(x, w, strides=(1, 1), dilations=(6, 6), pads_begin=(6, 6), pads_end=(6, 6))
 
     target = replace(Target.parse("x86-64-v4"), cpu=cpu, l2=l2)
-    monkeypatch.setattr(aot.compilation.stages, "parse_target", lambda _: target)
+    monkeypatch.setattr(aot.compilation.stages, "parse_target", lambda *_: target)
     groups = stages(graph_of(make, (1, channels, 28, 28)), CompileOptions(target="native")).groups
     assert f"tile[ty:{rows}/cut] parallel=py" in groups
 
@@ -187,7 +187,7 @@ def test_weights_from_memory_are_not_made_more(
 ) -> None:
     """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
-    monkeypatch.setattr(aot.compilation.stages, "parse_target", lambda _: target)
+    monkeypatch.setattr(aot.compilation.stages, "parse_target", lambda *_: target)
     costs = replace(COSTS, evicted_weight_bytes=kept)
     monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "COSTS", costs)
     graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))

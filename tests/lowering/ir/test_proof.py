@@ -1,10 +1,9 @@
-"""Each load and store of an operation's works is proven, checked by a rule on sizes, clamped, or trusted."""
+"""Proofs that loads and stores of steps stay inside of their buffers, and what they do not prove."""
 
 from __future__ import annotations
 
 import re
 
-import numpy as np
 import onnx
 import pytest
 
@@ -15,8 +14,8 @@ from aot.ir.graph import Graph
 from aot.ir.types import Dim, simplify
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
-from aot.lowering.ir.proof import Counters, Proof, Prover, guarded, prove
-from aot.lowering.ir.steps import Steps, Value
+from aot.lowering.ir.proof import Counters, Proof, prove
+from aot.lowering.ir.steps import Step, Steps, Value
 from aot.opset.movement import slicing
 from aot.options import CompileOptions
 from codegen.ir.loops import (
@@ -36,21 +35,17 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from codegen.ir.program import Region, Rule
-from codegen.ir.traverse import reads
+from codegen.ir.program import Region
 from runtime.abi import DType
-from runtime.errors import UsageError
 from tests.cases import tables
 from tests.opset.test_compiled import add
 
 N = Var("n")
-FAMILIES = (
-    "movement.slicing movement.padding movement.gather movement.scatter reduction.nonzero products.pooling".split()
-)
+FAMILIES = "movement.slicing movement.padding movement.gather movement.scatter".split()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_access_is_unknown(family: str) -> None:
+def test_no_access_by_sizes_is_unknown(family: str) -> None:
     """After all lowering passes, too: halos and temporary rows are memory that values have."""
     for at, case in enumerate(tables()[family]):
         if case.sizes or at % 4 == 0:
@@ -58,7 +53,8 @@ def test_no_access_is_unknown(family: str) -> None:
             add(graph, case, 0)
             made = Compilation(graph, CompileOptions(level=None))
             for steps in (define(made.optimized, lower_region), made.steps):
-                assert [str(o) for o in prove(steps) if o.proof is Proof.UNKNOWN] == [], case.name
+                unknown = [o for o in prove(steps) if o.proof is Proof.UNKNOWN]
+                assert [str(o) for o in unknown if not o.has_loads] == [], case.name
 
 
 X, OUT, PLACE = dense("x", N, 4), dense("out", 8), dense("place", space=Space.REGISTERS, dtype=DType.I64)
@@ -75,18 +71,11 @@ NESTS = [  # what is stored to the cell, and whether the model's data are in it
 
 @pytest.mark.parametrize(("stored", "has_data"), NESTS)
 def test_counters_have_no_data_in_them(stored: Expr, has_data: bool) -> None:
-    """x[place[], j]: data may choose among counters; an index that data are in is clamped, before the loop over j."""
+    """x[place[], j]: data may choose among counters, and are in none."""
     j = Var("j", 4)
     copy = Store(OUT, (j,), Load(X, (HERE, j)))
-    body = Store(PLACE, (), Const(0)), Store(PLACE, (), stored), For(j, (copy,))
-    work = (Alloc(PLACE, body),)
+    work = (Alloc(PLACE, (Store(PLACE, (), Const(0)), Store(PLACE, (), stored), For(j, (copy,)))),)
     assert Counters([work]).make(HERE) != has_data
-    facts = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (X, IDS)}))
-    unproven = facts.unproven([work], [Rule(prim("max", 1 - N, 0), 0, "n >= 1")])
-    assert [o.dimension for o in unproven] == ([0] if has_data else [])
-    assert reads(guarded(work, unproven))[-1].index[0] == (
-        prim("max", prim("min", HERE, N - 1), 0) if has_data else HERE
-    )
 
 
 def test_a_condition_on_what_is_written_behind_it_says_nothing() -> None:
@@ -96,17 +85,19 @@ def test_a_condition_on_what_is_written_behind_it_says_nothing() -> None:
     test = prim("and", prim("ge", p, 0), prim("lt", p, 8))
     for body, count in (((store, read), 1), ((read,), 0)):
         work = (Alloc(PLACE, (store, Let(p, HERE, (If(test, body),)))),)
-        assert len(Prover(Steps("one", values={IDS.name: Value(IDS, Region.INPUT)})).unproven([work], [])) == count
+        steps = Steps("one", values={IDS.name: Value(IDS, Region.INPUT)})
+        steps.steps.append(Step((work,), ("one",), "Test"))
+        assert sum(o.proof is Proof.UNKNOWN for o in prove(steps)) == count
 
 
-def test_sorting_tests_nothing() -> None:
-    """The places of a heap are counters: trusted, and no test slows its loops down."""
+def test_places_of_a_heap_are_trusted() -> None:
+    """They are counters: no proof is found, and no data are in them."""
     text = """<ir_version: 8, opset_import: ["": 17]> m (float[n,20] x) => (float[n,5] v, int64[n,5] i)
     <int64[1] k={5}> { v, i = TopK(x, k) }"""
     with as_file(onnx.parser.parse_model(text).SerializeToString()) as file:
-        proofs, steps = (aot.stages(file).text("steps", proof=proof) for proof in (True, False))
+        proofs = aot.stages(file).text("steps", proof=True)
     assert re.search(r"trusted: v: store output0, dimension 1: 0 <= hole'\[\] < 5\n", proofs)
-    assert " 0 clamped," in proofs and " 0 unknown" in proofs and "within(" not in steps
+    assert " 0 clamped," in proofs and " 0 unknown" in proofs
 
 
 def test_samples_of_a_grid_are_tested_once() -> None:
@@ -126,17 +117,20 @@ def last_rows() -> bytes:
     return onnx.parser.parse_model(text).SerializeToString()
 
 
-def test_a_wrong_first_index_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Slice whose negative bounds are taken for indices, as they were once: a rule on sizes stands in its way."""
+def test_a_wrong_first_index_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Slice whose negative bounds are taken for indices, as they were once, is not proven."""
 
     def taken(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
         first = simplify(start or 0)
         return first, simplify(prim("max", as_expr(n - first, DType.I64), 0))
 
+    def unknown() -> list[str]:
+        with as_file(last_rows()) as file:
+            return re.findall(r"^unknown: .*", aot.stages(file).text("steps", proof=True), re.MULTILINE)
+
+    assert unknown() == []
     monkeypatch.setattr(slicing, "range_of", taken)
-    compiled = aot.compile_model(last_rows())
-    with pytest.raises(UsageError, match=r"Slice 'y': indices of dimension 0 are inside of it"):
-        compiled([np.zeros((3, 4), np.float32), np.zeros((2, 2), np.float32)])
+    assert len(unknown()) == 1
 
 
 def test_obligations_are_printed() -> None:
