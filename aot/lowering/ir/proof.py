@@ -39,7 +39,7 @@ from codegen.ir.loops import (
 from codegen.ir.printer import expr_text, size_text
 from codegen.ir.program import Region, Rule
 from codegen.ir.proof import Either, Facts, before_end, conditions
-from codegen.ir.traverse import Work, writes
+from codegen.ir.traverse import Work, move_loads, writes
 from runtime.abi import DType
 
 _MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
@@ -342,19 +342,21 @@ class _Place:
     def enter(self, s: For | While | Let | Alloc) -> _Place:
         """Return the place in the body of a statement."""
         match s:
-            case For(var):
-                return self.loop(var)
-            case Let(var, value):
-                return replace(self, env={**self.env, var: normal(value, self.env)})
+            case For(var, body):
+                if not isinstance(var.extent, Expr) or not (
+                    loads(var.extent) or self.env.keys() & variables(var.extent)
+                ):
+                    return self.inside(var)
+                made = replace(var, extent=_as_now(self.value_of(var.extent), var, body))
+                return replace(self.inside(made), env={**self.env, var: Affine({made: 1})})
+            case Let(var, value, body):
+                return replace(self, env={**self.env, var: normal(_as_now(self.value_of(value), var, body), {})})
             case _:
                 return self
 
-    def loop(self, var: Var) -> _Place:
-        """Return the place in a loop, whose extent may use names."""
-        if not self.env or not isinstance(var.extent, Expr) or self.env.keys().isdisjoint(variables(var.extent)):
-            return self.inside(var)
-        made = replace(var, extent=normal(var.extent, self.env).expr())
-        return replace(self.inside(made), env={**self.env, var: Affine({made: 1})})
+    def value_of(self, e: Expr) -> Expr:
+        """Return an expression without names: what they stand for is in their place."""
+        return normal(e, self.env).expr()
 
     def guarded(self, facts: list[Affine]) -> _Place:
         """Return the place behind a test."""
@@ -369,6 +371,13 @@ class _Place:
         names = {b.name for b in stored}
         found = conditions(condition, holds)
         return self.guarded([f for f in found if all(x.buffer.name not in names for x in loads(f.expr()))])
+
+
+def _as_now(e: Expr, name: Var, body: tuple[Stmt, ...]) -> Expr:
+    """Return an expression that `name` stands for: memory that the body writes is apart from what it is later."""
+    if not loads(e):
+        return e
+    return rewrite(e, move_loads({b.name: replace(b, name=f"{b.name}.{name.name}") for b in writes(body)}))
 
 
 def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:

@@ -83,8 +83,8 @@ def test_a_condition_on_what_is_written_behind_it_says_nothing() -> None:
     p, store = Var("p"), Store(PLACE, (), Load(IDS, (Const(0),)))
     read = Store(OUT, (Const(0),), Load(IDS, (HERE,)))
     test = prim("and", prim("ge", p, 0), prim("lt", p, 8))
-    for body, count in (((store, read), 1), ((read,), 0)):
-        work = (Alloc(PLACE, (store, Let(p, HERE, (If(test, body),)))),)
+    for before, body, count in (((), (store, read), 1), ((store,), (read,), 1), ((), (read,), 0)):
+        work = (Alloc(PLACE, (store, Let(p, HERE, (*before, If(test, body))))),)
         steps = Steps("one", values={IDS.name: Value(IDS, Region.INPUT)})
         steps.steps.append(Step((work,), ("one",), "Test"))
         assert sum(o.proof is Proof.UNKNOWN for o in prove(steps)) == count
