@@ -1,1 +1,1 @@
-"""What pip installs, in a virtual environment of its own: the checkout is not on its path."""
+"""Tests of the installed package, in a virtual environment whose path does not have the checkout."""

@@ -219,7 +219,7 @@ def test_python_and_other_ways_to_start(installed: Installed, project: Path) -> 
 
 
 def test_a_copy_that_only_pythonpath_names(installed: Installed, project: Path) -> None:
-    """As of `pip install --target`; templates of chats are rendered by a process that reads no PYTHONPATH."""
+    """PYTHONPATH names the package; the process that renders chat templates does not read PYTHONPATH."""
     bare = project / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
     path = os.pathsep.join(map(str, (installed.package.parent, SUITE)))

@@ -63,7 +63,7 @@ def test_references_agree_with_kernels(op: Op, arrays: list[Array]) -> None:
 
 @pytest.mark.parametrize("divisor", [2, -3])
 def test_roll_by_a_part_of_a_size_that_varies(divisor: int) -> None:
-    """As a shift of the middle of a spectrum to its ends is: x[.., n], shifted by n / divisor."""
+    """Shift x[.., n] by n / divisor, as fftshift does with a spectrum."""
     graph = Graph()
     build = Builder(graph)
     x = build(Parameter(DType.F32, (2, Var("n"))))

@@ -162,7 +162,7 @@ def test_a_library_where_nothing_may_be_run_is_in_the_sandbox_too(
 
 
 def test_a_fork_may_open_files_under_pythons_lock(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As that of Python 3.12 does: were the supervisor's own calls asked about, nobody could answer."""
+    """Python 3.12's fork opens a file under the lock: a filtered supervisor could not answer its own call."""
     fork, files = os.fork, ctypes.PyDLL(None)
     monkeypatch.setattr(os, "fork", lambda: files.close(files.open(b"/proc/self/stat", 0)) or fork())
     done = run("run", library, SEVEN, "--sandbox", "--max-seconds", 20)

@@ -113,7 +113,7 @@ def test_tokens_of_the_user_are_text_and_marks_are_not(tmp_path: Path) -> None:
 
 
 def test_places_of_code_that_is_filled_in_are_marks(tmp_path: Path) -> None:
-    """As in llama.cpp, also where the file says that they are text of the user."""
+    """Marks are CONTROL, as in llama.cpp, even if the file says that they are the user's text."""
     words = [*WORDS, "<|fim_prefix|>", "<\uff5cfim\u2581hole\uff5c>"]
     types = [3] + [1] * (len(WORDS) - 1) + [4, 4]
     found = read_tokenizer(saved(tmp_path, tokens=words, token_type=types))
@@ -132,7 +132,7 @@ def test_places_of_code_that_is_filled_in_are_marks(tmp_path: Path) -> None:
     ],
 )
 def test_ends_are_found_by_their_texts(others: list[str], ends: list[str], tmp_path: Path) -> None:
-    """Those of llama.cpp, also where the file says that they are text."""
+    """The marks are llama.cpp's, even if the file says that they are text."""
     words = ["<|end|>", *letters(), "12", *others]
     path = saved(tmp_path, tokens=words, merges=["1 2"], token_type=None, eos_token_id=None)
     found = read_tokenizer(path)

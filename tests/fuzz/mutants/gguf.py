@@ -30,7 +30,7 @@ COMPILED = 32  # of the mutants, one in so many is compiled; others are read, an
 
 @dataclass
 class Places:
-    """Where a file has its numbers (with their codes), its texts and its entries; `end` of the header."""
+    """Places of a file's numbers (with their codes), texts and entries; `end`: that of the header."""
 
     numbers: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     texts: list[int] = field(default_factory=list[int])
