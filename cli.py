@@ -18,15 +18,15 @@ from typing import Annotated, ParamSpec
 import typer
 
 import aot
-from aot.command_line import arguments as arg
-from aot.command_line.command import guarded, supervised
-from aot.command_line.help import GroupedCommand, epilog
 from aot.commands.bench import bench
 from aot.commands.chat import chat
 from aot.commands.compare import compare
 from aot.commands.compile import compile
 from aot.commands.generate import generate
 from aot.commands.info import info
+from aot.commands.line import arguments as arg
+from aot.commands.line.command import guarded, supervised
+from aot.commands.line.help import GroupedCommand, epilog
 from aot.commands.output import echo_json
 from aot.commands.quantize import quantize
 from aot.commands.report import report
@@ -34,10 +34,10 @@ from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
 from aot.options import Stage
-from runtime.atomic import replacing
-from runtime.describe import escape_unprintable, size_text
-from runtime.errors import UnsupportedError
-from runtime.version import VERSION
+from aot.runtime.atomic import replacing
+from aot.runtime.describe import escape_unprintable, size_text
+from aot.runtime.errors import UnsupportedError
+from aot.runtime.version import VERSION
 
 P = ParamSpec("P")
 
@@ -128,7 +128,7 @@ def rewrite(
 ) -> None:
     """Say where a rule of the optimiser fires. Elsewhere: the part that fits, and the first difference."""
     options = arg.options_of(locals())
-    from aot.why_not import attempts
+    from aot.tools.why_not import attempts
 
     found = attempts(model, explain, options)
     typer.echo("\n".join(map(str, found[:limit])) or f"{explain}: no operation that it is for")
@@ -163,7 +163,7 @@ def convert(
 ) -> None:
     """Convert a model to OpenVINO IR: an .xml, and its .bin."""
     options = arg.options_of(locals())
-    from aot.convert import convert_model
+    from aot.tools.convert import convert_model
 
     out = output if output is not None else Path(model.with_suffix(".xml").name)
     convert_model(model, out, options, compress_to_f16=compress_to_f16, ir_version=ir_version)
@@ -246,8 +246,8 @@ def check(
 ) -> None:
     """Say which layers of a model cannot be compiled, and why. Nothing is compiled."""
     given = locals()
-    from aot.check import check as check_model
-    from aot.command_line.progress import Watch
+    from aot.commands.line.progress import Watch
+    from aot.tools.check import check as check_model
 
     with Watch(None if quiet else sys.stderr) as watch:
         found = check_model(model, arg.options_of(given, on_event=watch))
@@ -266,7 +266,7 @@ def ops(
     debug: arg.Debug = False,
 ) -> None:
     """List the operations that can be compiled. Type, operation sets, form, element types, front ends, meaning."""
-    from aot import table
+    from aot.tools import table
 
     rows = table.operations()
     if as_json:

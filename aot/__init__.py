@@ -9,32 +9,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-try:
-    from runtime import AotError
-except ImportError as error:
-    error.add_note(
-        "aot: this is its checkout, whose folder `runtime` is hidden by another one; next: pip install CHECKOUT"
-    )
-    raise
-
 from aot.options import CompileOptions
-from runtime.errors import ModelError, UnsupportedError
-from runtime.version import VERSION
+from aot.runtime.errors import AotError, ModelError, UnsupportedError
+from aot.runtime.version import VERSION
 
 if TYPE_CHECKING:
     from aot import runtime
-    from aot.comparing.compare import compare
     from aot.compilation.driver import compile_model, stages
     from aot.compilation.search.precision import FoundPrecision, find_precision
     from aot.compilation.stages import Compilation
-    from aot.convert import convert_model
     from aot.extensions.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
     from aot.pytorch.exporting import export
-    from aot.quantizing.quantize import quantize_model
-    from aot.quantizing.report import Quantised
-    from aot.quantizing.weights import SmallWeights, quantize_weights
+    from aot.tools.comparing.compare import compare
+    from aot.tools.convert import convert_model
+    from aot.tools.quantizing.quantize import quantize_model
+    from aot.tools.quantizing.report import Quantised
+    from aot.tools.quantizing.weights import SmallWeights, quantize_weights
 
 __all__ = [
     "AotError",
@@ -67,20 +59,20 @@ __version__ = VERSION
 _LATER = {
     "Compilation": "aot.compilation.stages",
     "CompileKeywords": "aot.keywords",
-    "compare": "aot.comparing.compare",
+    "compare": "aot.tools.comparing.compare",
     "compile_model": "aot.compilation.driver",
     "FoundPrecision": "aot.compilation.search.precision",
     "conversion": "aot.extensions.decorators",
-    "convert_model": "aot.convert",
+    "convert_model": "aot.tools.convert",
     "export": "aot.pytorch.exporting",
     "find_precision": "aot.compilation.search.precision",
     "operation": "aot.extensions.decorators",
-    "Quantised": "aot.quantizing.report",
-    "quantize_model": "aot.quantizing.quantize",
-    "quantize_weights": "aot.quantizing.weights",
+    "Quantised": "aot.tools.quantizing.report",
+    "quantize_model": "aot.tools.quantizing.quantize",
+    "quantize_weights": "aot.tools.quantizing.weights",
     "read_model": "aot.frontends",
     "rewrite": "aot.extensions.decorators",
-    "SmallWeights": "aot.quantizing.weights",
+    "SmallWeights": "aot.tools.quantizing.weights",
     "stages": "aot.compilation.driver",
 }
 

@@ -1,6 +1,6 @@
 """`python -m aot`, and the console script."""
 
-from cli import main
+from aot.cli import main
 
 if __name__ == "__main__":
     main()

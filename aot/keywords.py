@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.options import CompileOptions, Nested, bytes_of, dims_of, shapes_of
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 class CompileKeywords(TypedDict, total=False):

@@ -13,8 +13,8 @@ from typing import cast
 import numpy as np
 
 from aot.precision import precision_of
-from runtime.arrays.files import read_arrays
-from runtime.errors import UsageError
+from aot.runtime.arrays.files import read_arrays
+from aot.runtime.errors import UsageError
 
 Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
 ACTIVATIONS = ("f32", "int8")

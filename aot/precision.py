@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 F32, BF16, F16 = "f32", "bf16", "f16"
 TYPES = (F32, BF16, F16)  # the first of several patterns' types decides about a step

@@ -28,12 +28,12 @@ import numpy as np
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
 from aot.options import CompileOptions, dims_of, shapes_of
+from aot.runtime.arrays.tensors import numpy_dtype
+from aot.runtime.inference.request import InferRequest
+from aot.runtime.model import CompiledModel
 from benchmarks.networks.folder import Array
 from benchmarks.timing.engines import openvino
 from benchmarks.timing.report import Row, machine, number
-from runtime.arrays.tensors import numpy_dtype
-from runtime.inference.request import InferRequest
-from runtime.model import CompiledModel
 
 TURN_SECONDS = 0.05
 FIRST_CALLS = 5

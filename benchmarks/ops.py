@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from aot.runtime.errors import AotError
 from benchmarks.networks.op_cases import cases
 from benchmarks.networks.op_models import Case
 from benchmarks.timing.engines import ENGINES
 from benchmarks.timing.report import machine
-from runtime.errors import AotError
 
 TURN = 0.05  # seconds
 RESULT, SHARE = 1e-3, 0.999  # of the largest value; of the elements, as some lie between two levels or integers

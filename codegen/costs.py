@@ -1,7 +1,7 @@
 """Thresholds and prices that depend on processors and caches, in one table.
 
 Schedules, the emitter, the driver and the lowering passes read them as `COSTS.name`. All targets share one table; facts
-that differ between targets (cache sizes, registers, a near L3) are fields and properties of `codegen.target.Target`.
+that differ between targets (cache sizes, registers, near L3) are fields and properties of `aot.codegen.target.Target`.
 
 A comment gives unit, meaning and source. Sources:
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from runtime.abi import DType
-from runtime.errors import UsageError
-from runtime.levels import AMX, LEVELS
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
+from aot.runtime.levels import AMX, LEVELS
 
 _SERVER_CACHES = (48 << 10, 2 << 20, 4 << 20)  # bytes of L1 and L2 of the first processors with tile registers
 # Features of a machine that code may use where nothing in it asks for them.
@@ -34,7 +34,7 @@ _TUNING = (
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Facts about the machine that a process runs on, as `codegen.llvm.host` reads them."""
+    """Facts about the machine that a process runs on, as `aot.codegen.llvm.host` reads them."""
 
     triple: str
     cpu: str
@@ -70,7 +70,7 @@ class Target:
     def parse(name: str, cores: int = CORES) -> Target:
         """Return the target `x86-64-v2`, `-v3`, `-v4`, `-v4-bf16`, `-v4-amx` or `aarch64`; UsageError for others.
 
-        `codegen.llvm.host.parse_target` knows `native`, too.
+        `aot.codegen.llvm.host.parse_target` knows `native`, too.
         """
         if name == "aarch64":
             caches = (64 << 10, 512 << 10, 4 << 20)

@@ -17,12 +17,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from codegen.ir.expressions import rewrite
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim, select
-from codegen.ir.program import Bind, Call, Check, Control, Jump, Label, Late, Let, Place, Program, Rule, Tensor, Version
-from runtime.abi import DType
-from runtime.errors import InternalError, UnsupportedError
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim, select
+from aot.codegen.ir.program import (
+    Bind,
+    Call,
+    Check,
+    Control,
+    Jump,
+    Label,
+    Late,
+    Let,
+    Place,
+    Program,
+    Rule,
+    Tensor,
+    Version,
+)
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError, UnsupportedError
 
 SizesByName = tuple[tuple[str, int], ...]
 

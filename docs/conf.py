@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from runtime.version import VERSION
+from aot.runtime.version import VERSION
 
 project = "aot"
 release = version = VERSION
@@ -31,10 +31,10 @@ nitpick_ignore = [
     ("py:class", "aot.compilation.shared.Shared"),
     ("py:class", "aot.compilation.sources.Message"),
     ("py:class", "aot.compilation.search.precision.LayerError"),
-    ("py:class", "runtime.loading.library.Library"),
-    ("py:class", "runtime.loading.library.Pool"),
-    ("py:class", "runtime.loading.manifest.Manifest"),
-    ("py:class", "runtime.loading.manifest.VariableInfo"),
-    ("py:class", "runtime.inference.outputs.CallTime"),
-    ("py:class", "runtime.inference.variables.Variables"),
+    ("py:class", "aot.runtime.loading.library.Library"),
+    ("py:class", "aot.runtime.loading.library.Pool"),
+    ("py:class", "aot.runtime.loading.manifest.Manifest"),
+    ("py:class", "aot.runtime.loading.manifest.VariableInfo"),
+    ("py:class", "aot.runtime.inference.outputs.CallTime"),
+    ("py:class", "aot.runtime.inference.variables.Variables"),
 ]

@@ -3,21 +3,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from runtime.errors import AotError, BusyError, CancelledError
-from runtime.inference.executor import Executor
-from runtime.inference.request import InferRequest, Outputs
-from runtime.inference.variables import VariableState
-from runtime.loading.manifest import Dim, TensorInfo
-from runtime.loading.weights import update_weights
-from runtime.model import CompiledModel, import_model, load
-from runtime.queue import AsyncInferQueue
+from aot.runtime.alias import alias
+from aot.runtime.errors import AotError, BusyError, CancelledError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.inference.request import InferRequest, Outputs
+from aot.runtime.inference.variables import VariableState
+from aot.runtime.loading.manifest import Dim, TensorInfo
+from aot.runtime.loading.weights import update_weights
+from aot.runtime.model import CompiledModel, import_model, load
+from aot.runtime.queue import AsyncInferQueue
 
 if TYPE_CHECKING:
-    from runtime.generation.batch import Batch
-    from runtime.generation.drafting import Drafting
-    from runtime.generation.generator import Generator
-    from runtime.generation.sampling import Sampling
-    from runtime.pipeline import Pipeline
+    from aot.runtime.generation.batch import Batch
+    from aot.runtime.generation.drafting import Drafting
+    from aot.runtime.generation.generator import Generator
+    from aot.runtime.generation.sampling import Sampling
+    from aot.runtime.pipeline import Pipeline
 
 __all__ = [
     "AotError",
@@ -60,3 +61,7 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     """Public names, those that are imported later too."""
     return sorted(__all__)
+
+
+if __name__ == "runtime":  # imported from the root of a checkout
+    alias(__name__, "aot.runtime")

@@ -12,8 +12,8 @@ from typing import Any, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.arrays.strings import joined
-from runtime.errors import (
+from aot.runtime.arrays.strings import joined
+from aot.runtime.errors import (
     AotError,
     BudgetError,
     CancelledError,
@@ -24,10 +24,10 @@ from runtime.errors import (
     UnsupportedError,
     UsageError,
 )
-from runtime.levels import levels_that_run, nearest_level
-from runtime.loading.manifest import Manifest
-from runtime.loading.weights import beside
-from runtime.machine import missing_features, needed, refused_tiles
+from aot.runtime.levels import levels_that_run, nearest_level
+from aot.runtime.loading.manifest import Manifest
+from aot.runtime.loading.weights import beside
+from aot.runtime.machine import missing_features, needed, refused_tiles
 
 SHOWN = 4  # layers that a note names
 _STEPS_BY_NUMBER = {  # of errors of the system

@@ -7,8 +7,8 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.machine import cgroup_quota, cpu_flags, default_threads, machine_name, memory, refused_tiles
-from runtime.measuring.load import joules
+from aot.runtime.machine import cgroup_quota, cpu_flags, default_threads, machine_name, memory, refused_tiles
+from aot.runtime.measuring.load import joules
 
 CPUINFO = Path("/proc/cpuinfo")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")

@@ -11,18 +11,18 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
-from runtime.arrays.files import check_library
-from runtime.arrays.strings import joined
-from runtime.atomic import copy, temporary
-from runtime.errors import CorruptError, UsageError
-from runtime.inference.executor import Executor
-from runtime.inference.request import InferRequest, Outputs, find
-from runtime.inference.streams import Streams, executor_of
-from runtime.inference.string_request import StringRequest
-from runtime.loading.library import Library, Pool, open_bytes, open_library
-from runtime.loading.manifest import Manifest, TensorInfo
-from runtime.machine import default_threads
-from runtime.properties import SUPPORTED, change, property_of
+from aot.runtime.arrays.files import check_library
+from aot.runtime.arrays.strings import joined
+from aot.runtime.atomic import copy, temporary
+from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.inference.request import InferRequest, Outputs, find
+from aot.runtime.inference.streams import Streams, executor_of
+from aot.runtime.inference.string_request import StringRequest
+from aot.runtime.loading.library import Library, Pool, open_bytes, open_library
+from aot.runtime.loading.manifest import Manifest, TensorInfo
+from aot.runtime.machine import default_threads
+from aot.runtime.properties import SUPPORTED, change, property_of
 
 
 class CompiledModel:

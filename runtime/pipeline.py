@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from runtime.errors import UsageError
-from runtime.inference.executor import Executor
-from runtime.inference.waiting import Slots
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.inference.waiting import Slots
 
 Stage = tuple[Executor, Callable[[Any], Any]]
 

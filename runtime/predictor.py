@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.arrays.tensors import Array, numpy_dtype
-from runtime.errors import UsageError
-from runtime.loading.manifest import Dim, TensorInfo
-from runtime.model import CompiledModel, load
+from aot.runtime.arrays.tensors import Array, numpy_dtype
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import Dim, TensorInfo
+from aot.runtime.model import CompiledModel, load
 
 Columns = Mapping[str, Any]
 
@@ -141,7 +141,7 @@ def predict_batch(path: str | PathLike[str], output: str | None = None, **option
 
 
 def _load_pyfunc(path: str) -> Predictor:  # pyright: ignore[reportUnusedFunction]
-    """Return the model at `path`: MLflow's entry point, for `loader_module="runtime.predictor"`."""
+    """Return the model at `path`: MLflow's entry point, for `loader_module="aot.runtime.predictor"`."""
     place = Path(path)
     return Predictor(next(iter(sorted(place.glob("*.so")))) if place.is_dir() else place)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from runtime.errors import UsageError
-from runtime.loading.manifest import Manifest
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import Manifest
 
 THREADS, STREAMS = "INFERENCE_NUM_THREADS", "NUM_STREAMS"
 AUTO = "AUTO"  # as many streams as there are threads

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 
-from runtime.errors import UsageError
-from runtime.inference.request import InferRequest, Inputs
-from runtime.inference.streams import executor_of
-from runtime.inference.waiting import Slots
-from runtime.model import CompiledModel
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.request import InferRequest, Inputs
+from aot.runtime.inference.streams import executor_of
+from aot.runtime.inference.waiting import Slots
+from aot.runtime.model import CompiledModel
 
 Callback = Callable[[InferRequest, object], object]
 

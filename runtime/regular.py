@@ -7,7 +7,7 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",

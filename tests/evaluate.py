@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from aot.codegen.ir.definition import identity
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
 from aot.ir.op import ComputeOp
 from aot.ir.operand import Input, Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.elementwise.quantization import FixedPointProduct
-from codegen.ir.definition import identity
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Space, Var, dense
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 _ERF = np.frompyfunc(math.erf, 1, 1)
 FLOAT: dict[str, Callable[..., Array]] = {

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from aot.ir.types import Array
-from runtime.errors import AotError, InternalError
+from aot.runtime.errors import AotError, InternalError
 
 Call = Callable[[Sequence[Array]], Sequence[Array]]
 ROOM = 1 << 30  # bytes that a child may map besides what its parent has: more is refused to it, as on a small machine

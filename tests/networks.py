@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import conv, ints, weights
 from tests.passes.check import graph_of
 

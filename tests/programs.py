@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from codegen.ir.loops import Const, Expr, For, If, Kernel, LoopKind, Store, Var, dense, prim
-from codegen.ir.program import (
+from aot.codegen.ir.loops import Const, Expr, For, If, Kernel, LoopKind, Store, Var, dense, prim
+from aot.codegen.ir.program import (
     Bind,
     Call,
     Check,
@@ -22,9 +22,9 @@ from codegen.ir.program import (
     Rule,
     Tensor,
 )
-from codegen.llvm.build import Built, build
-from codegen.llvm.host import parse_target
-from runtime.abi import DType
+from aot.codegen.llvm.build import Built, build
+from aot.codegen.llvm.host import parse_target
+from aot.runtime.abi import DType
 
 LARGE = 10**9  # work that is worth any number of chunks
 

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
 from aot.commands import loading
+from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
 from aot.options import CompileOptions, dims_of, shapes_of
-from runtime.arrays.files import files_named, is_compiled
-from runtime.atomic import replacing
-from runtime.errors import UsageError
-from runtime.measuring import load, profile
+from aot.runtime.arrays.files import files_named, is_compiled
+from aot.runtime.atomic import replacing
+from aot.runtime.errors import UsageError
+from aot.runtime.measuring import load, profile
 
 
 def bench(
@@ -69,7 +69,7 @@ def bench(
     first = loaded[0]
     roofline = None
     if per_kernel:
-        from codegen.llvm.peak import roofline_here
+        from aot.codegen.llvm.peak import roofline_here
 
         roofline = roofline_here(first.threads)
     given = [loading.inputs(file, one.manifest, inputs, shape, dim) for file, one in zip(files, loaded, strict=True)]

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
-from runtime.regular import read_file
+from aot.commands.line import arguments as arg
+from aot.runtime.regular import read_file
 
 HELP = "An empty line or /exit ends, /reset begins anew."
 
@@ -38,14 +38,14 @@ def chat(
 
     Each line is a message. Times are written to standard error.
     """
-    from aot.command_line.progress import Watch, terminal
     from aot.commands import loading
+    from aot.commands.line.progress import Watch, terminal
+    from aot.runtime.generation.generator import Generator
+    from aot.runtime.generation.sampling import Sampling
     from aot.text.chat import Chat
     from aot.text.stream import text_source
     from aot.text.template import ChatTemplate
     from aot.text.tokenizer import read_tokenizer
-    from runtime.generation.generator import Generator
-    from runtime.generation.sampling import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
     with Watch(None if quiet else terminal()) as watch:

@@ -8,15 +8,15 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
+from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
 from aot.commands.samples import samples
 from aot.options import names_of
-from runtime.arrays.files import Arrays, read_arrays
-from runtime.errors import UsageError
-from runtime.inference.outputs import find
-from runtime.loading.manifest import TensorInfo
-from runtime.measuring.difference import bound_of, difference, numbers
+from aot.runtime.arrays.files import Arrays, read_arrays
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.outputs import find
+from aot.runtime.loading.manifest import TensorInfo
+from aot.runtime.measuring.difference import bound_of, difference, numbers
 
 DIFFERENT = 1  # exit code of commands that compare, as that of cmp and diff
 
@@ -58,7 +58,7 @@ def compare(
 ) -> None:
     """Find the first layer that differs from a reference. Exit code 1 if one does."""
     given = locals()
-    from aot.comparing.compare import compare as compare_models
+    from aot.tools.comparing.compare import compare as compare_models
 
     found = compare_models(
         model,

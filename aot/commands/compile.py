@@ -10,14 +10,14 @@ from typing import Annotated
 import typer
 
 import aot
-from aot.command_line import arguments as arg
+from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
 from aot.options import Stage
 from aot.precision import AUTO, F32
-from runtime.arrays.files import read_arrays
-from runtime.atomic import replacing
-from runtime.describe import certificate_lines, notes, size_text
-from runtime.errors import UsageError
+from aot.runtime.arrays.files import read_arrays
+from aot.runtime.atomic import replacing
+from aot.runtime.describe import certificate_lines, notes, size_text
+from aot.runtime.errors import UsageError
 
 
 def compile(
@@ -92,11 +92,11 @@ def compile(
     """Compile a model into a shared library, or an object to link."""
     given = locals()
     out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
-    from aot.command_line.progress import Watch
+    from aot.codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
+    from aot.codegen.llvm.object.link import find_linker
+    from aot.commands.line.progress import Watch
     from aot.compilation.hints import faster_lines
     from aot.compilation.outputs import check_outputs, library_files
-    from codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
-    from codegen.llvm.object.link import find_linker
 
     external = weights is arg.Weights.EXTERNAL
     schedules = tune_file or (out.with_suffix(".tune.json") if tune else None)
@@ -127,7 +127,7 @@ def compile(
             find_linker(made.target.machine)
         built = made.built
         if certify or certify_samples is not None:
-            from aot.comparing.certify import SAMPLES, certified
+            from aot.tools.comparing.certify import SAMPLES, certified
 
             built = certified(model, made.options, built, certify_samples or SAMPLES)
         write = built.write_object if as_object else built.write_shared

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
+from aot.commands.line import arguments as arg
 
 
 def generate(
@@ -30,15 +30,15 @@ def generate(
     debug: arg.Debug = False,
 ) -> None:
     """Continue a text with a language model, token by token. Times are written to standard error."""
-    from aot.command_line.progress import Watch, terminal
     from aot.commands import loading
+    from aot.commands.line.progress import Watch, terminal
+    from aot.runtime.generation.drafting import Drafting
+    from aot.runtime.generation.generator import Generator
+    from aot.runtime.generation.own_loop import loop_of
+    from aot.runtime.generation.sampling import Sampling
     from aot.text.speed import Speed
     from aot.text.stream import Stream, ids_of, text_source
     from aot.text.tokenizer import read_tokenizer
-    from runtime.generation.drafting import Drafting
-    from runtime.generation.generator import Generator
-    from runtime.generation.own_loop import loop_of
-    from runtime.generation.sampling import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
     with Watch(None if quiet else terminal()) as watch:

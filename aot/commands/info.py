@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
+from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
-from runtime.arrays.files import is_compiled
-from runtime.describe import costs, manifest_text
-from runtime.errors import UnsupportedError, UsageError
-from runtime.loading.library import read_manifest
-from runtime.machine_facts import machine_facts
-from runtime.regular import open_file
+from aot.runtime.arrays.files import is_compiled
+from aot.runtime.describe import costs, manifest_text
+from aot.runtime.errors import UnsupportedError, UsageError
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.machine_facts import machine_facts
+from aot.runtime.regular import open_file
 
 
 def info(
@@ -45,10 +45,10 @@ def _facts(file: Path, signature: str | None, extensions: Path | None) -> tuple[
     if is_compiled(file):
         manifest = read_manifest(file)
         return manifest.json | {"costs": costs(manifest)}, manifest_text(manifest, file)
-    from aot import overview
     from aot.frontends.gguf import about
     from aot.frontends.gguf.container import read_header
     from aot.frontends.kinds import is_gguf
+    from aot.tools import overview
 
     with open_file(file, "model") if file.is_file() else BytesIO() as stream:
         header = read_header(file) if is_gguf(stream.read(4)) else None

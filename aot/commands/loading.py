@@ -8,14 +8,13 @@ from pathlib import Path
 import typer
 
 import aot
-import runtime
 from aot.options import CompileOptions, Event, dims_of, shapes_of
-from aot.running.pictures import is_picture, read_pictures
-from runtime.arrays.files import Arrays, is_compiled, read_inputs
-from runtime.arrays.strings import joined
-from runtime.loading.manifest import Manifest
-from runtime.measuring.examples import example_inputs
-from runtime.model import CompiledModel
+from aot.runtime.arrays.files import Arrays, is_compiled, read_inputs
+from aot.runtime.arrays.strings import joined
+from aot.runtime.loading.manifest import Manifest
+from aot.runtime.measuring.examples import example_inputs
+from aot.runtime.model import CompiledModel, load
+from aot.tools.running.pictures import is_picture, read_pictures
 
 Texts = list[str] | None  # options as they are written
 
@@ -38,7 +37,7 @@ def ready(
         return aot.compile_model(model, options, threads=threads)
     told = on_event or _untold
     told("load", 0, 1)
-    found = runtime.load(model, threads, strict=strict)
+    found = load(model, threads, strict=strict)
     told("load", 1, 1)
     return found
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from aot.comparing.sides import results
+from aot.codegen.llvm.build import Built
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.hints import BF16, INT8, bf16_options, flags
 from aot.compilation.jit import in_memory
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from codegen.llvm.build import Built
-from codegen.llvm.host import parse_target
-from runtime.arrays.files import Arrays
-from runtime.describe import size_text
-from runtime.loading.manifest import Manifest
-from runtime.measuring import profile
-from runtime.measuring.difference import difference
+from aot.runtime.arrays.files import Arrays
+from aot.runtime.describe import size_text
+from aot.runtime.loading.manifest import Manifest
+from aot.runtime.measuring import profile
+from aot.runtime.measuring.difference import difference
+from aot.tools.comparing.sides import results
 
 
 @dataclass(frozen=True, slots=True)

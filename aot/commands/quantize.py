@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
+from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
-from aot.quantizing.choices import Ranges, Weights
-from runtime.arrays.files import read_arrays
-from runtime.describe import size_text
-from runtime.errors import UsageError
+from aot.runtime.arrays.files import read_arrays
+from aot.runtime.describe import size_text
+from aot.runtime.errors import UsageError
+from aot.tools.quantizing.choices import Ranges, Weights
 
 
 def quantize(
@@ -61,9 +61,9 @@ def quantize(
     given = locals()
     from dataclasses import asdict
 
-    from aot.command_line.progress import Watch
-    from aot.quantizing.quantize import quantize_model
-    from aot.quantizing.weights import quantize_weights
+    from aot.commands.line.progress import Watch
+    from aot.tools.quantizing.quantize import quantize_model
+    from aot.tools.quantizing.weights import quantize_weights
 
     if weights is None and not data:
         raise UsageError("quantize: give samples, --data x.npz, or --weights int8 for weights alone")

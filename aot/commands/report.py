@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
+from aot.commands.line import arguments as arg
 from aot.commands.samples import samples
-from runtime.arrays.files import files_named
-from runtime.atomic import replacing
-from runtime.describe import size_text
+from aot.runtime.arrays.files import files_named
+from aot.runtime.atomic import replacing
+from aot.runtime.describe import size_text
 
 
 def report(
@@ -44,8 +44,8 @@ def report(
     from aot.compilation.outputs import check_outputs
 
     check_outputs([out], file, *filter(None, (model, against)), *files_named(data or ()))
-    from aot.report.facts import Asked, facts
-    from aot.report.page import page
+    from aot.tools.report.facts import Asked, facts
+    from aot.tools.report.page import page
 
     asked = Asked(model, against, threads, seconds, samples(data, file, signature))
     text = page(facts(file, arg.options_of(given), asked))

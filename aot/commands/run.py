@@ -10,19 +10,19 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from aot.command_line import arguments as arg
 from aot.commands import loading
 from aot.commands.compare import DIFFERENT, differences
+from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
 from aot.options import bytes_of
-from aot.running import classes
-from runtime.arrays.files import Arrays, check_results_path, files_named, is_compiled, write_outputs
-from runtime.arrays.strings import joined
-from runtime.describe import summary
-from runtime.errors import UsageError
-from runtime.loading.library import read_manifest
-from runtime.loading.manifest import Manifest
-from runtime.model import CompiledModel
+from aot.runtime.arrays.files import Arrays, check_results_path, files_named, is_compiled, write_outputs
+from aot.runtime.arrays.strings import joined
+from aot.runtime.describe import summary
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.loading.manifest import Manifest
+from aot.runtime.model import CompiledModel
+from aot.tools.running import classes
 
 
 def run(
@@ -76,7 +76,7 @@ def run(
     if ready is not None:
         infer = partial(_infer, ready, given)
     else:
-        from aot.running.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
+        from aot.tools.running.sandbox import MEMORY, SECONDS, Limits, run_sandboxed
 
         limits = Limits(bytes_of(max_memory, "--max-memory") or MEMORY, max_seconds or SECONDS)
         infer = partial(run_sandboxed, model, given, threads, limits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.arrays.files import Arrays, is_compiled, read_inputs
+from aot.runtime.arrays.files import Arrays, is_compiled, read_inputs
 
 
 def samples(files: list[str] | None, model: Path, signature: str | None) -> Arrays | None:
@@ -12,7 +12,7 @@ def samples(files: list[str] | None, model: Path, signature: str | None) -> Arra
     if not files:
         return None
     if is_compiled(model):
-        from runtime.loading.library import read_manifest
+        from aot.runtime.loading.library import read_manifest
 
         return read_inputs(files, [tensor.name for tensor in read_manifest(model).inputs])
     from aot.frontends import read_model

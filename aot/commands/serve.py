@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
+from aot.commands.line import arguments as arg
 
 
 def serve(

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from aot.command_line import arguments as arg
 from aot.commands.compare import DIFFERENT
-from aot.supply import signature
-from runtime.atomic import replacing
-from runtime.errors import UsageError
-from runtime.loading.library import verify as check_contents
+from aot.commands.line import arguments as arg
+from aot.runtime.atomic import replacing
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.library import verify as check_contents
+from aot.tools.supply import signature
 
 
 class Format(StrEnum):
@@ -29,7 +29,7 @@ Paper = Annotated[Path | None, typer.Option("-o", "--output", help="Default: pri
 def sign(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, debug: arg.Debug = False) -> None:
     """Sign a compiled model with a private key. Writes LIBRARY.sig, or LIBRARY.oms.sig."""
     if format is Format.OMS:
-        from aot.supply.oms import sign_oms
+        from aot.tools.supply.oms import sign_oms
 
         typer.echo(sign_oms(library, key))
         return
@@ -58,7 +58,7 @@ def verify(
     if key is None and recheck is None:
         raise UsageError("verify: needs a public key, --recheck MODEL, or both, got neither")
     if key is not None and format is Format.OMS:
-        from aot.supply.oms import verify_oms
+        from aot.tools.supply.oms import verify_oms
 
         verify_oms(library, key)
     elif key is not None:
@@ -70,8 +70,8 @@ def verify(
 
 
 def _repeat_certificate(library: Path, model: Path, given: dict[str, object]) -> None:
-    from aot.command_line.progress import Watch
-    from aot.comparing.certify import recheck
+    from aot.commands.line.progress import Watch
+    from aot.tools.comparing.certify import recheck
 
     manifest = check_contents(library)
     with Watch(sys.stderr) as watch:
@@ -89,7 +89,7 @@ def sbom(
     debug: arg.Debug = False,
 ) -> None:
     """Write the bill of materials of a compiled model. CycloneDX 1.7, as JSON."""
-    from aot.supply.sbom import sbom as bill
+    from aot.tools.supply.sbom import sbom as bill
 
     _write(bill(library, model), output, library, *([model] if model else []))
 
@@ -114,8 +114,8 @@ def provenance(
 ) -> None:
     """State which model a library is made of. Compiles it again; in-toto, with SLSA's predicate."""
     given = locals()
-    from aot.supply.provenance import check_provenance
-    from aot.supply.provenance import provenance as statement
+    from aot.tools.supply.provenance import check_provenance
+    from aot.tools.supply.provenance import provenance as statement
 
     options = arg.options_of(given)
     if check is not None:

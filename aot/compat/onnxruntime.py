@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from aot.compilation.driver import compile_model
-from runtime.abi import DType
-from runtime.arrays.files import is_compiled
-from runtime.arrays.tensors import Array
-from runtime.errors import UsageError
-from runtime.loading.manifest import Dim, TensorInfo
-from runtime.model import CompiledModel, load
+from aot.runtime.abi import DType
+from aot.runtime.arrays.files import is_compiled
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import Dim, TensorInfo
+from aot.runtime.model import CompiledModel, load
 
 _PROVIDER = "CPUExecutionProvider"
 _INTEGERS = {

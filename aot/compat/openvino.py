@@ -19,12 +19,12 @@ from aot.compilation.driver import compile_model as compile_one
 from aot.compilation.sources import as_file
 from aot.frontends import read_model
 from aot.ir.graph import Graph
-from runtime.arrays.files import is_compiled
-from runtime.errors import UsageError
-from runtime.machine import default_threads
-from runtime.model import CompiledModel, import_model, load
-from runtime.properties import AUTO, STREAMS, THREADS
-from runtime.queue import AsyncInferQueue
+from aot.runtime.arrays.files import is_compiled
+from aot.runtime.errors import UsageError
+from aot.runtime.machine import default_threads
+from aot.runtime.model import CompiledModel, import_model, load
+from aot.runtime.properties import AUTO, STREAMS, THREADS
+from aot.runtime.queue import AsyncInferQueue
 
 __all__ = ["AsyncInferQueue", "CompiledModel", "Core", "Model", "compile_model", "import_model"]
 

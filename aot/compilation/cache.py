@@ -25,19 +25,18 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 
-import codegen
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.levels import names_of
 from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
 from aot.frontends.kinds import SAVED_MODEL
 from aot.options import CompileOptions
-from codegen.llvm.host import parse_target
-from codegen.llvm.levels import names_of
-from runtime.errors import AotError, CorruptError, PlatformError, UsageError
-from runtime.loading.library import check_key, open_library, read_manifest, verify
-from runtime.loading.weights import beside
-from runtime.model import CompiledModel
-from runtime.regular import open_file
-from runtime.version import VERSION
+from aot.runtime.errors import AotError, CorruptError, PlatformError, UsageError
+from aot.runtime.loading.library import check_key, open_library, read_manifest, verify
+from aot.runtime.loading.weights import beside
+from aot.runtime.model import CompiledModel
+from aot.runtime.regular import open_file
+from aot.runtime.version import VERSION
 
 _LOG = logging.getLogger(__name__)
 _LEFT_OUT = (  # change no code; extensions count by their content
@@ -263,9 +262,10 @@ def files_of(model: Path) -> list[Path]:
 def _source_digest() -> str:
     """Return the digest of the compiler's sources: the code of a version may change during development."""
     digest = hashlib.sha256()
-    for root in (Path(__file__).parents[1], Path(str(codegen.__file__)).parent):
-        for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".ll", ".txt")):
-            digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    root = Path(__file__).parents[1]
+    files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
+    for path in sorted(p for p in files if p.suffix in (".py", ".ll", ".txt")):
+        digest.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 
 

@@ -14,8 +14,8 @@ from aot.compilation.stages import Compilation
 from aot.ir.graph import Graph
 from aot.keywords import CompileKeywords, with_keywords
 from aot.options import CompileOptions
-from runtime.errors import UsageError
-from runtime.model import CompiledModel, load
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel, load
 
 
 def stages(

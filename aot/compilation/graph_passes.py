@@ -21,7 +21,7 @@ from aot.passes.pass_order import sort_passes
 from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
 from aot.precision import precision_of
-from runtime.errors import PassError, ShapeError, UsageError
+from aot.runtime.errors import PassError, ShapeError, UsageError
 
 
 def optimize(

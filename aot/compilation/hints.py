@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from aot.codegen.target import Target
 from aot.compilation.search.precision import PRODUCTS
 from aot.compilation.stages import Compilation
 from aot.ir.graph import Graph, Node
 from aot.ir.values.small_weights import WIDEST
-from codegen.target import Target
-from runtime.machine import refused_tiles
+from aot.runtime.machine import refused_tiles
 
 Options = Mapping[str, object]  # fields of CompileOptions
 BF16: Options = {"precision": "bf16"}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.llvm.build import Built
-from codegen.llvm.jit import load
-from codegen.llvm.levels import Levels
-from runtime.loading.library import Library
-from runtime.model import CompiledModel
+from aot.codegen.llvm.build import Built
+from aot.codegen.llvm.jit import load
+from aot.codegen.llvm.levels import Levels
+from aot.runtime.loading.library import Library
+from aot.runtime.model import CompiledModel
 
 
 def in_memory(built: Built | Levels, threads: int | None = None) -> CompiledModel:

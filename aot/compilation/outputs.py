@@ -10,10 +10,10 @@ from pathlib import Path
 
 from aot.frontends.kinds import SAVED_MODEL, ZIP, is_gguf, is_tflite
 from aot.ir.graph import Graph
-from runtime.arrays.files import check_library, check_output
-from runtime.errors import UsageError
-from runtime.loading.weights import beside
-from runtime.regular import open_file
+from aot.runtime.arrays.files import check_library, check_output
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.weights import beside
+from aot.runtime.regular import open_file
 
 _LOCATION = re.compile(rb"location\x12[\x01-\x7f]")  # of ONNX's external data: the key, then a byte with the length
 _FOLDERS = ("variables/", "assets/")  # of a SavedModel: its checkpoint, its vocabularies

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from aot.compilation.driver import stages
 from aot.options import CompileOptions
-from runtime.loading.manifest import Manifest
+from aot.runtime.loading.manifest import Manifest
 
 NOT_RECORDED = {"values", "extensions"}  # a manifest has their names only
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from aot.codegen.llvm.levels import names_of
 from aot.compilation.limits.budget import Budget, budgeted
 from aot.extensions.folder import Extensions, load_for
 from aot.ir.scope import Scope
 from aot.lowering.program.constant_places import Weights
 from aot.options import CompileOptions
-from codegen.llvm.levels import names_of
 
 
 class Shared:

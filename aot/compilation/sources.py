@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Protocol, cast, runtime_checkable
 
 from aot.ir.graph import Graph
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 @runtime_checkable

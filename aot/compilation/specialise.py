@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Expr, Var
+from aot.codegen.versions import SizesByName
 from aot.ir.graph import Graph
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Expr, Var
-from codegen.versions import SizesByName
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 MOST = 32  # versions: each is as much code as the model
 

@@ -16,6 +16,17 @@ from functools import cached_property, partial
 from math import prod
 from pathlib import Path
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Const, Kernel
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.ir.program import Program
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.build import Built, build, kernels_assembly, kernels_text
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.levels import Levels, join, names_of
+from aot.codegen.schedules.choose import choose, explain
+from aot.codegen.target import Target
+from aot.codegen.versions import join_versions
 from aot.compilation.about import about
 from aot.compilation.graph_passes import optimize, run_front, run_later_extensions
 from aot.compilation.limits.budget import budgeted, file_bytes, nodes_of
@@ -42,21 +53,10 @@ from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
 from aot.precision import precision_of
+from aot.runtime.atomic import naming
+from aot.runtime.errors import AotError, UnsupportedError, UsageError
+from aot.runtime.machine import refused_tiles
 from aot.text.kept import kept
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Const, Kernel
-from codegen.ir.printer import kernel_text
-from codegen.ir.program import Program
-from codegen.ir.schedule import Schedule
-from codegen.llvm.build import Built, build, kernels_assembly, kernels_text
-from codegen.llvm.host import parse_target
-from codegen.llvm.levels import Levels, join, names_of
-from codegen.schedules.choose import choose, explain
-from codegen.target import Target
-from codegen.versions import join_versions
-from runtime.atomic import naming
-from runtime.errors import AotError, UnsupportedError, UsageError
-from runtime.machine import refused_tiles
 
 DEFINE = "define"  # the name, in `steps_after`, of the steps before the first lowering pass
 

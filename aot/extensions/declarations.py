@@ -9,7 +9,7 @@ from typing import Any
 
 from aot.passes.pattern import PatternRule
 from aot.passes.rewrite import Rule, RuleSet
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 ENTRIES = ("find_and_replace_pattern", "__call__")
 MO_METHODS = (

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from aot.opset.base.composed import operation
 from aot.passes.pattern import rewrite
-from runtime.errors import MissingError, UsageError
+from aot.runtime.errors import MissingError, UsageError
 
 __all__ = ["conversion", "operation", "rewrite"]
 

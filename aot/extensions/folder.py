@@ -31,7 +31,7 @@ from aot.extensions.modules import Modules
 from aot.ir.scope import Scope, raised_in, within
 from aot.options import CompileOptions
 from aot.passes.pass_order import PHASES, name_of
-from runtime.errors import MissingError, UnsupportedError, UsageError
+from aot.runtime.errors import MissingError, UnsupportedError, UsageError
 
 OPERATIONS = "ops"
 T = TypeVar("T")

@@ -29,7 +29,7 @@ import numpy as np
 
 from aot.extensions.numpy_names import NUMPY
 from aot.ir.scope import EXTENSION_MODULES
-from runtime.errors import MissingError
+from aot.runtime.errors import MissingError
 
 _PREFIX = EXTENSION_MODULES
 _MO = ("openvino", "mo", "extensions")  # first parts of Model Optimizer's import names

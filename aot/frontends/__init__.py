@@ -25,8 +25,8 @@ from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
-from runtime.errors import CorruptError, MissingError, UsageError
-from runtime.regular import open_file
+from aot.runtime.errors import CorruptError, MissingError, UsageError
+from aot.runtime.regular import open_file
 
 __all__ = ["framework_of", "front_passes", "read_model"]
 

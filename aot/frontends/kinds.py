@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
-from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
+from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 
 Test = Callable[[bytes, Path], bool]
 MOST_NAMES = 1 << 18  # entries of an archive that are looked at

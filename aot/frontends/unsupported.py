@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.registry import REGISTRY, operation
 from aot.ir.types import numpy_dtype
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 
 class Builder:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from aot.codegen.ir.loops import as_expr, prim
 from aot.ir.types import Dim
-from codegen.ir.loops import as_expr, prim
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 Condition = tuple[Dim, Dim, str]  # two sizes that must be equal, and the rule in words
 

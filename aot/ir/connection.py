@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 
 class Output(Protocol):

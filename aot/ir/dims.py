@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from codegen.ir.expressions import variables
-from codegen.ir.index import Affine, bounds, normal
-from codegen.ir.loops import Const, Expr, Prim, prim
-from runtime.abi import DType
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import Affine, bounds, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, prim
+from aot.runtime.abi import DType
 
 
 def can_be_negative(dim: int | Expr) -> bool:

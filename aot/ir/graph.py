@@ -27,7 +27,7 @@ from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, Shape, TensorType
 from aot.ir.values.deferred import Deferred, value_of
-from runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
+from aot.runtime.errors import AotError, InternalError, ModelError, UnsupportedError, UsageError
 
 __all__ = ["MAX_FOLD_ELEMENTS", "Connection", "Graph", "InPort", "Node", "Origin", "OutPort"]
 

@@ -13,14 +13,14 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.ir.op import Foreign, Op, RegionOp
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, dtype_of
 from aot.ir.values.estimate import is_quick
 from aot.ir.values.symbolic import as_stored
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, BudgetError, InternalError, ModelError, ShapeError
 
 Named = tuple[Array | None, bool]  # symbols for a value; True if they stand for its own elements
 MAX_ELEMENTS = 1 << 48

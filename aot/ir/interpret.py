@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign, RegionOp, Stateful
 from aot.ir.types import Array
-from runtime.errors import AotError, InternalError, UnsupportedError, UsageError
+from aot.runtime.errors import AotError, InternalError, UnsupportedError, UsageError
 
 Observer = Callable[[OutPort, Array], None]
 State = dict[str, Array]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Expr
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, TensorType, dim_text
-from codegen.ir.expressions import variables
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Expr
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 
 
 def can_be_one(n: Dim) -> bool:

@@ -17,13 +17,13 @@ from zlib import crc32
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Expr, Stmt, Var
 from aot.ir.conditions import Condition
 from aot.ir.operand import Operand, Piece, has_symbols
 from aot.ir.types import Array, Dim, TensorType
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Expr, Stmt, Var
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 Element = Callable[..., Expr]
 Work = Definition | Group | tuple[Stmt, ...]

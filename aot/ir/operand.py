@@ -8,13 +8,13 @@ from typing import Protocol
 
 import numpy as np
 
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Buffer, Expr, Load, Var, as_expr, prim
+from aot.codegen.ir.loops import Operand as ExprLike
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.ir.values.symbolic import as_numbers
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Buffer, Expr, Load, Var, as_expr, prim
-from codegen.ir.loops import Operand as ExprLike
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 
 class Source(Protocol):

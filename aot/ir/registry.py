@@ -9,7 +9,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from aot.ir.op import Op
 from aot.ir.scope import current, scope_for
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 T = TypeVar("T")
 EXTENSION = "extension"

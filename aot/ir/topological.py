@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.ir.loops import Const, Expr
+from aot.codegen.ir.printer import expr_text
 from aot.ir.dims import shortest
-from codegen.ir.loops import Const, Expr
-from codegen.ir.printer import expr_text
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 Dim = int | Expr
 Shape = tuple[Dim, ...]

@@ -19,7 +19,7 @@ from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.types import numpy_dtype
 from aot.ir.values.deferred import Deferred
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 
 def verify(graph: Graph, types: bool = True) -> None:

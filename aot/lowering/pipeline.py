@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from aot.codegen.target import Target
 from aot.lowering.algorithms.halve_products import halve_products
 from aot.lowering.algorithms.separate_functions import separate_functions
 from aot.lowering.algorithms.separate_pooling import separate_pooling
@@ -39,7 +40,6 @@ from aot.lowering.storage.tabulate_functions import tabulate_functions
 from aot.lowering.storage.use_integer_dots import use_integer_dots
 from aot.options import CompileOptions
 from aot.precision import precision_of
-from codegen.target import Target
 
 Run = Callable[[Steps], object]
 

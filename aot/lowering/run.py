@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from aot.codegen.ir.traverse import Work
 from aot.ir.values.deferred import release
 from aot.lowering.ir.steps import Steps
 from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering
-from codegen.ir.traverse import Work
-from runtime.errors import AotError, InternalError
+from aot.runtime.errors import AotError, InternalError
 
 LOG = logging.getLogger(__name__)
 

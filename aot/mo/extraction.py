@@ -17,7 +17,7 @@ from aot.mo.graph.graph import Graph, Node
 from aot.mo.loader import Declared, Switches
 from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
 from aot.mo.utils.error import Error
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 
 _CONSTANT = {"onnx": "Constant", "tf": "Const"}  # kinds of constants in files
 _CONVERSION = {dialect.name: dialect.conversion for dialect in DIALECTS}

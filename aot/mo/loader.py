@@ -26,7 +26,7 @@ from aot.mo.ops.op import Op
 from aot.mo.replacement_pattern import ReplacementPattern
 from aot.mo.transforms import is_placeholder
 from aot.mo.utils.error import Error
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 
 _LOG = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from aot.mo.ordering import sort_transforms, split
 from aot.mo.run import run_transform, run_transforms
 from aot.mo.transforms import placeholder, placeholders
 from aot.passes.front.scope_region_symbols import scope_region_symbols
-from runtime.regular import open_file
+from aot.runtime.regular import open_file
 
 
 def phase_passes(

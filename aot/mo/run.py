@@ -12,7 +12,7 @@ from aot.mo.graph.graph import Graph
 from aot.mo.loader import Switches
 from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
 from aot.mo.utils.error import Error
-from runtime.errors import AotError, BudgetError, InternalError
+from aot.runtime.errors import AotError, BudgetError, InternalError
 
 _LOG = logging.getLogger(__name__)
 

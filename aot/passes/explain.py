@@ -21,7 +21,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.passes.pattern import PatternRule, layer_of
 from aot.passes.rewrite import Replacement, Rule, RuleSet
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 
 MAX_VALUE_CHARACTERS = 60  # characters of a value in a report
 CHAIN = 4  # names whose values are told

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from aot.ir.graph import Graph
-from runtime.errors import PassError
+from aot.runtime.errors import PassError
 
 PHASES = ("front", "middle", "back")
 ANCHORS = ("FrontStart", "FrontFinish", "MiddleStart", "MiddleFinish", "BackStart", "BackFinish")

@@ -29,7 +29,7 @@ from aot.ir.registry import REGISTRY
 from aot.ir.scope import current
 from aot.passes.match import constant, is_close, uniform
 from aot.passes.rewrite import Replacement, Rule
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 COMMUTATIVE = frozenset(
     "Add Multiply Maximum Minimum Equal NotEqual LogicalAnd LogicalOr LogicalXor SquaredDifference".split()

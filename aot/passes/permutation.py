@@ -7,7 +7,7 @@ from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
 from aot.ir.types import Shape
 from aot.opset.movement.movement import Transpose
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Order = tuple[int, ...]
 

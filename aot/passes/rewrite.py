@@ -21,7 +21,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, Node, Origin, OutPort
 from aot.ir.op import Op
 from aot.ir.types import TensorType
-from runtime.errors import PassError
+from aot.runtime.errors import PassError
 
 LOG = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from aot.ir.scope import raised_in
 from aot.ir.verify import verify
 from aot.passes.pass_order import PassItem, sort_passes
 from aot.passes.rewrite import Rewrite, RewriteLog, RuleSet
-from runtime.errors import AotError, BudgetError, InternalError, ModelError, PassError, UsageError
+from aot.runtime.errors import AotError, BudgetError, InternalError, ModelError, PassError, UsageError
 
 FRONT_FINISH = "FrontFinish"
 LOG = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aot.pytorch.exporting import as_array, compiled, torch_of
-from runtime.errors import UsageError
-from runtime.model import CompiledModel
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel
 
 Key = tuple[object, ...]
 

@@ -17,9 +17,9 @@ from aot.compilation.driver import compile_model, stages
 from aot.compilation.outputs import check_outputs, library_files
 from aot.keywords import CompileKeywords
 from aot.options import CompileOptions
-from runtime import load
-from runtime.errors import MissingError, ModelError, UsageError
-from runtime.model import CompiledModel
+from aot.runtime import load
+from aot.runtime.errors import MissingError, ModelError, UsageError
+from aot.runtime.model import CompiledModel
 
 NEAR = 1e-4  # of the largest number of an output: f32 sums in another order
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from runtime.abi import DType
-from runtime.arrays.tensors import Array, numpy_dtype
-from runtime.loading.manifest import Dim, Manifest, TensorInfo
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import Array, numpy_dtype
+from aot.runtime.loading.manifest import Dim, Manifest, TensorInfo
+from aot.runtime.model import CompiledModel
 
 Named = dict[str, Array]
 Key = tuple[tuple[int, ...], ...]

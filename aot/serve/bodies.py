@@ -10,9 +10,9 @@ from typing import cast
 
 from starlette.requests import ClientDisconnect, Request
 
+from aot.runtime.errors import UsageError
 from aot.serve.faults import SlowError, TooLargeError
 from aot.serve.settings import Settings
-from runtime.errors import UsageError
 
 DISCARDED_BYTES, DISCARDING_SECONDS = 8 << 20, 1.0  # at most, of a request that is too large
 

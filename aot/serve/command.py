@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from aot.options import bytes_of
+from aot.runtime.errors import MissingError, UsageError
+from aot.runtime.regular import read_file
 from aot.serve.settings import BY_MODEL, Settings
-from runtime.errors import MissingError, UsageError
-from runtime.regular import read_file
 
 _MAX_TOKEN = 4096
 _READ = {*BY_MODEL, "max_body", "max_answer", "by_model"}  # written in other units than the settings

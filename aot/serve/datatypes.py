@@ -12,11 +12,11 @@ from typing import cast
 
 import numpy as np
 
-from runtime.abi import DType
-from runtime.arrays.strings import ENCODING
-from runtime.arrays.tensors import Array, Shape, from_numbers, numpy_dtype
-from runtime.errors import UsageError
-from runtime.loading.manifest import TensorInfo
+from aot.runtime.abi import DType
+from aot.runtime.arrays.strings import ENCODING
+from aot.runtime.arrays.tensors import Array, Shape, from_numbers, numpy_dtype
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import TensorInfo
 
 _NAMES = {
     DType.BOOL: "BOOL",

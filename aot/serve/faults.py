@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.errors import AotError, BudgetError, CancelledError, UsageError
+from aot.runtime.errors import AotError, BudgetError, CancelledError, UsageError
 
 
 class UnknownModelError(UsageError):

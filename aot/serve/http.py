@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from aot.runtime.errors import AotError, InternalError, ModelError, UsageError
 from aot.serve import protocol
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import TokenError, http_status
@@ -24,7 +25,6 @@ from aot.serve.metrics import CONTENT_TYPE
 from aot.serve.openai.routes import PREFIX, OpenAi, error_tree
 from aot.serve.repository import Repository
 from aot.serve.served import Served
-from runtime.errors import AotError, InternalError, ModelError, UsageError
 
 _LOG = logging.getLogger(__name__)
 _OPEN = ("/v2/health/live", "/v2/health/ready")  # probes of an orchestrator carry no token

@@ -10,11 +10,11 @@ from typing import cast
 
 import numpy as np
 
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import UsageError
 from aot.serve.datatypes import check_datatype, checked_shape, from_json, from_raw, metadata_of, to_json, to_raw
 from aot.serve.protocol import Answer, Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
 from aot.serve.served import Served
-from runtime.arrays.tensors import Array
-from runtime.errors import UsageError
 
 LENGTH_HEADER = "inference-header-content-length"
 Json = dict[str, object]

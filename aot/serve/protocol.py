@@ -7,16 +7,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import TensorInfo
+from aot.runtime.version import VERSION
 from aot.serve.batching import Named
 from aot.serve.datatypes import metadata_of
 from aot.serve.faults import TooLargeError, http_status
 from aot.serve.metrics import Times
 from aot.serve.repository import Repository
 from aot.serve.served import Served
-from runtime.arrays.tensors import Array
-from runtime.errors import UsageError
-from runtime.loading.manifest import TensorInfo
-from runtime.version import VERSION
 
 PLATFORM = "aot_so"
 EXTENSIONS = ("binary_tensor_data", "model_repository", "statistics", "model_configuration")

@@ -17,17 +17,17 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from aot.runtime.errors import AotError, UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.loading.library import Pool, open_library
+from aot.runtime.loading.weights import beside
+from aot.runtime.machine import default_threads
+from aot.runtime.model import CompiledModel
 from aot.serve.faults import UnavailableError, UnknownModelError
 from aot.serve.metrics import Metrics
 from aot.serve.served import Served
 from aot.serve.settings import Settings
-from aot.supply import signature
-from runtime.errors import AotError, UsageError
-from runtime.inference.executor import Executor
-from runtime.loading.library import Pool, open_library
-from runtime.loading.weights import beside
-from runtime.machine import default_threads
-from runtime.model import CompiledModel
+from aot.tools.supply import signature
 
 _LOG = logging.getLogger(__name__)
 _NAMED = re.compile(r"([^=/]+)=(.+)")

@@ -9,15 +9,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import AotError, MissingError, ModelError, UsageError
 from aot.serve import protocol
 from aot.serve.datatypes import check_datatype, checked_shape, datatype_of, from_json, from_raw, to_raw
 from aot.serve.faults import TokenError, UnknownModelError, grpc_code
 from aot.serve.protocol import Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
 from aot.serve.repository import Repository
 from aot.serve.served import Served
-from runtime.abi import DType
-from runtime.arrays.tensors import Array
-from runtime.errors import AotError, MissingError, ModelError, UsageError
 
 _LOG = logging.getLogger(__name__)
 _SERVICE = "inference.GRPCInferenceService"

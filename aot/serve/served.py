@@ -13,17 +13,17 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aot.runtime.arrays.tensors import fits, mismatch
+from aot.runtime.errors import AotError, UsageError
+from aot.runtime.inference.agreement import out_of_range
+from aot.runtime.inference.executor import Executor
+from aot.runtime.inference.request import InferRequest
+from aot.runtime.model import CompiledModel
 from aot.serve import batching
 from aot.serve.batching import Key, Named
 from aot.serve.faults import DeadlineError, QueueFullError
 from aot.serve.metrics import Metrics, Times
 from aot.serve.settings import Settings
-from runtime.arrays.tensors import fits, mismatch
-from runtime.errors import AotError, UsageError
-from runtime.inference.agreement import out_of_range
-from runtime.inference.executor import Executor
-from runtime.inference.request import InferRequest
-from runtime.model import CompiledModel
 
 _LOG = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import uvicorn
 
+from aot.runtime.errors import AotError, UsageError
 from aot.serve import rpc
 from aot.serve.connections import Connection
 from aot.serve.http import Application
 from aot.serve.openai.routes import PREFIX
 from aot.serve.repository import Repository
 from aot.serve.settings import Settings
-from runtime.errors import AotError, UsageError
 
 _LOG = logging.getLogger(__name__)
 _SWEEP_SECONDS = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 BY_MODEL = ("max_batch", "batch_wait", "queue")  # settings that a model may have of its own
 

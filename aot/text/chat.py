@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.generator import Generator
+from aot.runtime.generation.sampling import Sampling
 from aot.text.speed import Speed
 from aot.text.stream import Stream
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import Tokenizer
-from runtime.errors import UsageError
-from runtime.generation.generator import Generator
-from runtime.generation.sampling import Sampling
 
 
 class Chat:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Mapping
 from typing import cast
 
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 ENTRY = "tokenizer"  # of the manifest
 SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from runtime.errors import CorruptError, UsageError
+from aot.runtime.errors import CorruptError, UsageError
 
 MOST_TOKENS = 1 << 32  # the package numbers tokens in 32 bits
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from aot.runtime.arrays.files import is_compiled
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.generator import check_inputs
+from aot.runtime.loading.library import read_manifest
 from aot.text.tokenizer import Tokenizer, has_tokenizer
-from runtime.arrays.files import is_compiled
-from runtime.errors import UsageError
-from runtime.generation.generator import check_inputs
-from runtime.loading.library import read_manifest
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"
 

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from runtime.errors import MissingError, UsageError
+from aot.runtime.errors import MissingError, UsageError
 
 WORKER = Path(__file__).with_name("render_worker.py")
 MOST_SOURCE = 1 << 20  # characters of a template: known ones have less than 20000

@@ -12,6 +12,10 @@ from typing import Any, Protocol, cast
 
 from aot.frontends.gguf.container import Metadata, read_header
 from aot.frontends.kinds import is_gguf
+from aot.runtime.arrays.files import is_compiled
+from aot.runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.regular import open_file, read_file
 from aot.text.byte_level import ByteLevel, Cut
 from aot.text.ends import HOLES, ends_of
 from aot.text.kept import ENTRY, metadata_in
@@ -20,10 +24,6 @@ from aot.text.pieces import PIECES, Pieces
 from aot.text.scored import Scored
 from aot.text.template import ChatTemplate
 from aot.text.vocabulary import CONTROL, NORMAL, Vocabulary, numbered
-from runtime.arrays.files import is_compiled
-from runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
-from runtime.loading.library import read_manifest
-from runtime.regular import open_file, read_file
 
 SCORED, LETTERS = "llama", "gpt2"  # `tokenizer.ggml.model` of SentencePiece's BPE and of byte-level BPE
 NAMED = ("bos", "eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep")  # all but the first end a text

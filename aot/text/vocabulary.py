@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 NORMAL, UNKNOWN, CONTROL, OWN, BYTE = 1, 2, 3, 4, 6  # types of tokens; others are not used
 BYTE_WORD = re.compile("<0x([0-9A-Fa-f]{2})>")

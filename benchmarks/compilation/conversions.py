@@ -28,10 +28,10 @@ from onnx.numpy_helper import to_array
 from openvino import Core
 
 from aot.compilation.driver import compile_model
-from aot.convert import convert_model
 from aot.options import CompileOptions
+from aot.runtime.errors import AotError
+from aot.tools.convert import convert_model
 from aot.writers.openvino import write
-from runtime.errors import AotError
 from tests.writers.case_models import MODULES, cases, given, network
 
 Array = Any

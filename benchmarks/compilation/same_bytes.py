@@ -28,8 +28,8 @@ import benchmarks
 from aot.compilation.driver import stages
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
+from aot.runtime.errors import AotError
 from benchmarks.models import MODELS
-from runtime.errors import AotError
 
 CASES = 12  # operations in one network
 SUFFIXES = (".xml", ".onnx")

@@ -19,7 +19,7 @@ from openvino import opset6
 from openvino import opset13 as ops
 
 from aot.opset.elementwise.conversion import LEVELS
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 GROUP = 64  # inputs that share a scale of weights of 4 bits
 LOWEST = np.float32(np.finfo(np.float32).min)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from runtime import Generator, load
+from aot.runtime import Generator, load
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ import argparse
 import time
 from pathlib import Path
 
+from aot.runtime import Drafting, Generator, load
 from aot.text.stream import text_source
 from aot.text.tokenizer import read_tokenizer
-from runtime import Drafting, Generator, load
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from runtime import CompiledModel, load
-from runtime.arrays.tensors import Array
+from aot.runtime import CompiledModel, load
+from aot.runtime.arrays.tensors import Array
 
 WAYS = [  # threads, chunks that take turns, rows of a batch
     (1, (1,), 1),

@@ -23,9 +23,9 @@ import numpy as np
 from lxml import etree
 from openvino import Core
 
-from aot.convert import convert_model
 from aot.options import CompileOptions
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
+from aot.tools.convert import convert_model
 from tests.mo.test_styles import EXPECTED, MODELS, STYLES, saved
 
 OLD_NAMES = re.compile(r"^(\s*(?:from|import) )(mo|extensions)\.", re.MULTILINE)

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import aot
-from runtime.errors import AotError
-from runtime.model import CompiledModel
+from aot.runtime.errors import AotError
+from aot.runtime.model import CompiledModel
 
 NEAR = 1e-4  # of the largest number of an output: f32 sums in another order
 SECONDS = 600  # of one network, then its process is ended

@@ -16,8 +16,8 @@ import numpy as np
 import psutil
 
 import aot
+from aot.runtime.predictor import Predictor
 from benchmarks.running.serving import WIDTHS, perceptron
-from runtime.predictor import Predictor
 
 NAME = "mlp_1024_2048_2048_1000"
 

@@ -30,11 +30,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import aot
+from aot.runtime.model import CompiledModel
 from aot.serve.repository import Repository
 from aot.serve.served import Served
 from aot.serve.server import Server
 from aot.serve.settings import Settings
-from runtime.model import CompiledModel
 
 WIDTHS = {"mlp_256_512_10": (256, 512, 10), "mlp_1024_2048_2048_1000": (1024, 2048, 2048, 1000)}
 LATENCY = re.compile(r"(50|99)%\s+([\d.]+)(us|ms|s)")

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import runtime
-from runtime.arrays.tensors import numpy_dtype
+from aot.runtime.arrays.tensors import numpy_dtype
 
 Answer = list[bytes]
 _CALLERS = 3

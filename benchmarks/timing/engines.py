@@ -87,8 +87,8 @@ def inductor(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run
 
 def peak(path: Path, inputs: Mapping[str, Array], threads: int) -> tuple[Run, Callable[[], list[Array]]]:
     """Not an engine: multiply-adds at the machine's limit, a fixed number of them."""
-    from codegen.llvm.host import parse_target  # noqa: PLC0415
-    from codegen.llvm.peak import PeakLoops  # noqa: PLC0415
+    from aot.codegen.llvm.host import parse_target  # noqa: PLC0415
+    from aot.codegen.llvm.peak import PeakLoops  # noqa: PLC0415
 
     loops = PeakLoops(parse_target("native"))
     turns = loops.turns(threads)

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.timing.engines import AS_INSTALLED, ENGINES
 
-MODULES = {"ours": "runtime", "inductor": "torch", "peak": "codegen.llvm.peak"}
+MODULES = {"ours": "runtime", "inductor": "torch", "peak": "aot.codegen.llvm.peak"}
 
 
 def serve() -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, variables, walk
-from codegen.ir.index import Affine, bounds, depends_on, factors, normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, as_expr
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, variables, walk
+from aot.codegen.ir.index import Affine, bounds, depends_on, factors, normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, as_expr
+from aot.runtime.abi import DType
 
 # How a definition accesses memory is found once for all passes and schedules: definitions never change.
 

@@ -13,11 +13,11 @@ TDPBF16PS; its VDPBF16PS rounds in another order.
 
 from __future__ import annotations
 
-from codegen.ir.access import coefficient, offset
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
-from codegen.ir.primitives import CHAINS
-from codegen.ir.schedule import Tail, Tile
+from aot.codegen.ir.access import coefficient, offset
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
+from aot.codegen.ir.primitives import CHAINS
+from aot.codegen.ir.schedule import Tail, Tile
 
 MAX_BLOCK_TERMS = 32  # terms of a block at most: those of one instruction
 MIN_BLOCK_TERMS = 16  # with fewer, half of a tile register would be empty

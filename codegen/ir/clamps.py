@@ -5,9 +5,9 @@ u8(min(max(round_even(min(max(x, 0), 6) / 0.0235), 0), 255))  =  u8(min(max(roun
 
 from __future__ import annotations
 
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Expr, Prim
-from runtime.abi import DType
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Expr, Prim
+from aot.runtime.abi import DType
 
 MOST_ZERO = 1 << 16  # magnitude of a zero point that f32 adds to any level exactly
 MARGIN = 0.25  # of a whole number: far more than operations in f32 round by, and not yet the next one

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from codegen.ir.expressions import loads, reduction_in
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Size, Space, Var, dense
-from codegen.ir.primitives import IDENTITY
-from runtime.abi import DType
+from aot.codegen.ir.expressions import loads, reduction_in
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Size, Space, Var, dense
+from aot.codegen.ir.primitives import IDENTITY
+from aot.runtime.abi import DType
 
 LOCAL = "'"  # suffix of the names of buffers and axes that are local to a work: names of model values never end in it
 

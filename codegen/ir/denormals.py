@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.ir.chains import is_chains
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import walk
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce
-from codegen.ir.primitives import COMPARISONS, SHORT_FUNCTIONS
-from codegen.ir.traverse import Work, members
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.chains import is_chains
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import walk
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce
+from aot.codegen.ir.primitives import COMPARISONS, SHORT_FUNCTIONS
+from aot.codegen.ir.traverse import Work, members
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 
 MIN_NORMAL = 2.0**-126  # the least normal f32
 MIN_SAFE_SUMMAND = 1e-30  # least summand that keeps a sum away from zero; denormals are negligible beside it

@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.ir.access import Access, access, all_axes, coefficient, known, volume
-from codegen.ir.chains import chain_factors
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables, walk
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
-from codegen.ir.schedule import Pack
-from runtime.abi import DType
+from aot.codegen.ir.access import Access, access, all_axes, coefficient, known, volume
+from aot.codegen.ir.chains import chain_factors
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite, variables, walk
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
+from aot.codegen.ir.schedule import Pack
+from aot.runtime.abi import DType
 
 DOT_LANES = 16  # lanes of a dot instruction at most
 FACTOR_TYPES = ((DType.U8, DType.I8), (DType.I16, DType.I16), (DType.I16, DType.U16))

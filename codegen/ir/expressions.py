@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from operator import is_
 
-from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
+from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 
 NONE = frozenset[Var]()
 Look = Callable[[Expr], Expr | None]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, inf
 
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, as_expr, prim
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, as_expr, prim
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 _MAX_SERIAL_TERMS = 16  # terms that are added left to right at most; longer sums are split in halves
 _MAX_EXPANDED_TERMS = 64  # terms that a product of two sums may have; a larger one stays a product

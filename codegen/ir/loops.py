@@ -2,7 +2,7 @@
 
     Expr = Const | Var | Load | Prim | Reduce      Stmt = Store | Prefetch | TileOp | For | While | Let | Alloc | If
 
-Every node is immutable, compared by structure, hashable at constant cost, and printable (`codegen.ir.printer`).
+Every node is immutable, compared by structure, hashable at constant cost, and printable (`aot.codegen.ir.printer`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import operator
 from collections.abc import Callable
 from enum import StrEnum
 
-from codegen.ir.node import Node, node
-from codegen.ir.primitives import COMPARISONS, PRIMS
-from runtime.abi import DType
+from aot.codegen.ir.node import Node, node
+from aot.codegen.ir.primitives import COMPARISONS, PRIMS
+from aot.runtime.abi import DType
 
 
 class Space(StrEnum):
@@ -38,7 +38,7 @@ class Arith(Node):
 
     __slots__ = ("has_plain_indices", "known_loads", "known_measure", "known_reduction", "known_variables")
     has_plain_indices: bool  # the indices of all loads inside are in normal form
-    known_loads: tuple[Load, ...]  # this and the next three are caches of `codegen.ir.expressions`
+    known_loads: tuple[Load, ...]  # this and the next three are caches of `aot.codegen.ir.expressions`
     known_measure: tuple[int, int]
     known_reduction: Reduce | None
     known_variables: frozenset[Var]
@@ -158,7 +158,7 @@ class Prim(Arith):
 class Reduce(Arith):
     """`fn`-reduction (add, mul, max, min, and, or) of `body` over `axes`, in any order, from `init` or the identity.
 
-    `CHAINS` is a sum in an order of its own: `codegen.ir.chains`.
+    `CHAINS` is a sum in an order of its own: `aot.codegen.ir.chains`.
     """
 
     fn: str

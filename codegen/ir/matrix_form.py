@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from codegen.ir.access import unravel
-from codegen.ir.chains import block_terms, chain_axis, chain_factors, is_chains
-from codegen.ir.dot_widths import Field, fields, scaled_sum, small_factors
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Load, Reduce, Var
-from runtime.abi import DType
+from aot.codegen.ir.access import unravel
+from aot.codegen.ir.chains import block_terms, chain_axis, chain_factors, is_chains
+from aot.codegen.ir.dot_widths import Field, fields, scaled_sum, small_factors
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.loops import Load, Reduce, Var
+from aot.runtime.abi import DType
 
 ROWS = 16  # rows of a tile register, and its columns of 32 bits
 MIN_ROWS = 4  # rows below which memory limits a product, whatever computes it

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.ir.denormals import MIN_NORMAL
-from codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Prim, Space, Stmt, Store, While
-from codegen.ir.primitives import SHORT_FUNCTIONS
-from runtime.abi import DType
+from aot.codegen.ir.denormals import MIN_NORMAL
+from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Prim, Space, Stmt, Store, While
+from aot.codegen.ir.primitives import SHORT_FUNCTIONS
+from aot.runtime.abi import DType
 
 ROUNDED_FNS = frozenset({"add", "sub", "mul", "div", "fma"})
 NORMAL_FNS = SHORT_FUNCTIONS | {"exp", "exp_normal", "erf", "tanh"}  # functions whose results are those of arithmetic

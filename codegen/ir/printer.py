@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from codegen.ir.definition import Definition, Group, RowRange
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition, Group, RowRange
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -28,8 +28,8 @@ from codegen.ir.loops import (
     Var,
     While,
 )
-from codegen.ir.schedule import Pack, Schedule, Tail
-from runtime.abi import DType
+from aot.codegen.ir.schedule import Pack, Schedule, Tail
+from aot.runtime.abi import DType
 
 INFIX = {
     "add": "+",

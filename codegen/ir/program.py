@@ -20,11 +20,11 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.ir.loops import Expr, Kernel, Size, Var
-from runtime import abi
-from runtime.abi import DType
-from runtime.arrays.mapped import release
-from runtime.loading.manifest import CacheInfo
+from aot.codegen.ir.loops import Expr, Kernel, Size, Var
+from aot.runtime import abi
+from aot.runtime.abi import DType
+from aot.runtime.arrays.mapped import release
+from aot.runtime.loading.manifest import CacheInfo
 
 
 class Region(StrEnum):

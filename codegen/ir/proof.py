@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from math import gcd, inf
 
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
-from codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
-from runtime.abi import DType
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
+from aot.runtime.abi import DType
 
 MAX_DEPTH = 14  # substitutions one after another
 MAX_GOALS = 40  # goals that a proof may visit

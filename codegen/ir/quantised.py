@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from codegen.ir.loops import Alloc, Expr, For, If, Let, Prim, Stmt, Store, While
-from runtime.abi import DType
+from aot.codegen.ir.loops import Alloc, Expr, For, If, Let, Prim, Stmt, Store, While
+from aot.runtime.abi import DType
 
 ROUNDING_FNS = frozenset({"floor", "ceil", "trunc", "round_even", "round_away"})
 PRODUCT_FNS = frozenset({"mul", "dot"})

@@ -10,10 +10,10 @@ from dataclasses import fields, is_dataclass
 from operator import is_
 from typing import Any, TypeVar, cast
 
-from codegen.ir.index import factors, product_of
-from codegen.ir.loops import Expr, Prim, Var
-from codegen.ir.node import Node
-from runtime.abi import DType
+from aot.codegen.ir.index import factors, product_of
+from aot.codegen.ir.loops import Expr, Prim, Var
+from aot.codegen.ir.node import Node
+from aot.runtime.abi import DType
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Size, Var, prim, select
-from runtime.errors import ScheduleError
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Size, Var, prim, select
+from aot.runtime.errors import ScheduleError
 
 __all__ = ["Pack", "Schedule", "ScheduleError", "Segment", "Tail", "Tile", "balance", "segments"]
 

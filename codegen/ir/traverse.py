@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from codegen.ir.definition import Definition, Group, Result
-from codegen.ir.expressions import loads, rewrite
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition, Group, Result
+from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Expr,

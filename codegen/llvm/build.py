@@ -22,29 +22,29 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.ir.loops import Const, Kernel, Size, Var
-from codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
-from codegen.ir.traverse import uses_tiles
-from codegen.llvm.driver.module import Function as Emitted
-from codegen.llvm.driver.module import arch_of, fixed_memory, module, scratch_of
-from codegen.llvm.driver.shape_functions import depends, made_of
-from codegen.llvm.driver.size_code import size_text
-from codegen.llvm.emit.function_text import Function
-from codegen.llvm.emit.kernel import emit
-from codegen.llvm.object.append import append, placeholder
-from codegen.llvm.object.elf_writer import PAGE, Data, write_data_object
-from codegen.llvm.object.link import Linker, find_linker, link
-from codegen.llvm.object.optimize import assembly
-from codegen.llvm.object.parts import Parts, functions_text, has_vectors
-from codegen.llvm.object.relocatable import add_sections
-from codegen.llvm.object.workers import Workers
-from codegen.target import Target
-from runtime import abi
-from runtime.atomic import naming, replacing
-from runtime.errors import InternalError, UnsupportedError
-from runtime.loading.seal import seal
-from runtime.loading.weights import WeightsInfo, beside, content_hash, padded
-from runtime.loading.weights import write as write_weights
+from aot.codegen.ir.loops import Const, Kernel, Size, Var
+from aot.codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
+from aot.codegen.ir.traverse import uses_tiles
+from aot.codegen.llvm.driver.module import Function as Emitted
+from aot.codegen.llvm.driver.module import arch_of, fixed_memory, module, scratch_of
+from aot.codegen.llvm.driver.shape_functions import depends, made_of
+from aot.codegen.llvm.driver.size_code import size_text
+from aot.codegen.llvm.emit.function_text import Function
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.object.append import append, placeholder
+from aot.codegen.llvm.object.elf_writer import PAGE, Data, write_data_object
+from aot.codegen.llvm.object.link import Linker, find_linker, link
+from aot.codegen.llvm.object.optimize import assembly
+from aot.codegen.llvm.object.parts import Parts, functions_text, has_vectors
+from aot.codegen.llvm.object.relocatable import add_sections
+from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.target import Target
+from aot.runtime import abi
+from aot.runtime.atomic import naming, replacing
+from aot.runtime.errors import InternalError, UnsupportedError
+from aot.runtime.loading.seal import seal
+from aot.runtime.loading.weights import WeightsInfo, beside, content_hash, padded
+from aot.runtime.loading.weights import write as write_weights
 
 Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]
@@ -238,7 +238,7 @@ def kernels_assembly(program: Program, target: Target, level: int | None = 1) ->
 
 
 def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Target, options: Manifest) -> Manifest:
-    """Return everything a loader must know; the keys are listed in `runtime.abi`."""
+    """Return everything a loader must know; the keys are listed in `aot.runtime.abi`."""
     version = ".".join(map(str, llvm.llvm_version_info))
     late = depends(program)
     return {

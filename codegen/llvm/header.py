@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from string import Template
 
-from codegen.llvm.build import Built
-from codegen.llvm.levels import Levels
-from runtime.abi import (
+from aot.codegen.llvm.build import Built
+from aot.codegen.llvm.levels import Levels
+from aot.runtime.abi import (
     ABI_VERSION,
     ARENA_ALIGN,
     CANCEL_WORDS,
@@ -17,8 +17,8 @@ from runtime.abi import (
     QUERY_PREFIX,
     WEIGHTS_PAGE,
 )
-from runtime.errors import UsageError
-from runtime.loading.manifest import TensorInfo, from_json
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import TensorInfo, from_json
 
 _RESERVED = ("ABI", "CAPACITY", "CANCELLED", "WEIGHTS_OFFSET")  # AOT_... in every header
 
@@ -37,7 +37,7 @@ def name_from(text: str) -> str:
 
 
 def header_text(built: Built | Levels, name: str | None = None) -> str:
-    """Return a header that declares the query function of `built` and the types of `runtime.abi`, for C99 and C++.
+    """Return a header that declares the query function of `built` and the types of `aot.runtime.abi`, for C99 and C++.
 
     `name`: a C identifier from which all macros are made; None: the model's name. Headers of two different models with
     one name cannot be included together.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from codegen.target import CORES, Host, Target
-from runtime.machine import unreported
+from aot.codegen.target import CORES, Host, Target
+from aot.runtime.machine import unreported
 
 
 def parse_target(name: str, cores: int | None = None) -> Target:

@@ -11,9 +11,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.llvm.build import Built
-from runtime import abi
-from runtime.errors import PlatformError
+from aot.codegen.llvm.build import Built
+from aot.runtime import abi
+from aot.runtime.errors import PlatformError
 
 
 @dataclass(frozen=True, slots=True)

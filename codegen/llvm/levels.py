@@ -17,8 +17,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from codegen.ir.program import ConstantBlock
-from codegen.llvm.build import (
+from aot.codegen.ir.program import ConstantBlock
+from aot.codegen.llvm.build import (
     Built,
     Manifest,
     check_object,
@@ -28,20 +28,20 @@ from codegen.llvm.build import (
     weights_hash,
     weights_section,
 )
-from codegen.llvm.object.append import append, placeholder
-from codegen.llvm.object.elf_writer import Data, write_data_object
-from codegen.llvm.object.link import Linker, find_linker, link, merge
-from codegen.llvm.object.optimize import compile_module
-from codegen.llvm.object.relocatable import add_sections, hidden
-from codegen.llvm.pool import template_text
-from codegen.target import Target
-from runtime import abi
-from runtime.atomic import naming, replacing
-from runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
-from runtime.levels import LEVELS
-from runtime.loading.seal import seal
-from runtime.loading.weights import WeightsInfo
-from runtime.machine import machine_name, missing_features, refused_tiles
+from aot.codegen.llvm.object.append import append, placeholder
+from aot.codegen.llvm.object.elf_writer import Data, write_data_object
+from aot.codegen.llvm.object.link import Linker, find_linker, link, merge
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.llvm.object.relocatable import add_sections, hidden
+from aot.codegen.llvm.pool import template_text
+from aot.codegen.target import Target
+from aot.runtime import abi
+from aot.runtime.atomic import naming, replacing
+from aot.runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
+from aot.runtime.levels import LEVELS
+from aot.runtime.loading.seal import seal
+from aot.runtime.loading.weights import WeightsInfo
+from aot.runtime.machine import machine_name, missing_features, refused_tiles
 
 _LOWEST = "x86-64-v2"
 # word of CPUID, as (leaf, register, subleaf) -> the bit of each feature

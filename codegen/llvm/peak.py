@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 import llvmlite.binding as llvm
 import numpy as np
 
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.optimize import compile_module
-from codegen.target import Target
-from runtime.abi import MAX_THREADS
-from runtime.arrays.tensors import aligned_empty
-from runtime.measuring.roofline import Roofline
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.target import Target
+from aot.runtime.abi import MAX_THREADS
+from aot.runtime.arrays.tensors import aligned_empty
+from aot.runtime.measuring.roofline import Roofline
 
 _MULTIPLY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 _STREAM = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)

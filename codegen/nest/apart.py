@@ -23,9 +23,9 @@ from functools import reduce
 from math import prod
 from operator import mul
 
-from codegen.ir.dot_widths import scaled_sum
-from codegen.ir.expressions import children, loads, rewrite, variables, walk
-from codegen.ir.loops import (
+from aot.codegen.ir.dot_widths import scaled_sum
+from aot.codegen.ir.expressions import children, loads, rewrite, variables, walk
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -41,9 +41,9 @@ from codegen.ir.loops import (
     as_expr,
     dense,
 )
-from codegen.ir.schedule import Schedule
-from codegen.nest.points import Points, Span, Spans, Stmts, depending
-from runtime.abi import DType
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, depending
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

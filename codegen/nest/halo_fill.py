@@ -14,18 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from codegen.ir.access import known
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import variables
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Alloc, Const, Expr, For, If, Let, LoopKind, Size, Var, as_expr, prim
-from codegen.ir.traverse import has_parallel
-from codegen.nest.points import Span, Spans, Stmts
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, LoopKind, Size, Var, as_expr, prim
+from aot.codegen.ir.traverse import has_parallel
+from aot.codegen.nest.points import Span, Spans, Stmts
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 if TYPE_CHECKING:
-    from codegen.ir.schedule import Schedule
+    from aot.codegen.ir.schedule import Schedule
 
 Build = Callable[[Spans], Stmts]
 

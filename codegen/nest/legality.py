@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from codegen.ir.access import access, all_axes, fills, varies, volume
-from codegen.ir.chains import block_tile, chain_axis, is_chains
-from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import (
+from aot.codegen.ir.access import access, all_axes, fills, varies, volume
+from aot.codegen.ir.chains import block_tile, chain_axis, is_chains
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.dot_widths import (
     DOT_LANES,
     dot_factors,
     fields,
@@ -17,10 +17,10 @@ from codegen.ir.dot_widths import (
     takes_words,
     word,
 )
-from codegen.ir.expressions import loads, variables, walk
-from codegen.ir.loops import Buffer, Reduce, Var
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
-from codegen.nest.apart import has_equal_steps
+from aot.codegen.ir.expressions import loads, variables, walk
+from aot.codegen.ir.loops import Buffer, Reduce, Var
+from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
+from aot.codegen.nest.apart import has_equal_steps
 
 
 def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:

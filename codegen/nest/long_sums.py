@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 
-from codegen.ir.chains import is_chains
-from codegen.ir.loops import (
+from aot.codegen.ir.chains import is_chains
+from aot.codegen.ir.loops import (
     Buffer,
     Const,
     Expr,
@@ -34,8 +34,8 @@ from codegen.ir.loops import (
     dense,
     prim,
 )
-from codegen.nest.points import Points, Stmts, size_of
-from runtime.abi import DType
+from aot.codegen.nest.points import Points, Stmts, size_of
+from aot.runtime.abi import DType
 
 Run = Callable[[Expr, Size], Stmts]
 

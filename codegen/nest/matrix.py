@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import is_arranged
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import is_arranged
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -38,15 +38,25 @@ from codegen.ir.loops import (
     dense,
     prim,
 )
-from codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
-from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
-from codegen.nest.matrix_tiles import Tiles, column_place, dots, epilogue, loaded, shape_of, stored, tiles_of, zeroed
-from codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
-from codegen.nest.points import Points, Span, Spans, Stmts, size_of
-from codegen.nest.prefetch import prefetch_panels
-from codegen.nest.scaled_matrix import scaled_tile
-from codegen.nest.stored import unused_name
-from runtime.abi import DType
+from aot.codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
+from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
+from aot.codegen.nest.matrix_tiles import (
+    Tiles,
+    column_place,
+    dots,
+    epilogue,
+    loaded,
+    shape_of,
+    stored,
+    tiles_of,
+    zeroed,
+)
+from aot.codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, size_of
+from aot.codegen.nest.prefetch import prefetch_panels
+from aot.codegen.nest.scaled_matrix import scaled_tile
+from aot.codegen.nest.stored import unused_name
+from aot.runtime.abi import DType
 
 
 def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans) -> Stmts:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.ir.access import coefficient, offset
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Buffer, Const, Expr, For, Load, LoopKind, Reduce, Size, Stmt, TileOp, Var
-from codegen.ir.matrix_form import COLUMN_BYTES, ROWS, MatrixForm
-from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.nest.points import Lets, Points, Span, Spans, Stmts, bound, depending
-from codegen.nest.stored import at_point
+from aot.codegen.ir.access import coefficient, offset
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Buffer, Const, Expr, For, Load, LoopKind, Reduce, Size, Stmt, TileOp, Var
+from aot.codegen.ir.matrix_form import COLUMN_BYTES, ROWS, MatrixForm
+from aot.codegen.ir.schedule import Schedule, ScheduleError
+from aot.codegen.nest.points import Lets, Points, Span, Spans, Stmts, bound, depending
+from aot.codegen.nest.stored import at_point
 
 ROWS_AT, COLUMNS_AT = 4, 6  # numbers of the first tile of the rows' operand and of the columns'; results begin at 0
 

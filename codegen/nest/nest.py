@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from math import inf
 
-from codegen.ir.access import volume
-from codegen.ir.definition import Definition, Group, RowRange
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import (
+from aot.codegen.ir.access import volume
+from aot.codegen.ir.definition import Definition, Group, RowRange
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -37,19 +37,19 @@ from codegen.ir.loops import (
     dense,
     prim,
 )
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
-from codegen.ir.traverse import has_parallel, rewrite_definition
-from codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
-from codegen.nest.legality import check
-from codegen.nest.matrix import in_tile_registers
-from codegen.nest.pack import pack
-from codegen.nest.points import Lets, Points, Span, Spans, Stmts
-from codegen.nest.reduction import along_lanes, in_tiles
-from codegen.nest.scaled_matrix import is_summed_by_vectors
-from codegen.nest.stored import at_point
-from codegen.nest.tile_configurations import with_tiles
-from codegen.nest.tile_epilogues import overlap_epilogues
-from runtime.abi import DType
+from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, balance, segments
+from aot.codegen.ir.traverse import has_parallel, rewrite_definition
+from aot.codegen.nest.halo_fill import HaloFill, can_take, is_halo_fill, with_halo_fills
+from aot.codegen.nest.legality import check
+from aot.codegen.nest.matrix import in_tile_registers
+from aot.codegen.nest.pack import pack
+from aot.codegen.nest.points import Lets, Points, Span, Spans, Stmts
+from aot.codegen.nest.reduction import along_lanes, in_tiles
+from aot.codegen.nest.scaled_matrix import is_summed_by_vectors
+from aot.codegen.nest.stored import at_point
+from aot.codegen.nest.tile_configurations import with_tiles
+from aot.codegen.nest.tile_epilogues import overlap_epilogues
+from aot.runtime.abi import DType
 
 Works = Definition | Group | tuple[Definition | Group, ...]
 

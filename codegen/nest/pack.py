@@ -12,14 +12,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.ir.access import volume
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import word
-from codegen.ir.expressions import loads
-from codegen.ir.loops import Buffer, Expr, Load, Size, as_expr, dense
-from codegen.ir.schedule import Pack, ScheduleError
-from codegen.ir.traverse import expressions, rewrite_definition
-from runtime.abi import DType
+from aot.codegen.ir.access import volume
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import word
+from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.loops import Buffer, Expr, Load, Size, as_expr, dense
+from aot.codegen.ir.schedule import Pack, ScheduleError
+from aot.codegen.ir.traverse import expressions, rewrite_definition
+from aot.runtime.abi import DType
 
 Number = TypeVar("Number", bound=np.generic)
 

@@ -14,13 +14,13 @@ from math import inf, prod
 
 import numpy as np
 
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
-from codegen.ir.primitives import CHAINS
-from codegen.nest.points import Points, Spans, Stmts, depending
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Const, Expr, If, Load, Prim, Reduce, Var, as_expr, prim
+from aot.codegen.ir.primitives import CHAINS
+from aot.codegen.nest.points import Points, Spans, Stmts, depending
+from aot.runtime.abi import DType
 
 MAX_SHARE_POINTS = 1 << 16  # points that `PaddingTerms.share` enumerates at most
 

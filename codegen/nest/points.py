@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.ir.expressions import variables
-from codegen.ir.loops import (
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -31,9 +31,9 @@ from codegen.ir.loops import (
     While,
     dense,
 )
-from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.ir.traverse import tile_expressions
-from runtime.abi import DType
+from aot.codegen.ir.schedule import Schedule, ScheduleError
+from aot.codegen.ir.traverse import tile_expressions
+from aot.runtime.abi import DType
 
 Stmts = tuple[Stmt, ...]
 Lets = list[tuple[Var, Expr]]

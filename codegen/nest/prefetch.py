@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from codegen.costs import COSTS
-from codegen.ir.access import volume
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Const, Expr, For, Load, Prefetch, Reduce, Size, Var, as_expr, prim, select
-from codegen.ir.schedule import Schedule
-from codegen.nest.points import Points, Span, Spans, Stmts, depending, size_of
-from runtime.abi import DType
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import volume
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.loops import Const, Expr, For, Load, Prefetch, Reduce, Size, Var, as_expr, prim, select
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, depending, size_of
+from aot.runtime.abi import DType
 
 
 def prefetch_ahead(

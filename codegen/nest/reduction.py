@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from codegen.costs import COSTS
-from codegen.ir.chains import is_chains
-from codegen.ir.definition import Definition, identity
-from codegen.ir.dot_widths import (
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.chains import is_chains
+from aot.codegen.ir.definition import Definition, identity
+from aot.codegen.ir.dot_widths import (
     dot,
     dot_factors,
     fields,
@@ -26,8 +26,8 @@ from codegen.ir.dot_widths import (
     window_factors,
     word,
 )
-from codegen.ir.expressions import loads, rewrite
-from codegen.ir.loops import (
+from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -45,10 +45,10 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from codegen.nest.apart import Apart, Kept, kept_values, with_kept
-from codegen.nest.chains import chained
-from codegen.nest.long_sums import (
+from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from aot.codegen.nest.apart import Apart, Kept, kept_values, with_kept
+from aot.codegen.nest.chains import chained
+from aot.codegen.nest.long_sums import (
     CHAIN,
     FEW,
     LONG,
@@ -62,11 +62,11 @@ from codegen.nest.long_sums import (
     in_blocks,
     is_long,
 )
-from codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
-from codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
-from codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
-from codegen.nest.stored import at_point, unused_name
-from runtime.abi import DType
+from aot.codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
+from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
+from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
+from aot.codegen.nest.stored import at_point, unused_name
+from aot.runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
 

@@ -11,19 +11,19 @@ for g in 9:                                        a group of 64 numbers
     c[i, j] += f32(part[i, j]) * s[i, g] * t[g, j]
 for i in 32: y[i, j] = value(c[i, j])
 
-Integers are exact and steps are added in their order, so the bits are those of vectors (`codegen.nest.apart`), which
-sum the few rows that are left behind tiles of a dynamic number of them.
+Integers are exact and steps are added in their order, so the bits are those of vectors (`aot.codegen.nest.apart`),
+which sum the few rows that are left behind tiles of a dynamic number of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen.ir.access import unravel
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import scaled_sum
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import (
+from aot.codegen.ir.access import unravel
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import scaled_sum
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -42,10 +42,10 @@ from codegen.ir.loops import (
     dense,
     prim,
 )
-from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
-from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.nest.apart import Apart, kept_operands, with_kept
-from codegen.nest.matrix_tiles import (
+from aot.codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
+from aot.codegen.ir.schedule import Schedule, ScheduleError
+from aot.codegen.nest.apart import Apart, kept_operands, with_kept
+from aot.codegen.nest.matrix_tiles import (
     Tiles,
     cell,
     column_place,
@@ -58,9 +58,9 @@ from codegen.nest.matrix_tiles import (
     tiles_of,
     zeroed,
 )
-from codegen.nest.points import Points, Span, Spans, Stmts
-from codegen.nest.stored import unused_name
-from runtime.abi import DType
+from aot.codegen.nest.points import Points, Span, Spans, Stmts
+from aot.codegen.nest.stored import unused_name
+from aot.runtime.abi import DType
 
 
 def is_summed_by_vectors(schedule: Schedule, points: Points) -> bool:

@@ -7,12 +7,12 @@ y[i, j] = value                    point[j.t] = value            in registers
 
 from __future__ import annotations
 
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite
-from codegen.ir.loops import Alloc, Const, Expr, If, Load, Space, Stmt, Store, as_expr, dense, prim
-from codegen.ir.traverse import expressions, writes
-from codegen.nest.points import Points
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.loops import Alloc, Const, Expr, If, Load, Space, Stmt, Store, as_expr, dense, prim
+from aot.codegen.ir.traverse import expressions, writes
+from aot.codegen.nest.points import Points
+from aot.runtime.abi import DType
 
 
 def at_point(definition: Definition, value: Expr, points: Points) -> Stmt:

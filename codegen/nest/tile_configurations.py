@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from codegen.ir.loops import Alloc, For, If, Let, TileOp, While
-from codegen.nest.points import Stmts
+from aot.codegen.ir.loops import Alloc, For, If, Let, TileOp, While
+from aot.codegen.nest.points import Stmts
 
 RELEASE = TileOp("release")
 NESTED = (For, While, Let, Alloc)

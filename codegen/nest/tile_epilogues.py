@@ -22,10 +22,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.loops import Alloc, Const, Expr, For, If, Let, LoopKind, TileOp, Var, While, prim
-from codegen.ir.traverse import rewrite_work
-from codegen.nest.points import Stmts
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, LoopKind, TileOp, Var, While, prim
+from aot.codegen.ir.traverse import rewrite_work
+from aot.codegen.nest.points import Stmts
 
 
 def overlap_epilogues(stmts: Stmts) -> Stmts:

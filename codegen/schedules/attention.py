@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import fills, known, varies
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Var
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.ir.traverse import members
-from codegen.schedules.reasons import note
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import fills, known, varies
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.ir.traverse import members
+from aot.codegen.schedules.reasons import note
+from aot.codegen.target import Target
 
 Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import known
-from codegen.ir.definition import Definition, Group
-from codegen.ir.schedule import Schedule, ScheduleError, Tile
-from codegen.nest.legality import check
-from codegen.schedules.choose import choose
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.schedule import Schedule, ScheduleError, Tile
+from aot.codegen.nest.legality import check
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 
 MOST_VECTORS = 4  # of a register tile's row
 

@@ -16,19 +16,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Expr, Var
-from codegen.ir.schedule import Schedule
-from codegen.ir.traverse import members, reads, writes
-from codegen.schedules.attention import chain, is_chain
-from codegen.schedules.pointwise import pointwise
-from codegen.schedules.products.product import product
-from codegen.schedules.reasons import note, recorded
-from codegen.schedules.row_strips import strips
-from codegen.schedules.rows import rows, rows_together
-from codegen.target import Target
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Expr, Var
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.ir.traverse import members, reads, writes
+from aot.codegen.schedules.attention import chain, is_chain
+from aot.codegen.schedules.pointwise import pointwise
+from aot.codegen.schedules.products.product import product
+from aot.codegen.schedules.reasons import note, recorded
+from aot.codegen.schedules.row_strips import strips
+from aot.codegen.schedules.rows import rows, rows_together
+from aot.codegen.target import Target
 
 NOTHING: frozenset[Var] = frozenset()
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from math import lcm, prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import Access, coefficient, known, reads, runs_on, store, varies
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables, walk
-from codegen.ir.loops import Const, Expr, Load, Var
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.schedules.reasons import note
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import Access, coefficient, known, reads, runs_on, store, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite, variables, walk
+from aot.codegen.ir.loops import Const, Expr, Load, Var
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.schedules.reasons import note
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 
 
 def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from codegen.ir.access import known
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Size, Var
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.ir.traverse import rewrite_work
-from codegen.schedules.attention import Plan
-from codegen.schedules.products.product_form import extent, parts
-from codegen.schedules.reasons import note
-from codegen.target import Target
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Size, Var
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.ir.traverse import rewrite_work
+from aot.codegen.schedules.attention import Plan
+from aot.codegen.schedules.products.product_form import extent, parts
+from aot.codegen.schedules.reasons import note
+from aot.codegen.target import Target
 
 
 def strips(g: Group, target: Target, plan: Plan) -> Schedule:

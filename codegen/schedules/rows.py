@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt, prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import all_axes, known, reads, runs_on, store, varies
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Space, Var
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.schedules.pointwise import fresh, packable, packs, widest
-from codegen.schedules.reasons import note
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import all_axes, known, reads, runs_on, store, varies
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Space, Var
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.schedules.pointwise import fresh, packable, packs, widest
+from aot.codegen.schedules.reasons import note
+from aot.codegen.target import Target
 
 
 def rows(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:

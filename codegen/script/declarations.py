@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.ir.loops import Buffer, Const, LoopKind, Operand, Size
-from codegen.script.script_values import is_expr, match_integers
-from runtime.abi import DType
+from aot.codegen.ir.loops import Buffer, Const, LoopKind, Operand, Size
+from aot.codegen.script.script_values import is_expr, match_integers
+from aot.runtime.abi import DType
 
 MAX_LANES = 16  # of a vector loop at most; the code generator splits them for targets with shorter vectors
 

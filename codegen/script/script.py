@@ -25,9 +25,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from codegen.ir.expressions import loads, variables
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import (
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Expr,
@@ -48,7 +48,7 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from codegen.script.declarations import (
+from aot.codegen.script.declarations import (
     MAX_LANES,
     Cell,
     NewArray,
@@ -62,10 +62,10 @@ from codegen.script.declarations import (
     unrolled,
     var,
 )
-from codegen.script.script_values import Evaluator, ScriptError, is_expr
-from codegen.script.size_names import size_names
-from codegen.script.statements import Item, Statements
-from runtime.abi import DType
+from aot.codegen.script.script_values import Evaluator, ScriptError, is_expr
+from aot.codegen.script.size_names import size_names
+from aot.codegen.script.statements import Item, Statements
+from aot.runtime.abi import DType
 
 __all__ = [
     "Script",

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, as_expr, cast, prim
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, as_expr, cast, prim
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", lambda a, b: a + b),

@@ -8,8 +8,8 @@ from dataclasses import is_dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import cast
 
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Buffer, Expr
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Buffer, Expr
 
 _MAX_DEPTH = 4  # levels: arguments, an argument, its fields, their members
 

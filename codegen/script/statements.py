@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from codegen.ir.loops import Alloc, Buffer, Expr, Operand, Space, Stmt, Store, Var, as_expr, cast, dense
-from codegen.script.declarations import Cell
-from runtime.abi import DType
+from aot.codegen.ir.loops import Alloc, Buffer, Expr, Operand, Space, Stmt, Store, Var, as_expr, cast, dense
+from aot.codegen.script.declarations import Cell
+from aot.runtime.abi import DType
 
 Item = Stmt | Callable[[tuple[Stmt, ...]], Stmt]
 

@@ -10,9 +10,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.atomic import replacing
-from runtime.errors import UsageError
-from runtime.regular import open_file
+from aot.runtime.atomic import replacing
+from aot.runtime.errors import UsageError
+from aot.runtime.regular import open_file
 
 Arrays = dict[str, NDArray[np.generic]]
 

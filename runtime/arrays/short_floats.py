@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from contextlib import suppress
 
-from runtime.errors import BudgetError
+from aot.runtime.errors import BudgetError
 
 LARGE_BYTES = 4 << 20  # bytes from which on NumPy asks for large pages
 _COLLAPSE = 25  # MADV_COLLAPSE, Linux 6.1

@@ -10,10 +10,10 @@ from typing import cast
 
 import numpy as np
 
-from runtime.abi import DType
-from runtime.arrays.tensors import Array, fits
-from runtime.errors import UsageError
-from runtime.loading.manifest import TensorInfo
+from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import Array, fits
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import TensorInfo
 
 PARTS = ("begins", "ends", "symbols")  # consecutive inputs or outputs of a model, in this order
 MAX_TEXT_BYTES = (1 << 31) - 1  # bytes that i32 places can tell

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.abi import ARENA_ALIGN, DType
-from runtime.arrays.short_floats import FORMATS, bits_of
-from runtime.errors import BudgetError, UnsupportedError, UsageError
-from runtime.loading.manifest import Dim, TensorInfo
+from aot.runtime.abi import ARENA_ALIGN, DType
+from aot.runtime.arrays.short_floats import FORMATS, bits_of
+from aot.runtime.errors import BudgetError, UnsupportedError, UsageError
+from aot.runtime.loading.manifest import Dim, TensorInfo
 
 MALLOC_ALIGN = 16  # alignment, in bytes, of memory from the system's allocator
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runtime.arrays.tensors import Array
-from runtime.errors import UsageError
-from runtime.generation.generator import Generator
-from runtime.generation.interface import IDS, MASK, PLACES, ROWS, has_row_lengths, logits_of
-from runtime.model import CompiledModel
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.generator import Generator
+from aot.runtime.generation.interface import IDS, MASK, PLACES, ROWS, has_row_lengths, logits_of
+from aot.runtime.model import CompiledModel
 
 
 class Batch:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from runtime.errors import UsageError
-from runtime.generation.generator import Generator
-from runtime.generation.sampling import Sampler
-from runtime.generation.token_loop import Continuation, TokenLoop
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.generator import Generator
+from aot.runtime.generation.sampling import Sampler
+from aot.runtime.generation.token_loop import Continuation, TokenLoop
 
 AHEAD = 3  # proposals a call: with four tokens at once a decoder takes about twice the time of one
 

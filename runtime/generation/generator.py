@@ -10,14 +10,14 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from runtime.arrays.tensors import Array
-from runtime.errors import UsageError
-from runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
-from runtime.generation.sampling import Sampler
-from runtime.generation.saved import packed, unpacked
-from runtime.generation.token_loop import Continuation, TokenLoop
-from runtime.inference.request import InferRequest
-from runtime.model import CompiledModel
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.interface import CHUNK, IDS, INPUTS, NAMES, logits_of, step_inputs
+from aot.runtime.generation.sampling import Sampler
+from aot.runtime.generation.saved import packed, unpacked
+from aot.runtime.generation.token_loop import Continuation, TokenLoop
+from aot.runtime.inference.request import InferRequest
+from aot.runtime.model import CompiledModel
 
 
 def check_inputs(names: Collection[str]) -> None:

@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from runtime.arrays.tensors import Array
-from runtime.loading.manifest import Manifest
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.loading.manifest import Manifest
 
 IDS, MASK, PLACES, ROWS = "input_ids", "attention_mask", "position_ids", "beam_idx"
 NAMES = frozenset((IDS, MASK, PLACES, ROWS))

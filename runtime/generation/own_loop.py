@@ -10,14 +10,14 @@ from types import GeneratorType
 
 import numpy as np
 
-from runtime.abi import ERROR_MEMORY, ERROR_SIZE, ERROR_UNKNOWN, ERROR_VALUE, Generation
-from runtime.errors import AotError, BudgetError, InternalError, UsageError
-from runtime.generation.generator import Generator
-from runtime.generation.interface import CHUNK
-from runtime.generation.sampling import Sampling
-from runtime.generation.token_loop import Continuation, TokenLoop
-from runtime.loading.library import Library, Pool
-from runtime.model import CompiledModel
+from aot.runtime.abi import ERROR_MEMORY, ERROR_SIZE, ERROR_UNKNOWN, ERROR_VALUE, Generation
+from aot.runtime.errors import AotError, BudgetError, InternalError, UsageError
+from aot.runtime.generation.generator import Generator
+from aot.runtime.generation.interface import CHUNK
+from aot.runtime.generation.sampling import Sampling
+from aot.runtime.generation.token_loop import Continuation, TokenLoop
+from aot.runtime.loading.library import Library, Pool
+from aot.runtime.model import CompiledModel
 
 SEEDS = 1 << 64  # that the loop of a library takes
 _TELL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_int64)

@@ -8,7 +8,7 @@ from math import factorial, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 Logits = NDArray[np.floating]
 LEAST_EXPONENT = -700.0  # exp of it, 1e-304, is a normal number

@@ -15,9 +15,9 @@ from zipfile import ZIP_STORED, BadZipFile, LargeZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.arrays.tensors import Array, fits, numpy_dtype
-from runtime.errors import UsageError
-from runtime.loading.manifest import VariableInfo
+from aot.runtime.arrays.tensors import Array, fits, numpy_dtype
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import VariableInfo
 
 RULE = "restore: needs what save() of the same model returned"
 HEADER = re.compile(

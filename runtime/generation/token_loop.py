@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from runtime.generation.sampling import Sampling
+from aot.runtime.generation.sampling import Sampling
 
 GREEDY = Sampling()
 

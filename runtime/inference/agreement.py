@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from runtime.loading.manifest import Dim, RuleInfo, TensorInfo
+from aot.runtime.loading.manifest import Dim, RuleInfo, TensorInfo
 
 Shape = tuple[int, ...]
 

@@ -25,7 +25,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class Cancel:
-    """The two cancel words of one request; `at` is their index in its symbols, see `runtime.abi.Request`."""
+    """The two cancel words of one request; `at` is their index in its symbols, see `aot.runtime.abi.Request`."""
 
     def __init__(self, symbols: ctypes.Array[ctypes.c_int64], at: int) -> None:
         self._symbols, self._at = symbols, at

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 Task = Callable[[], object]
 Entry = tuple[Task]

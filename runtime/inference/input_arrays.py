@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from runtime.abi import ARENA_ALIGN
-from runtime.arrays.tensors import (
+from aot.runtime.abi import ARENA_ALIGN
+from aot.runtime.arrays.tensors import (
     Array,
     Shape,
     address,
@@ -20,9 +20,9 @@ from runtime.arrays.tensors import (
     numpy_dtype,
     static_shape,
 )
-from runtime.errors import UsageError
-from runtime.inference.agreement import out_of_range
-from runtime.loading.library import Library
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.agreement import out_of_range
+from aot.runtime.loading.library import Library
 
 
 class InputArrays:

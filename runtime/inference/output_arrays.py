@@ -6,10 +6,10 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from runtime.arrays.tensors import Array, Shape, address, aligned_empty, as_array, numpy_dtype
-from runtime.errors import UsageError
-from runtime.inference.recycling import MIN_RECYCLED_BYTES, Recycler
-from runtime.loading.library import Library
+from aot.runtime.arrays.tensors import Array, Shape, address, aligned_empty, as_array, numpy_dtype
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.recycling import MIN_RECYCLED_BYTES, Recycler
+from aot.runtime.loading.library import Library
 
 
 class OutputArrays:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from runtime.arrays.tensors import Array
-from runtime.errors import UsageError
-from runtime.loading.manifest import TensorInfo
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import TensorInfo
 
 
 class Outputs(Mapping[str, Array]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from runtime.arrays.tensors import Array
+from aot.runtime.arrays.tensors import Array
 
 MIN_RECYCLED_BYTES = 1 << 16  # bytes of a result: less is soon there
 GENERATIONS = 2

@@ -10,20 +10,20 @@ from typing import Any, cast
 
 import numpy as np
 
-from runtime.abi import ERROR_CAPACITY, Request
-from runtime.arrays.tensors import Array, address
-from runtime.errors import BusyError, UsageError
-from runtime.inference.cancel import Cancel
-from runtime.inference.executor import Executor
-from runtime.inference.input_arrays import InputArrays
-from runtime.inference.output_arrays import OutputArrays
-from runtime.inference.outputs import CallTime, Outputs, find
-from runtime.inference.started import Started
-from runtime.inference.streams import Streams
-from runtime.inference.variables import Variables, VariableState
-from runtime.inference.workspace import Workspace
-from runtime.loading.library import Library, Pool
-from runtime.loading.manifest import TensorInfo
+from aot.runtime.abi import ERROR_CAPACITY, Request
+from aot.runtime.arrays.tensors import Array, address
+from aot.runtime.errors import BusyError, UsageError
+from aot.runtime.inference.cancel import Cancel
+from aot.runtime.inference.executor import Executor
+from aot.runtime.inference.input_arrays import InputArrays
+from aot.runtime.inference.output_arrays import OutputArrays
+from aot.runtime.inference.outputs import CallTime, Outputs, find
+from aot.runtime.inference.started import Started
+from aot.runtime.inference.streams import Streams
+from aot.runtime.inference.variables import Variables, VariableState
+from aot.runtime.inference.workspace import Workspace
+from aot.runtime.loading.library import Library, Pool
+from aot.runtime.loading.manifest import TensorInfo
 
 _RUN = "run"
 Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from runtime.errors import CancelledError, UsageError
-from runtime.inference.executor import Executor
-from runtime.inference.waiting import Waiters
+from aot.runtime.errors import CancelledError, UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.inference.waiting import Waiters
 
 
 class Started:

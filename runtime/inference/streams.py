@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.abi import MAX_THREADS, Request
-from runtime.errors import UsageError
-from runtime.inference.executor import Executor
-from runtime.loading.library import Library, Pool
+from aot.runtime.abi import MAX_THREADS, Request
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.loading.library import Library, Pool
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from runtime.abi import DType
-from runtime.arrays.strings import PARTS, as_texts, encode, numbered, texts
-from runtime.arrays.tensors import Array
-from runtime.errors import UsageError
-from runtime.inference.executor import Executor
-from runtime.inference.outputs import Outputs, find
-from runtime.inference.request import InferRequest
-from runtime.loading.library import Library, Pool
+from aot.runtime.abi import DType
+from aot.runtime.arrays.strings import PARTS, as_texts, encode, numbered, texts
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.inference.outputs import Outputs, find
+from aot.runtime.inference.request import InferRequest
+from aot.runtime.loading.library import Library, Pool
 
 
 class StringRequest(InferRequest):

@@ -15,12 +15,12 @@ from math import prod
 
 import numpy as np
 
-from runtime.abi import Request
-from runtime.arrays import sparse_memory
-from runtime.arrays.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
-from runtime.errors import UsageError
-from runtime.loading.library import Library
-from runtime.loading.manifest import CacheInfo, VariableInfo
+from aot.runtime.abi import Request
+from aot.runtime.arrays import sparse_memory
+from aot.runtime.arrays.tensors import Array, Shape, address, aligned_bytes, as_array, fits, mismatch, numpy_dtype
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.library import Library
+from aot.runtime.loading.manifest import CacheInfo, VariableInfo
 
 _ENTRY_BYTES = 8  # bytes of a flag, an offset or a size
 _LINE_BYTES = 64

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ctypes
 from itertools import accumulate, pairwise
 
-from runtime.abi import ERROR_CANCELLED, ERROR_SIZE, ERROR_VALUE
-from runtime.arrays.tensors import Array, Shape, aligned_bytes, static_shape
-from runtime.errors import AotError, BudgetError, CancelledError, InternalError, UsageError
-from runtime.inference.agreement import broken, disagreement
-from runtime.loading.library import Library
-from runtime.machine import memory
+from aot.runtime.abi import ERROR_CANCELLED, ERROR_SIZE, ERROR_VALUE
+from aot.runtime.arrays.tensors import Array, Shape, aligned_bytes, static_shape
+from aot.runtime.errors import AotError, BudgetError, CancelledError, InternalError, UsageError
+from aot.runtime.inference.agreement import broken, disagreement
+from aot.runtime.loading.library import Library
+from aot.runtime.machine import memory
 
 
 class Workspace:

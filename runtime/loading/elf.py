@@ -6,8 +6,8 @@ import os
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
-from runtime.errors import CorruptError
-from runtime.loading.digest import sha256
+from aot.runtime.errors import CorruptError
+from aot.runtime.loading.digest import sha256
 
 RELOCATABLE, SHARED_OBJECT = 1, 3
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -16,7 +16,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from runtime.abi import (
+from aot.runtime.abi import (
     ABI_VERSION,
     MACHINES,
     MANIFEST_SECTION,
@@ -26,16 +26,16 @@ from runtime.abi import (
     WEIGHTS_SECTION,
     Table,
 )
-from runtime.atomic import copy, replacing
-from runtime.errors import CorruptError, PlatformError, UsageError
-from runtime.loading.elf import RELOCATABLE, SHARED_OBJECT, ElfFile
-from runtime.loading.manifest import Manifest, from_json, parse
-from runtime.loading.mapping import map_library
-from runtime.loading.pages import populate_later
-from runtime.loading.seal import is_whole
-from runtime.loading.weights import beside, check, check_embedded, info_in, map_into
-from runtime.machine import machine_name, missing_features, refused_tiles
-from runtime.regular import open_file
+from aot.runtime.atomic import copy, replacing
+from aot.runtime.errors import CorruptError, PlatformError, UsageError
+from aot.runtime.loading.elf import RELOCATABLE, SHARED_OBJECT, ElfFile
+from aot.runtime.loading.manifest import Manifest, from_json, parse
+from aot.runtime.loading.mapping import map_library
+from aot.runtime.loading.pages import populate_later
+from aot.runtime.loading.seal import is_whole
+from aot.runtime.loading.weights import beside, check, check_embedded, info_in, map_into
+from aot.runtime.machine import machine_name, missing_features, refused_tiles
+from aot.runtime.regular import open_file
 
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
 _INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)

@@ -6,8 +6,8 @@ import json
 from math import prod
 from typing import NamedTuple, cast
 
-from runtime.abi import ABI_VERSION, CANCEL_WORDS, MANIFEST_VERSION, DType
-from runtime.errors import CorruptError, PlatformError
+from aot.runtime.abi import ABI_VERSION, CANCEL_WORDS, MANIFEST_VERSION, DType
+from aot.runtime.errors import CorruptError, PlatformError
 
 Json = dict[str, object]
 _MAX_RANK = 64
@@ -28,8 +28,8 @@ class Dim(NamedTuple):
 class TensorInfo(NamedTuple):
     """An input or output. `align`: its address must be a multiple of it.
 
-    `string`: name of the tensor of strings that it is one of three parts of; see `runtime.arrays.strings`. `default`:
-    offset in the weights, in bytes, of the value of an optional input; None: it is required.
+    `string`: name of the tensor of strings that it is one of three parts of; see `aot.runtime.arrays.strings`.
+    `default`: offset in the weights, in bytes, of the value of an optional input; None: it is required.
     """
 
     name: str
@@ -75,7 +75,7 @@ class CacheInfo(NamedTuple):
 
 
 class VariableInfo(NamedTuple):
-    """A variable, and its offset in the state of a request: see `variables` in `runtime.abi`."""
+    """A variable, and its offset in the state of a request: see `variables` in `aot.runtime.abi`."""
 
     tensor: TensorInfo
     flag: int

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runtime.errors import CorruptError, PlatformError
+from aot.runtime.errors import CorruptError, PlatformError
 
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 _PIECE_BYTES = 2 << 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.abi import SEAL_SECTION, WEIGHTS_SECTION
-from runtime.loading.elf import ElfFile
+from aot.runtime.abi import SEAL_SECTION, WEIGHTS_SECTION
+from aot.runtime.loading.elf import ElfFile
 
 
 def digest_of(file: ElfFile) -> bytes:

@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from runtime.abi import MANIFEST_SECTION, WEIGHTS_PAGE
-from runtime.atomic import copy, replacing
-from runtime.errors import CorruptError, UsageError
-from runtime.loading.digest import sha256
-from runtime.loading.elf import ElfFile
-from runtime.loading.seal import seal
-from runtime.regular import open_file
+from aot.runtime.abi import MANIFEST_SECTION, WEIGHTS_PAGE
+from aot.runtime.atomic import copy, replacing
+from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.loading.digest import sha256
+from aot.runtime.loading.elf import ElfFile
+from aot.runtime.loading.seal import seal
+from aot.runtime.regular import open_file
 
 _MAGIC = b"AOT WEIGHTS 1\n"
 _MAP_FIXED = 16

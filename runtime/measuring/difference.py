@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runtime.abi import DType
-from runtime.arrays.tensors import Array
+from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import Array
 
 BOUNDS = {  # errors of whole networks that compute in a type, or whose weights lie in it
     DType.F64: 1e-8,

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from runtime.abi import DType
-from runtime.arrays.tensors import Array, numpy_dtype
-from runtime.errors import UsageError
-from runtime.inference.agreement import evaluate
-from runtime.loading.manifest import Dim, RuleInfo, TensorInfo
+from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import Array, numpy_dtype
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.agreement import evaluate
+from aot.runtime.loading.manifest import Dim, RuleInfo, TensorInfo
 
 Shapes = Iterable[tuple[str, Sequence[int | str]]]
 Dims = Iterable[tuple[str, int, int | None]]

@@ -14,9 +14,9 @@ from threading import Barrier
 
 import numpy as np
 
-from runtime.arrays.tensors import Array
-from runtime.inference.request import InferRequest
-from runtime.model import CompiledModel
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.inference.request import InferRequest
+from aot.runtime.model import CompiledModel
 
 PERCENTILES = (50, 90, 95, 99)
 ROUNDS = 4  # in which several models take turns

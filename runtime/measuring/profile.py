@@ -17,11 +17,11 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from runtime.arrays.tensors import Array
-from runtime.inference.agreement import size_at, sizes_of
-from runtime.loading.manifest import Manifest
-from runtime.measuring.roofline import Roofline
-from runtime.model import CompiledModel
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.inference.agreement import size_at, sizes_of
+from aot.runtime.loading.manifest import Manifest
+from aot.runtime.measuring.roofline import Roofline
+from aot.runtime.model import CompiledModel
 
 MIN_RUNS = 5
 T = TypeVar("T")

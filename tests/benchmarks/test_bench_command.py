@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 import aot
-import cli
 import runtime
-from codegen.llvm.host import parse_target
-from codegen.llvm.peak import PeakLoops
-from runtime.inference.agreement import size_at
-from runtime.measuring import load, profile
-from runtime.measuring.examples import example_inputs
-from runtime.measuring.roofline import Roofline
+from aot import cli
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.peak import PeakLoops
+from aot.runtime.inference.agreement import size_at
+from aot.runtime.measuring import load, profile
+from aot.runtime.measuring.examples import example_inputs
+from aot.runtime.measuring.roofline import Roofline
 from tests.programs import built, chain
 
 

@@ -16,11 +16,11 @@ from pkgutil import walk_packages
 import ml_dtypes
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.ir.op import Op
 from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, TensorType, dtype_of, numpy_dtype
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 import pytest
 
-import codegen.llvm.object.optimize as optimize
-from codegen.target import Target
-from runtime.machine import missing_features, refused_tiles
+import aot.codegen.llvm.object.optimize as optimize
+from aot.codegen.target import Target
+from aot.runtime.machine import missing_features, refused_tiles
 
 NAMES = "ldtilecfg tilerelease tilezero tileloadd64 tilestored64 tdpbf16ps tdpbusd tdpbsud".split()
 HAS_TILES = not missing_features(Target.parse("x86-64-v4-amx").isa_features) and not refused_tiles()

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from aot.ir.op import Work
-from aot.ir.types import Array, numpy_dtype
-from codegen.ir.definition import Definition, Group, identity
-from codegen.ir.dot_widths import field_of
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition, Group, identity
+from aot.codegen.ir.dot_widths import field_of
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -31,7 +29,9 @@ from codegen.ir.loops import (
     Var,
     While,
 )
-from runtime.abi import DType
+from aot.ir.op import Work
+from aot.ir.types import Array, numpy_dtype
+from aot.runtime.abi import DType
 from tests.evaluate import FLOAT, INTEGER, REDUCE, converted
 
 Memory = dict[tuple[int, ...], Any]

@@ -8,8 +8,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
 
 Array = NDArray[np.generic]
 FOLD = {

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from codegen.ir.expressions import rewrite
-from codegen.ir.index import decide, normal
-from codegen.ir.loops import Const, Expr, Kernel, Prim, Size, Var
-from codegen.llvm.emit.function_text import Function, global_name
-from codegen.llvm.emit.kernel import emit
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.optimize import compile_module
-from codegen.nest.nest import units
-from codegen.target import Target
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.index import decide, normal
+from aot.codegen.ir.loops import Const, Expr, Kernel, Prim, Size, Var
+from aot.codegen.llvm.emit.function_text import Function, global_name
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.nest.nest import units
+from aot.codegen.target import Target
 
 Array = NDArray[np.generic]
 reason = "this machine has no instruction for products of bytes"

@@ -8,9 +8,9 @@ import pytest
 from onnx import helper
 from typer.testing import CliRunner
 
-import cli
-from aot.check import check
+from aot import cli
 from aot.options import CompileOptions
+from aot.tools.check import check
 from tests.frontends.onnx.models import model, save
 
 X = np.zeros((2, 3), np.float32)

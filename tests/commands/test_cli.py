@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import aot as package
-import cli
-from aot.command_line import command
+from aot import cli
+from aot.commands.line import command
 from aot.commands.output import JSON_VERSION
-from runtime.abi import ABI_VERSION
-from runtime.describe import hint
-from runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
-from runtime.version import VERSION
+from aot.runtime.abi import ABI_VERSION
+from aot.runtime.describe import hint
+from aot.runtime.errors import BudgetError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
+from aot.runtime.version import VERSION
 from tests.archives import arrays_of
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
@@ -338,8 +338,8 @@ def test_external_weights_are_those_of_one_target(tmp_path: Path) -> None:
 
 
 def test_a_linker_that_is_missing_is_missed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("codegen.llvm.object.link.shutil.which", lambda name: None)
-    monkeypatch.setattr("codegen.llvm.object.link.find_spec", lambda name: None)
+    monkeypatch.setattr("aot.codegen.llvm.object.link.shutil.which", lambda name: None)
+    monkeypatch.setattr("aot.codegen.llvm.object.link.find_spec", lambda name: None)
     error = aot("compile", MODEL, "-o", tmp_path / "m.so", code=5).stderr
     assert error.startswith("error: link: ") and "next: install what is missing" in error
     aot("compile", MODEL, "-o", tmp_path / "m.o")

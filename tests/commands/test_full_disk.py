@@ -24,7 +24,7 @@ COMMANDS = {
     "bench m.so --trace new.json --seconds 0": "new.json",
 }
 SCRIPT = """import json, resource, sys
-import cli
+from aot import cli
 from typer.testing import CliRunner
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))

@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import cli
-from aot.command_line.help import EXAMPLES, GROUPS
+from aot import cli
+from aot.commands.line.help import EXAMPLES, GROUPS
 
 COMMANDS = typer.main.get_command(cli.app).commands  # pyright: ignore
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"

@@ -12,9 +12,9 @@ import pytest
 from onnx import helper, numpy_helper
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from aot.compilation.about import about
-from runtime.loading.library import read_manifest
+from aot.runtime.loading.library import read_manifest
 
 
 def aot(*arguments: object, code: int = 0) -> str:

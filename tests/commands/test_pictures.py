@@ -12,11 +12,11 @@ from PIL import Image as image
 from typer.testing import CliRunner
 
 import aot
-import cli
-from aot.running.classes import likeliest
-from aot.running.pictures import read_pictures
-from runtime.errors import UsageError
-from runtime.loading.manifest import TensorInfo
+from aot import cli
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import TensorInfo
+from aot.tools.running.classes import likeliest
+from aot.tools.running.pictures import read_pictures
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from aot.command_line.progress import Watch
+from aot.commands.line.progress import Watch
 
 
 class Terminal(io.StringIO):

@@ -12,7 +12,7 @@ import pytest
 
 import aot
 from aot.compat import onnxruntime as ours
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 TEXTS = [
     "m (float[n,3] x, double[2] y) => (float[n,3] z, double[2] w) { z = Relu(x) w = Neg(y) }",

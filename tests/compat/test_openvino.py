@@ -11,7 +11,7 @@ import pytest
 
 import aot
 from aot.compat import openvino as ours
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 FOLDER = Path(__file__).parents[2] / "examples" / "digits"
 SEVEN = np.load(FOLDER / "seven.npy")

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.target import Target
 from aot.compilation.driver import compile_model
 from aot.compilation.limits.budget import MEMORY, SECONDS, Budget
 from aot.compilation.limits.clock import Clock
 from aot.ir.graph import Graph
 from aot.opset.control.infrastructure import Parameter
 from aot.options import CompileOptions, bytes_of
-from codegen.llvm.object.workers import Workers
-from codegen.target import Target
-from runtime.abi import DType
-from runtime.errors import BudgetError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import BudgetError, UsageError
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "examples" / "digits" / "model.xml"
@@ -214,7 +214,7 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 ENDED = """
 import os, signal, sys
-from aot.command_line.command import supervised
+from aot.commands.line.command import supervised
 sys.exit(supervised(lambda **_: {}))
 """
 
@@ -240,7 +240,7 @@ def test_the_command_line_ends_what_holds_the_interpreter(tmp_path: Path) -> Non
     """The alarm of the process ends even one call that never returns to Python."""
     code = (
         "import sys, time, aot.compilation.limits.budget as b; b.GRACE = 0.2\n"
-        "from aot.command_line.command import supervised\n"
+        "from aot.commands.line.command import supervised\n"
         "held = lambda: b.ctypes.PyDLL(None).sleep(60)\n"
         "sys.exit(supervised(lambda **_: b.Budget(None, 0.3, hard=True).run(held)))"
     )

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from aot.compilation import cache
 from aot.compilation.driver import compile_model
 from aot.frontends import read_model
 from aot.options import CompileOptions
-from runtime.errors import UsageError
-from runtime.model import CompiledModel
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 FAST = CompileOptions(level=None)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import stages
 from aot.compilation.hints import Options, faster, faster_lines, flags
 from aot.ir.build import Builder
@@ -18,10 +19,9 @@ from aot.ir.types import numpy_dtype
 from aot.ir.values.small_weights import plain_products, weight_bits
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
-from aot.overview import read, text
+from aot.runtime.abi import DType
+from aot.tools.overview import read, text
 from aot.writers.openvino import write
-from codegen.ir.loops import Var
-from runtime.abi import DType
 
 BF16, FAST, INT8 = {"precision": "bf16"}, {"precision": "bf16", "fast_math": True}, {"activations": "int8"}
 

@@ -15,8 +15,8 @@ from aot.ir.values.estimate import check_table, is_quick
 from aot.opset.products.matmul import MatMul
 from aot.opset.products.pooling import AvgPool, MaxPool
 from aot.options import CompileOptions
-from runtime.abi import DType
-from runtime.errors import AotError, BudgetError, ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, BudgetError, ModelError
 
 
 def onnx_file(folder: Path, nodes: list[object], inputs: dict[str, tuple[int, ...]], **constants: object) -> Path:

@@ -15,8 +15,8 @@ import aot
 import runtime
 from aot.keywords import CompileKeywords, with_keywords
 from aot.options import CompileOptions
-from runtime.errors import UsageError
-from runtime.version import VERSION
+from aot.runtime.errors import UsageError
+from aot.runtime.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits" / "model.xml"

@@ -6,7 +6,7 @@ import pytest
 
 from aot.compilation.driver import compile_model
 from aot.options import CompileOptions
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 @pytest.mark.parametrize("given", [{"shapes": {"x": (1, 2)}}, {"values": [("k", 1)]}, {"dims": ("batch",)}])

@@ -13,9 +13,9 @@ from onnx.numpy_helper import from_array
 from typer.testing import CliRunner
 
 import aot
-import cli
+from aot import cli
 from aot.compilation.outputs import check_outputs, is_read
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 

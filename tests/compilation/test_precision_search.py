@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import aot
+from aot.cli import app
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.search.layers import error_of
@@ -19,8 +20,7 @@ from aot.compilation.search.precision import ROUNDED, pattern_of, round_by_flags
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from cli import app
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 from tests.frontends.onnx import models
 from tests.passes.check import graph_of
 

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import aot
-from runtime.errors import CorruptError, UsageError
+from aot.runtime.errors import CorruptError, UsageError
 
 FOLDER = Path(__file__).parents[2] / "examples" / "digits"
 TEXT = '<ir_version: 10, opset_import: ["": 21]> m (float[n] x) => (float[n] y) { y = Add(x, x) }'

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.schedules.candidates import candidates
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.search.tuning import Run, Tuning, kernel_key
 from aot.compilation.stages import Compilation
 from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition, Group
-from codegen.ir.schedule import Schedule
-from codegen.llvm.host import parse_target
-from codegen.schedules.candidates import candidates
-from codegen.target import Target
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 from tests import networks
 
 NATIVE = parse_target("native")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from aot.codegen.llvm.header import header_text
 from aot.compilation.driver import stages
 from aot.options import CompileOptions
-from codegen.llvm.header import header_text
 from tests.compilers import compiler
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, Dim
@@ -14,8 +15,7 @@ from aot.opset.control.control_flow import If, Loop, TensorIterator
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.control.state import Assign, ReadValue_3
 from aot.opset.recurrent.recurrent_cells import LSTMCell_4
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.dynamic.networks import N, parameter, result, weights
 
 ROWS = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 8 - 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
@@ -15,9 +16,8 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.image.resampling import NearestResize
 from aot.opset.image.resize_weights import Coordinates, Rounding
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.model import CompiledModel
 
 N, H, W = Var("n"), Var("h"), Var("w")
 CLOSE = 2e-5  # of the largest value

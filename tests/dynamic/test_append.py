@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.opset.control.state import Assign, ReadValue_6
 from aot.passes.middle.control.append_variables import append_variables
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 from tests.dynamic.networks import CLOSE, compiled, parameter, result
 
 HEADS, WIDTH = 3, 8

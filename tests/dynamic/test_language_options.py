@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from aot import compile_model
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.passes.front.last_logits import LastLogits
 from aot.passes.middle.control.append_variables import append_variables
 from aot.passes.middle.control.limit_context import MAX_CONTEXT, LimitContext
-from codegen.ir.loops import Var
-from runtime import CompiledModel, Generator, load
-from runtime.abi import DType
-from runtime.arrays import sparse_memory
-from runtime.errors import UsageError
+from aot.runtime import CompiledModel, Generator, load
+from aot.runtime.abi import DType
+from aot.runtime.arrays import sparse_memory
+from aot.runtime.errors import UsageError
 from tests.dynamic.networks import parameter, result
 from tests.dynamic.test_append import WIDTH, attention, beams, new
 from tests.frontends.gguf.networks import WORDS, Network

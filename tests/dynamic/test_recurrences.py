@@ -8,16 +8,16 @@ from functools import partial
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
+from aot.codegen.llvm.driver.control import control_functions
+from aot.codegen.llvm.driver.plan import traversals
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from codegen.llvm.driver.control import control_functions
-from codegen.llvm.driver.plan import traversals
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result, weights
 
 INPUTS, HIDDEN = 6, 192

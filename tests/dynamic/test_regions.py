@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.control_flow import If, Loop, TensorIterator
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.control.state import Assign, ReadValue_3
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import UnsupportedError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError, UsageError
 from tests.dynamic.networks import check, compiled, parameter, result
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4) - 3

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.options import CompileOptions, dims_of, shapes_of
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import ShapeError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UsageError
 from tests.dynamic.networks import H, N, W, check, compiled, conv_net, mlp, parameter, pyramid, result, weights
 from tests.lowering.check import asks
 

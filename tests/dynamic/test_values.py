@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
@@ -20,9 +21,8 @@ from aot.opset.movement.padding import PadMode
 from aot.opset.movement.sparse import SparseFillEmptyRows
 from aot.opset.reduction.nonzero import Unique
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import BudgetError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import BudgetError, UsageError
 
 F32, I32, I64 = DType.F32, DType.I32, DType.I64
 FAST = CompileOptions(level=None)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
@@ -17,10 +18,9 @@ from aot.opset.control.control_flow import If, Loop
 from aot.opset.control.port_maps import InputMap, OutputMap
 from aot.opset.control.state import Assign, ReadValue_3, ReadValue_6
 from aot.options import specialise_of
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import ModelError, UsageError
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UsageError
+from aot.runtime.model import CompiledModel
 from tests.dynamic.networks import CLOSE, compiled, parameter, result
 
 ONE = np.ones((1, 3), np.float32)

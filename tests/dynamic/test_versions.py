@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.ir.program import Program
+from aot.codegen.llvm.build import Built
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -17,13 +19,11 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.options import CompileOptions, specialise_of
-from codegen.ir.program import Program
-from codegen.llvm.build import Built
-from runtime.abi import DType
-from runtime.describe import manifest_text
-from runtime.errors import UsageError
-from runtime.loading.library import read_manifest
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.describe import manifest_text
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.model import CompiledModel
 from tests.dynamic.networks import N, check, compiled, conv_net, mlp, parameter, result
 
 DIMS = (("n", 1, 64),)

@@ -12,8 +12,8 @@ import onnx
 import pytest
 
 import aot
-from runtime.errors import UsageError
-from runtime.predictor import Predictor, _load_pyfunc, predict_batch
+from aot.runtime.errors import UsageError
+from aot.runtime.predictor import Predictor, _load_pyfunc, predict_batch
 
 TEXTS = {
     "any": "m (float[n,2,3] x) => (float[n,2,3] y) { y = Add(x, x) }",

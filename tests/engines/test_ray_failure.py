@@ -16,7 +16,7 @@ import json, os, sys, time
 from pathlib import Path
 import numpy as np, ray
 from ray.cluster_utils import Cluster
-from runtime.predictor import Predictor
+from aot.runtime.predictor import Predictor
 
 library, folder, victim = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 

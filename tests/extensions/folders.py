@@ -19,7 +19,7 @@ OPERATION = '''
 
 from aot.ir.registry import op
 from aot.opset.elementwise.unary import Real
-from codegen.ir.loops import Expr, prim
+from aot.codegen.ir.loops import Expr, prim
 
 
 @op("extension")

@@ -10,12 +10,12 @@ import pytest
 from onnx import helper
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from aot.compilation.driver import compile_model
 from aot.extensions.folder import load_extensions
 from aot.ir import registry
 from aot.ir.scope import within
-from runtime.errors import UnsupportedError, UsageError
+from aot.runtime.errors import UnsupportedError, UsageError
 from tests.extensions.folders import (
     CONVERSION,
     OPERATION,

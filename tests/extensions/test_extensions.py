@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 from aot.compilation.driver import compile_model, stages
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 from tests.extensions.folders import (
     PASS,
     RULES,

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import cli
-from aot.check import check
+from aot import cli
 from aot.frontends import read_model
-from runtime.describe import error_text, hint
-from runtime.errors import AotError, CorruptError
-from runtime.loading.library import open_library
+from aot.runtime.describe import error_text, hint
+from aot.runtime.errors import AotError, CorruptError
+from aot.runtime.loading.library import open_library
+from aot.tools.check import check
 from tests.frontends.openvino.irfile import layer, network, parameter, result, write
 
 Write = Callable[[Path], object]

@@ -12,8 +12,8 @@ import numpy as np
 
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from runtime.errors import AotError, InternalError
-from runtime.model import CompiledModel
+from aot.runtime.errors import AotError, InternalError
+from aot.runtime.model import CompiledModel
 from tests.fuzz.case import Case
 from tests.fuzz.graphs.growing import Growing, Refused
 from tests.fuzz.graphs.ir import ir_of, random_graph

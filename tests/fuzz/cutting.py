@@ -11,7 +11,7 @@ from aot.ir.graph import Graph, Node
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Parameter
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 from tests.fuzz.case import Case
 from tests.fuzz.ir_writer import written
 from tests.fuzz.judging.comparing import FED, packed, unpacked

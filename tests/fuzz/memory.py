@@ -8,7 +8,7 @@ import mmap
 import numpy as np
 
 from aot.ir.types import Array
-from runtime.arrays.tensors import MALLOC_ALIGN
+from aot.runtime.arrays.tensors import MALLOC_ALIGN
 
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)

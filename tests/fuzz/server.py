@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("aot", "codegen", "runtime")

@@ -13,7 +13,7 @@ from pathlib import Path
 import setuptools
 
 ROOT = Path(__file__).parents[2]
-PACKED = "aot codegen runtime scripts/layout.py cli.py pyproject.toml MANIFEST.in README.md LICENSE".split()
+PACKED = "aot codegen runtime scripts/runtime cli.py pyproject.toml MANIFEST.in README.md LICENSE".split()
 SUITE = Path(setuptools.__file__).parents[1]  # packages of this suite; its editable installation is found by a .pth
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, 'build_' + sys.argv[1])(sys.argv[2])"
 HIDES = ("codegen", "runtime", "cli")  # names that a project may have for itself
@@ -61,7 +61,7 @@ def copy_sources(target: Path) -> Path:
     for name in PACKED:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, target / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / name, target / name)
     return target

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from runtime.version import VERSION
+from aot.runtime.version import VERSION
 from tests.frontends.onnx.models import save
 from tests.frontends.tf.tf_models import calls_of, unpacked
 from tests.frontends.tflite import stored_cases

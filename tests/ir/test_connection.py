@@ -10,7 +10,7 @@ from aot.ir.graph import Graph, Node
 from aot.ir.registry import REGISTRY
 from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 TEXT = """
 graph m(%x: f32[2,3], %y: f32[4,3]) {

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import aot.opset  # noqa: F401
+from aot.codegen.ir.loops import Var
 from aot.ir.graph import Graph, InPort, Node
 from aot.ir.interpret import interpret
 from aot.ir.op import Foreign
 from aot.ir.registry import REGISTRY
 from aot.ir.text.parser import parse_graph
 from aot.ir.verify import verify
-from codegen.ir.loops import Var
-from runtime.errors import InternalError, ModelError, UnsupportedError, UsageError
+from aot.runtime.errors import InternalError, ModelError, UnsupportedError, UsageError
 
 TEXT = """
 graph m(%x: f32[2,3], %y: f32[3,4]) {

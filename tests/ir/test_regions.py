@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Var, as_expr
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.text.parser import parse_graph
 from aot.ir.types import dim_text
 from aot.ir.verify import verify
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Var, as_expr
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 IF = """
 graph m(%c: boolean[], %x: f32[n,3], %w: f32[3,3]) {

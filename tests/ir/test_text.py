@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aot.opset  # noqa: F401
+from aot.codegen.ir.loops import Var, prim, select
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
@@ -19,9 +20,8 @@ from aot.ir.text.parser import parse_graph
 from aot.ir.text.printer import constants_by_sha, name_text, print_graph
 from aot.ir.text.scanner import Scanner
 from aot.ir.types import TensorType, dim_text, simplify
-from codegen.ir.loops import Var, prim, select
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 PLAIN = """\
 graph m(%x: f32[batch,3], %s: f32[2,4]) {

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from aot.codegen.ir.expressions import walk
+from aot.codegen.ir.loops import Prim
+from aot.codegen.ir.traverse import expressions
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -13,10 +16,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from codegen.ir.expressions import walk
-from codegen.ir.loops import Prim
-from codegen.ir.traverse import expressions
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Tolerance
 from tests.passes.check import graph_of, values
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -12,9 +14,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from codegen.llvm.host import parse_target
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import Make, graph_of
 
 F32, U8, I8, I32 = DType.F32, DType.U8, DType.I8, DType.I32

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
@@ -25,9 +27,7 @@ from aot.lowering.run import run_lowering
 from aot.opset.products.pooling import MaxPool
 from aot.opset.recurrent.recurrent import LSTMSequence
 from aot.options import CompileOptions
-from codegen.llvm.host import parse_target
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import conv, ints, weights
 from tests.passes.check import Make, Size, graph_of
 

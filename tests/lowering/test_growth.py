@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import measure
+from aot.codegen.ir.loops import Var, as_expr
 from aot.compilation.driver import stages
 from aot.ir.graph import Graph
 from aot.lowering.fusion import fuse_steps
@@ -22,10 +25,7 @@ from aot.opset.movement.movement import Concat
 from aot.opset.products.matmul import MatMul
 from aot.opset.reduction.softmax import Softmax
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import measure
-from codegen.ir.loops import Var, as_expr
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def layers(count: int) -> Graph:

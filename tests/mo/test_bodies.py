@@ -18,7 +18,7 @@ from aot.mo.bridge.kept import KEPT
 from aot.mo.bridge.to_mo import exported
 from aot.options import CompileOptions
 from aot.passes.front.scope_region_symbols import scope_region_symbols
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 from tests.mo.test_loading import HEAD, folder
 
 X = np.arange(1, 7, dtype=np.float32).reshape(3, 2)

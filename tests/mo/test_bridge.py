@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, save
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.frontends import read_model
 from aot.ir.build import Builder
@@ -25,9 +26,8 @@ from aot.mo.utils.arrays import int64_array, shape_array
 from aot.mo.utils.error import Error
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 from tests.mo.test_round_trips import mish, unchanged
 
 FAST = CompileOptions(level=None)

@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from aot.compilation.driver import compile_model, stages
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions

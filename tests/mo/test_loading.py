@@ -24,7 +24,7 @@ from aot.mo.ops.library import library_class
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.transforms import placeholder, placeholders
 from aot.options import CompileOptions
-from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError, UsageError
+from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError, UsageError
 from tests.frontends.onnx.models import model, save
 
 X = np.array([[1, -2, 3]], np.float32)

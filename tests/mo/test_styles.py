@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from aot.compilation.driver import compile_model
-from aot.convert import convert_model
 from aot.options import CompileOptions
+from aot.tools.convert import convert_model
 from tests.archives import arrays_of
 from tests.frontends.onnx.models import Array
 from tests.mo import style_models, tf_style_models

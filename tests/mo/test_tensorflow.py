@@ -13,7 +13,7 @@ from aot.frontends import read_model
 from aot.frontends.tf.files import describe
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 from tests.frontends.tf.graphs import FLOAT, INT32, graph, tensor, written
 from tests.mo.test_loading import HEAD, folder
 

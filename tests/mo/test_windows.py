@@ -15,7 +15,7 @@ from aot.opset.products.convolution import GroupConvolution
 from aot.opset.products.deconvolution import GroupConvolutionBackpropData
 from aot.opset.products.pool_windows import AutoPad
 from aot.options import CompileOptions
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 from tests.frontends.onnx.models import model, save
 from tests.mo.test_loading import HEAD, folder
 

@@ -10,8 +10,8 @@ from aot.ir.inference import arity
 from aot.ir.op import RegionOp
 from aot.ir.registry import REGISTRY
 from aot.opset.control.infrastructure import Constant, Parameter
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 ANY_NUMBER = {"Concat", "Einsum", "ExperimentalDetectronROIFeatureExtractor", "PackedTrees"}
 KNOWN = tuple(cls for cls in REGISTRY.values() if cls.__module__.startswith("aot."))

@@ -16,8 +16,8 @@ from aot.ir.registry import REGISTRY, attributes
 from aot.ir.text.parser import parse_graph
 from aot.ir.text.printer import print_graph
 from aot.ir.types import Dim, Shape
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 from tests.properties.oracle import fields
 
 EDGES = {"Parameter", "Constant", "Result"}  # graphs write them in their own ways

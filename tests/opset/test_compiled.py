@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.types import Array, Shape
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
 from tests.cases import Case, tables
 
 MODULES = sorted(tables())

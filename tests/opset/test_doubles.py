@@ -14,8 +14,8 @@ from aot.opset.control.random_numbers import Multinomial, RandomUniform
 from aot.opset.elementwise.quantization import FakeConvert
 from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
 from aot.options import CompileOptions
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 from tests.cases import LOOSE, Case, Spec
 from tests.opset.test_compiled import MODULES, add, cases_of, wrong
 

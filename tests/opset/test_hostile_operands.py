@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, Origin, OutPort
 from aot.ir.op import Op
@@ -67,10 +68,9 @@ from aot.opset.reduction.sorting import TopK
 from aot.opset.signal.short_time import ISTFT, STFT
 from aot.opset.signal.spectrum import DFT, IDFT, IRDFT, RDFT
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.model import CompiledModel
 from tests.hostile import faults, hostile
 from tests.properties.drawing import listed
 

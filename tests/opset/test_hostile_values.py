@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
@@ -41,9 +42,8 @@ from aot.opset.reduction.reduction import ReduceLogicalOr
 from aot.opset.reduction.scan import CumSum
 from aot.opset.signal.spectrum import DFT
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import BudgetError, ShapeError, UnsupportedError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import BudgetError, ShapeError, UnsupportedError, UsageError
 from tests.properties.compiled import network, wrong
 from tests.properties.drawing import Trial, listed
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
@@ -26,9 +27,8 @@ from aot.opset.reduction.bucketing import SearchSorted
 from aot.opset.reduction.nonzero import Unique
 from aot.opset.reduction.softmax import LogSoftmax, Softmax
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.errors import UsageError
-from runtime.model import CompiledModel
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel
 
 FAST = CompileOptions(level=None)
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -24,7 +24,7 @@ from aot.opset.products.pooling import AvgPool
 from aot.opset.reduction.reduction import ReduceMean, ReduceSum
 from aot.opset.reduction.scan import CumSum
 from aot.options import CompileOptions
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.properties.compiled import network
 from tests.properties.drawing import Trial
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.loops import Const, dense
 from aot.ir.op import ComputeOp, LoopOp, Op
 from aot.ir.operand import Input
 from aot.ir.types import Array, Dim, Shape, numpy_dtype, simplify
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Const, dense
 from tests.cases import Case, tables
 from tests.codegen.interpreter import Interpreter, cells, filled
 from tests.evaluate import computed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
@@ -16,9 +17,8 @@ from aot.opset.reduction.bucketing import Bucketize, SearchSorted
 from aot.opset.reduction.reduction import ReduceL2
 from aot.opset.reduction.segments import GroupedMatMul
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 from tests.properties.compiled import network
 from tests.properties.drawing import Trial
 

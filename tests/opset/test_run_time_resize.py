@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, dtype_of
@@ -14,8 +15,7 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.image.resize import Interpolate_1, Interpolate_4, Interpolate_11, Interpolation, ShapeFrom
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 FAST = CompileOptions(level=None)
 RNG = np.random.default_rng(5)

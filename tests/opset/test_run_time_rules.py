@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
 from aot.ir.op import Op
@@ -34,9 +35,8 @@ from aot.opset.recurrent.ctc import CTCGreedyDecoder, CTCLoss
 from aot.opset.reduction.bucketing import SearchSorted
 from aot.opset.reduction.segments import GroupedMatMul
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import ModelError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UsageError
 from tests.properties.compiled import network
 from tests.properties.drawing import Trial, listed
 

@@ -17,8 +17,8 @@ from aot.opset.movement.blocks import BatchToSpace, SpaceToBatch
 from aot.opset.products.convolution import Convolution
 from aot.opset.reduction.scan import CumProd, CumSum
 from aot.options import CompileOptions
-from runtime.errors import UsageError
-from runtime.model import CompiledModel
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel
 from tests.properties.compiled import wrong
 from tests.properties.drawing import Trial
 

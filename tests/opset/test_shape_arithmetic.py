@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var, prim
 from aot.ir.op import Op
 from aot.ir.operand import Operand
 from aot.ir.types import TensorType, simplify
@@ -14,8 +15,7 @@ from aot.opset.elementwise.comparison import Equal, Select
 from aot.opset.elementwise.conversion import Convert
 from aot.opset.elementwise.unary import Exp
 from aot.opset.reduction.reduction import ReduceMax, ReduceProd, ReduceSum
-from codegen.ir.loops import Var, prim
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 N = Var("n", 65)
 

@@ -9,11 +9,11 @@ import onnx
 import pytest
 
 import aot
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Expr, Var, prim
 from aot.ir.types import Dim
 from aot.opset.movement.slicing import range_of
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Expr, Var, prim
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 from tests.codegen.interpreter import Interpreter
 
 ANY = -(1 << 63)

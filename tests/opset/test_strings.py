@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.frontends.openvino.reader import read
 from aot.ir.graph import Graph, OutPort
@@ -27,13 +28,12 @@ from aot.opset.movement.movement import Concat, Split, Transpose
 from aot.opset.movement.shape import Reshape, ShapeOf, Squeeze
 from aot.opset.movement.slicing import Slice
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.arrays.files import read_arrays, write_outputs
-from runtime.arrays.strings import encode
-from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
-from runtime.loading.manifest import from_json
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.arrays.files import read_arrays, write_outputs
+from aot.runtime.arrays.strings import encode
+from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
+from aot.runtime.loading.manifest import from_json
+from aot.runtime.model import CompiledModel
 from tests.frontends.openvino.irfile import network
 from tests.properties.oracle import layer, port
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Expr, Var
 from aot.ir.inference import infer_outputs
 from aot.ir.op import Op, Stateful
 from aot.ir.operand import Operand
@@ -20,10 +22,8 @@ from aot.opset.elementwise.conversion import Convert
 from aot.opset.elementwise.unary import Abs, Negative, Sign, Sqrt
 from aot.opset.movement.gather import Gather
 from aot.opset.reduction.scan import CumSum
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Expr, Var
-from runtime.abi import DType
-from runtime.errors import AotError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError
 from tests.cases import Case, tables
 from tests.codegen.interpreter import Interpreter
 

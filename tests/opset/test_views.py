@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Var, as_expr
 from aot.ir.op import ComputeOp, Element, ViewOp
 from aot.ir.operand import Input, Operand, Piece
 from aot.ir.types import TensorType
 from aot.opset.movement.movement import Rolled
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Var, as_expr
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import Case, tables
 from tests.codegen.interpreter import Interpreter
 from tests.evaluate import computed

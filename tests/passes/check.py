@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
@@ -14,8 +15,7 @@ from aot.ir.types import Array, Dim, numpy_dtype
 from aot.ir.verify import verify
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.passes.run import run_passes
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, Tolerance
 
 Make = Callable[..., OutPort | tuple[OutPort, ...]]

@@ -19,8 +19,8 @@ from aot.ir.scope import Scope, within
 from aot.opset.base.composed import ComposedOp, operation
 from aot.passes.pattern import PatternRule, rewrite
 from aot.passes.rewrite import RuleSet
-from runtime.abi import DType
-from runtime.errors import AotError, UnsupportedError, UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, UnsupportedError, UsageError
 from tests.frontends.pt2.test_operations import FAMILIES, contents, saved
 from tests.frontends.tf import graphs
 from tests.frontends.tflite import models

@@ -6,7 +6,7 @@ import pytest
 
 from aot.ir.graph import Graph
 from aot.passes.pass_order import sort_passes
-from runtime.errors import PassError
+from aot.runtime.errors import PassError
 
 
 def a(graph: Graph) -> bool:

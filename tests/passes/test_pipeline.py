@@ -12,7 +12,7 @@ from aot.ir.op import DecomposedOp
 from aot.ir.text.printer import print_graph
 from aot.passes.pipeline import pipeline
 from aot.passes.run import run_passes
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import Tolerance
 from tests.passes.check import after, graph_of, operations, values, weights
 

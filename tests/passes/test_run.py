@@ -10,8 +10,8 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.elementwise.unary import Abs, Cos, Negative, Sin
 from aot.passes.rewrite import RuleSet, rule
 from aot.passes.run import run_passes
-from runtime.abi import DType
-from runtime.errors import PassError, ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import PassError, ShapeError, UnsupportedError
 
 
 @rule(Negative)

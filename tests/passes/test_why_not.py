@@ -9,12 +9,12 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from aot.mo.middle.partial_match import PartialMatch
 from aot.mo.middle.pattern_match import node_match
 from aot.options import CompileOptions
-from aot.why_not import attempts
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
+from aot.tools.why_not import attempts
 from tests.mo.graphs import build, op
 
 FOLDER = Path(__file__).parents[2] / "examples" / "extensions"

@@ -10,7 +10,7 @@ import pytest
 
 from aot.ir.op import FORMS, ComputeOp, DecomposedOp, LoopOp, Op, RegionOp, ViewOp
 from aot.ir.registry import REGISTRY
-from aot.table import markdown, operations
+from aot.tools.table import markdown, operations
 from tests.cases import Case, tables
 
 ROOT = Path(__file__).parents[2]

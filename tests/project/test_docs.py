@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -72,7 +72,7 @@ def missing(shown: str, output: str) -> str | None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the examples and the commands `aot` and `python`. Schedules are those of a machine of two cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(2)))
-    monkeypatch.setattr("codegen.llvm.host._processors", lambda: 2)
+    monkeypatch.setattr("aot.codegen.llvm.host._processors", lambda: 2)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / "bin").mkdir()
     for name, code in {"aot": '-m cli "$@"', "python": '"$@"'}.items():

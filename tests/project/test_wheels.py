@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import email
 import os
-import re
-import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scripts.layout import lay_out, rewritten
 from tests.programs import built, chain
 
 ROOT = Path(__file__).parents[2]
@@ -34,12 +29,12 @@ print(model(image)[0].argmax(), Predictor(model)({"image": image})["probabilitie
 """
 BOTH_NAMES = """
 import aot.runtime, runtime
-import runtime.predictor as one
+import aot.runtime.predictor as one
 import aot.runtime.predictor as other
 assert aot.runtime is runtime and one is other and one.__spec__.name == one.__name__, one.__spec__
 assert runtime.Pipeline is aot.runtime.pipeline.Pipeline
 try:
-    import runtime.absent
+    import aot.runtime.absent
 except ModuleNotFoundError as error:
     print(error)
 """
@@ -83,97 +78,17 @@ def add_project(folder: Path) -> None:
     (folder / "main.py").write_text(PROJECT)
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("from runtime.errors import A\n", "from aot.runtime.errors import A\n"),
-        ("    from codegen import loops\n", "    from aot.codegen import loops\n"),
-        ("import runtime\n", "import aot.runtime as runtime\n"),
-        ("from cli import main\n", "from aot.cli import main\n"),
-        (
-            "from runtimes import a\nimport runtime_x\nx = 'from'\n",
-            "from runtimes import a\nimport runtime_x\nx = 'from'\n",
-        ),
-        ("from aot.runtime import load\n", "from aot.runtime import load\n"),
-    ],
-)
-def test_imports_follow(source: str, expected: str) -> None:
-    assert rewritten(source) == expected
-
-
-def strings(source: str) -> Iterator[tuple[int, str]]:
-    """Return line and text of each string that is no docstring; those of f-strings part by part."""
-    tree = ast.parse(source)
-    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
-            yield node.lineno, node.value
-
-
-NAMED = re.compile(r"(?:^|(?:\bfrom|\bimport|-m)\s+)(runtime|codegen|cli)(?:\.\w|\s+import\b|$)")  # as a module
-QUOTED = re.compile(r"""["'].*\b(?:runtime|codegen|cli)\b|\b(?:runtime|codegen|cli)\b.*["']""")  # worth parsing
-ATTRIBUTE = {("aot/__init__.py", "runtime"), ("aot/runtime.py", "runtime")}  # `aot.runtime`, in checkout and wheel
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("codegen.llvm.object.worker", True),
-        ("runtime", True),
-        ("import sys; from codegen.llvm import build; build()", True),
-        ("import cli", True),
-        ("python -m codegen.tools", True),
-        ("aot.runtime", False),
-        ("another runtime", False),
-        ("optimum-cli export onnx", False),
-        ("the folder `runtime`", False),
-        (".generation.batch", False),
-    ],
-)
-def test_names_of_modules_are_found_in_strings(text: str, named: bool) -> None:
-    assert bool(NAMED.search(text)) == named
-
-
-def test_modules_are_named_by_imports_only() -> None:
-    """A name in a string would not follow; `__name__` of a module does."""
-    found: list[tuple[str, int, str]] = []
-    for path in [*(p for name in ("aot", "codegen", "runtime") for p in (ROOT / name).rglob("*.py")), ROOT / "cli.py"]:
-        name, source = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
-        given = strings(source) if QUOTED.search(source) else ()
-        found += [(name, line, text) for line, text in given if NAMED.search(text) and (name, text) not in ATTRIBUTE]
-    assert not found
-
-
 def test_two_names_of_one_package() -> None:
-    assert run("-c", BOTH_NAMES, cwd=ROOT, env=environment(ROOT)) == "No module named 'runtime.absent'\n"
-
-
-def test_a_hidden_checkout_says_so(tmp_path: Path) -> None:
-    add_project(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", "import aot"],
-        cwd=tmp_path,
-        env=environment(ROOT, Path(np.__file__).parents[1]),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "hidden by another one; next: pip install" in done.stderr
+    assert run("-c", BOTH_NAMES, cwd=ROOT, env=environment(ROOT)) == "No module named 'aot.runtime.absent'\n"
 
 
 @pytest.mark.slow
 def test_a_project_with_the_same_names(tmp_path: Path) -> None:
-    library, project = tmp_path / "library", tmp_path / "project"
-    for name in ("aot", "codegen", "runtime"):
-        shutil.copytree(ROOT / name, library / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "cli.py", library)
-    lay_out(library)
-    assert sorted(path.name for path in library.iterdir()) == ["aot", "runtime.py"]
-    add_project(project)
-    env = environment(library, Path(np.__file__).parents[1])
-    assert run("-S", "main.py", DIGITS / "model.xml", DIGITS / "seven.npy", cwd=project, env=env) == "7 7 3\n"
-    assert "compiled model" in run("-S", "-m", "aot", "info", "m.so", cwd=project, env=env)
-    assert run("-S", "-c", BOTH_NAMES, cwd=tmp_path, env=env) == "No module named 'aot.runtime.absent'\n"
+    """The checkout on the path, behind a project with folders of the same names."""
+    add_project(tmp_path)
+    env = environment(ROOT, Path(np.__file__).parents[1])
+    assert run("-S", "main.py", DIGITS / "model.xml", DIGITS / "seven.npy", cwd=tmp_path, env=env) == "7 7 3\n"
+    assert "compiled model" in run("-S", "-m", "aot", "info", "m.so", cwd=tmp_path, env=env)
 
 
 @pytest.mark.slow
@@ -185,7 +100,7 @@ def test_two_wheels_share_no_file(tmp_path: Path) -> None:
     assert wheel.stat().st_size < 125_000
     names, others = (set(zipfile.ZipFile(path).namelist()) for path in (wheel, compiler))
     assert not names & others  # no file has two owners
-    assert all(name.startswith(("aot/runtime/", "aot_runtime-")) or name == "runtime.py" for name in names)
+    assert all(name.startswith(("aot/runtime/", "aot_runtime-")) or name == "runtime/__init__.py" for name in names)
     assert all(name.startswith(("aot/", "aot-")) for name in others)
     assert {"aot/cli.py", "aot/codegen/llvm/model.h", "aot/py.typed"} <= others and "aot/runtime/py.typed" in names
     [metadata] = (name for name in others if name.endswith("METADATA"))

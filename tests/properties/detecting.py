@@ -38,7 +38,7 @@ from aot.opset.detection.suppression.suppression import (
 from aot.opset.image.colour import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
 from aot.opset.movement.sparse import SparseFillEmptyRows
 from aot.opset.recurrent.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import INDICES, Draw, Trial, listed
 

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.ir.op import Op
 from aot.ir.operand import Operand
 from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, Tolerance
 
 T = TypeVar("T")

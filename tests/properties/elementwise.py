@@ -85,7 +85,7 @@ from aot.opset.elementwise.unary import (
     Tan,
     Tanh,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE
 from tests.properties.drawing import ANY, FLOATS, INDICES, INTEGERS, NUMBERS, Draw, Trial, listed
 

@@ -33,7 +33,7 @@ from aot.opset.reduction.reduction import (
 )
 from aot.opset.reduction.scan import CumSum
 from aot.opset.reduction.segments import Fill, SegmentMax
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE
 from tests.properties.drawing import ANY, INDICES, NUMBERS, Draw, Trial, listed
 

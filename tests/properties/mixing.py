@@ -38,7 +38,7 @@ from aot.opset.reduction.softmax import LogSoftmax, Softmax
 from aot.opset.reduction.sorting import Mode, Order, TopK, TopK_1, TopK_3
 from aot.opset.signal.short_time import ISTFT, STFT
 from aot.opset.signal.spectrum import DFT, IDFT, IRDFT, RDFT
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import INDICES, Draw, Trial, listed
 

@@ -34,7 +34,7 @@ from aot.opset.movement.movement import (
 from aot.opset.movement.padding import Pad, PadMode
 from aot.opset.movement.shape import Reshape, ShapeOf, ShapeOf_1, Squeeze, Squeeze_15, Unsqueeze
 from aot.opset.movement.slicing import Slice, StridedSlice
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import ANY, INDICES, NUMBERS, Draw, Trial, listed
 from tests.properties.gathering import span

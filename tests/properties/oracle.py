@@ -10,7 +10,7 @@ import numpy as np
 from aot.ir.op import Op
 from aot.ir.registry import attributes, opsets_of
 from aot.ir.types import Array, dtype_of
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.frontends.openvino.irfile import network
 from tests.properties.drawing import Trial
 

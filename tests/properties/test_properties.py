@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aot.compilation.driver import compile_model
 from aot.options import CompileOptions
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 from tests.properties.compiled import network, wrong
 from tests.properties.drawing import Draw, Trial, random_draw, with_run_time_sizes
 

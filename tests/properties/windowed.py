@@ -14,7 +14,7 @@ from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvo
 from aot.opset.products.deformable import DeformableConvolution, DeformableConvolution_1
 from aot.opset.products.pool_windows import AutoPad, Rounding
 from aot.opset.products.pooling import AvgPool, AvgPool_16, MaxPool, MaxPool_8
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.properties.drawing import FLOATS, INDICES, Draw, Trial, listed
 

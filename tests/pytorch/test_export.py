@@ -11,7 +11,7 @@ import pytest
 import aot
 from aot.pytorch import exporting
 from aot.pytorch.backend import aot_backend
-from runtime.errors import MissingError, ModelError, UsageError
+from aot.runtime.errors import MissingError, ModelError, UsageError
 
 
 def network(torch: Any) -> Any:

@@ -14,7 +14,7 @@ import z3
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.passes.rewrite import RewriteLog, Rule, RuleSet
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Tolerance
 from tests.passes.check import Make, Size, graph_of
 from tests.rules.symbolic import Meaning, Term

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import z3
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
+from aot.codegen.ir.program import Region
 from aot.ir.graph import Graph
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.steps import Steps
 from aot.passes.middle.decompose import decompose
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var
-from codegen.ir.program import Region
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MAX_TERMS = 4096  # of a reduction that is written out
 INFINITY = z3.Real("infinity")  # more than any element of an input

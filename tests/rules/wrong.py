@@ -20,7 +20,7 @@ from aot.opset.products.matmul import MatMul
 from aot.passes.match import constant, source, with_constant
 from aot.passes.permutation import compose, order_of, transposed
 from aot.passes.rewrite import Rule, rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.rules.proof import Entry, Pattern
 from tests.rules.table import ENTRIES
 

@@ -10,10 +10,10 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 import aot
-import cli
 import runtime
+from aot import cli
 from aot.options import CompileOptions
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 RNG = np.random.default_rng(0)
 X, W, B = (RNG.standard_normal(s).astype(np.float32) for s in ((2, 3), (3, 4), (4,)))

@@ -10,11 +10,11 @@ import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
-import cli
-from runtime.abi import DType
-from runtime.errors import UsageError
-from runtime.loading.manifest import Dim, RuleInfo, TensorInfo
-from runtime.measuring.examples import example_inputs
+from aot import cli
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import Dim, RuleInfo, TensorInfo
+from aot.runtime.measuring.examples import example_inputs
 
 
 def info(name: str, *shape: int | str | Dim, dtype: DType = DType.F32) -> TensorInfo:

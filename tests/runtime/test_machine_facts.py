@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.machine_facts import machine_facts
+from aot.runtime.machine_facts import machine_facts
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.describe import hint
-from runtime.errors import UsageError
-from runtime.loading.manifest import Dim
+from aot.runtime.describe import hint
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.manifest import Dim
 
 X = np.arange(1000, dtype=np.float32)
 

@@ -13,7 +13,7 @@ import pytest
 import runtime
 from aot.compilation.recorded_options import recorded_options
 from aot.options import CompileOptions
-from runtime.errors import CorruptError, UsageError
+from aot.runtime.errors import CorruptError, UsageError
 from tests.programs import built, chain
 
 X = np.arange(1000, dtype=np.float32)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from codegen.llvm.build import build, emit_functions
-from codegen.llvm.driver.module import module
-from codegen.llvm.header import header_text
-from codegen.target import Target
+from aot.codegen.llvm.build import build, emit_functions
+from aot.codegen.llvm.driver.module import module
+from aot.codegen.llvm.header import header_text
+from aot.codegen.target import Target
 from tests.programs import chain
 
 HARNESS = Path(__file__).parent / "pool.c"

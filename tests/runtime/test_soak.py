@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.runtime.errors import AotError
+from aot.runtime.loading.library import read_manifest, verify
+from aot.runtime.loading.seal import seal
 from benchmarks.running.soak import soak
-from runtime.errors import AotError
-from runtime.loading.library import read_manifest, verify
-from runtime.loading.seal import seal
 
 ROOT = Path(__file__).parents[2]
 X = np.arange(1000, dtype=np.float32)

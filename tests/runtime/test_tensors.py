@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.ir.program import Program, Tensor
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.elementwise.conversion import Convert
 from aot.options import CompileOptions
-from codegen.ir.program import Program, Tensor
-from runtime.abi import DType
-from runtime.arrays.tensors import aligned_empty, as_array, numpy_dtype
-from runtime.errors import UnsupportedError, UsageError
-from runtime.loading.manifest import TensorInfo
+from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import aligned_empty, as_array, numpy_dtype
+from aot.runtime.errors import UnsupportedError, UsageError
+from aot.runtime.loading.manifest import TensorInfo
 from tests.programs import built, running_sum
 
 

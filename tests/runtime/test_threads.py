@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors import BusyError
-from runtime.machine import default_threads
+from aot.runtime.errors import BusyError
+from aot.runtime.machine import default_threads
 from tests.programs import built, chain
 
 X = np.arange(1000, dtype=np.float32)

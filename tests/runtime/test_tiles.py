@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.llvm.build import Built
+from aot.codegen.llvm.levels import Levels, dispatch_text
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.options import CompileOptions
-from codegen.llvm.build import Built
-from codegen.llvm.levels import Levels, dispatch_text
-from codegen.target import Target
-from runtime.describe import manifest_text
-from runtime.loading.library import read_manifest
-from runtime.machine import missing_features, refused_tiles
+from aot.runtime.describe import manifest_text
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.machine import missing_features, refused_tiles
 from tests.lowering.storage.short_networks import attention, linear
 from tests.passes.check import graph_of, values
 
@@ -29,7 +29,7 @@ SHAPE = (32, 64)
 # A thread with a signal stack of 8 KiB, as many runtimes set one: the registers would not fit.
 SMALL_STACK = """
 import ctypes, sys
-from runtime import errors
+from aot.runtime import errors
 
 class Stack(ctypes.Structure):
     _fields_ = [("sp", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]

@@ -24,11 +24,11 @@ from grpc import RpcError
 from grpc import insecure_channel as channel
 
 import aot
+from aot.codegen.ir.loops import Var
 from aot.ir.graph import Graph
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.movement.shape import Reshape
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.serve.conftest import listening
 
 # Making a client takes longer than most tests.

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 import aot
+from aot.runtime import Generator, Sampling, load
 from aot.text.tokenizer import read_tokenizer
-from runtime import Generator, Sampling, load
 from tests.serve.conftest import DIGITS, listening
 from tests.text import talking
 

@@ -27,14 +27,14 @@ import tritonclient.grpc as grpc
 from typer.testing import CliRunner
 
 import aot
-import cli
+from aot import cli
+from aot.runtime.abi import WEIGHTS_SECTION
+from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.loading.elf import ElfFile
 from aot.serve.command import settings_of
 from aot.serve.repository import scan
 from aot.serve.settings import Settings
-from aot.supply import signature
-from runtime.abi import WEIGHTS_SECTION
-from runtime.errors import CorruptError, UsageError
-from runtime.loading.elf import ElfFile
+from aot.tools.supply import signature
 from tests.serve.conftest import listening
 
 # Making a client takes longer than most tests.

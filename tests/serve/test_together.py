@@ -10,10 +10,10 @@ import httpx
 import numpy as np
 import pytest
 
+from aot.runtime import Executor, Generator, Sampling, load
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.generation.sampling import Sampler
 from aot.serve.openai.together import Together
-from runtime import Executor, Generator, Sampling, load
-from runtime.arrays.tensors import Array
-from runtime.generation.sampling import Sampler
 from tests.serve.conftest import listening
 from tests.serve.test_openai import post, wanted
 from tests.text import talking

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from aot.cli import app
+from aot.runtime import Generator, Sampling, load
 from aot.text.chat import Chat
 from aot.text.tokenizer import read_tokenizer
-from cli import app
-from runtime import Generator, Sampling, load
 from tests.text import talking
 from tests.text.test_tokenizer import letters
 

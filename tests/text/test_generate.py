@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from aot import compile_model
+from aot.cli import app
+from aot.runtime import Generator, Sampling, load
 from aot.text.speed import Speed
-from cli import app
-from runtime import Generator, Sampling, load
 from tests.frontends.gguf.networks import Network
 
 IDS = "5,1,40"

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.runtime.errors import CorruptError
 from aot.text.stream import Stream
 from aot.text.tokenizer import read_tokenizer
-from runtime.errors import CorruptError
 from tests.frontends.gguf.files import write
 
 BYTES = [f"<0x{n:02X}>" for n in range(256)]

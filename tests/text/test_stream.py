@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import tokenizers
 
+from aot.runtime.errors import MissingError, UsageError
 from aot.text.stream import Stream, ids_of, text_source
 from aot.text.tokenizer import Tokenizer, read_tokenizer
-from runtime.errors import MissingError, UsageError
 
 
 class Bytes:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import tokenizers
 
+from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from aot.text.pieces import GROUPS, PIECES
 from aot.text.tokenizer import read_tokenizer
-from runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 from tests.frontends.gguf.files import write
 
 

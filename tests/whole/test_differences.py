@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph, OutPort
 from aot.ir.op import Op
@@ -39,8 +40,7 @@ from aot.opset.reduction.reduction import ReduceL1, ReduceL2, ReduceMax, ReduceM
 from aot.opset.reduction.segments import Fill, SegmentMax
 from aot.opset.signal.spectrum import RDFT
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 PAGE = Path(__file__).parents[2] / "docs" / "use" / "migrate" / "differences.md"
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import compile_model, stages
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from codegen.llvm.host import parse_target
-from runtime.errors import PlatformError
+from aot.runtime.errors import PlatformError
 from tests.archives import arrays_of
 from tests.cases import LOOSE
 from tests.networks import NETWORKS

@@ -15,8 +15,8 @@ import pytest
 from lxml import etree
 from onnx import TensorProto, helper
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
-from aot.convert import convert_model
 from aot.frontends import read_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
@@ -26,10 +26,10 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.control.state import Assign, ReadValue_6
 from aot.opset.elementwise.binary import Add
 from aot.options import CompileOptions
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError, UsageError
+from aot.tools.convert import convert_model
 from aot.writers.openvino import write
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import model, save
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,8 +10,8 @@ from lxml import etree
 from onnx import helper
 
 from aot.compilation.driver import compile_model
-from aot.convert import convert_model
-from runtime.errors import UnsupportedError, UsageError
+from aot.runtime.errors import UnsupportedError, UsageError
+from aot.tools.convert import convert_model
 from tests.extensions.folders import CONVERSION, OPERATION, X, folder, options
 from tests.frontends.onnx.models import model, save
 

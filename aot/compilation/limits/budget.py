@@ -29,14 +29,14 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Protocol, TypeVar
 
+from aot.codegen.ir.loops import Kernel
 from aot.compilation.cache import files_of
 from aot.compilation.limits.clock import Clock
 from aot.compilation.limits.garbage import FEWER_COLLECTIONS, return_free_memory
 from aot.ir.graph import Graph, Node
 from aot.lowering.ir.steps import Step
-from codegen.ir.loops import Kernel
-from runtime.describe import size_text
-from runtime.errors import BudgetError
+from aot.runtime.describe import size_text
+from aot.runtime.errors import BudgetError
 
 MEMORY = 2 << 30  # bytes for a network without weights; the networks of docs/use/compile/budget.md add less than 0.2 GB
 PER_BYTE = 10  # bytes for each byte of the files of a model: BERT-base, of 438 MB, takes 0.4 of them

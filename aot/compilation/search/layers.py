@@ -13,8 +13,8 @@ from typing import cast
 import numpy as np
 
 from aot.ir.types import Array
-from runtime.errors import UsageError
-from runtime.model import CompiledModel
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel
 
 Samples = Sequence[Mapping[str, Array]]
 Results = Sequence[dict[str, Array]]

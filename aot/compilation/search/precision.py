@@ -33,10 +33,10 @@ from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvo
 from aot.opset.products.matmul import MatMul
 from aot.options import CompileOptions
 from aot.precision import BF16, F32
-from runtime.abi import DType
-from runtime.errors import UsageError
-from runtime.measuring import profile
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
+from aot.runtime.measuring import profile
+from aot.runtime.model import CompiledModel
 
 PRODUCTS = (MatMul, Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)
 ROUNDED = "aot.rounded"  # the input that tells which layers round

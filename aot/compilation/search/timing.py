@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.build import build
+from aot.codegen.target import Target
 from aot.compilation.jit import in_memory
 from aot.compilation.search.tuning import Run, kernel_key
 from aot.ir.graph import Graph
 from aot.lowering.ir.steps import Steps
 from aot.lowering.program.build_program import Pick, ProgramBuilder
-from codegen.ir.definition import Definition, Group
-from codegen.ir.schedule import Schedule
-from codegen.llvm.build import build
-from codegen.target import Target
-from runtime.measuring.examples import example_inputs
+from aot.runtime.measuring.examples import example_inputs
 
 
 def timed(graph: Graph, steps: Steps, target: Target, level: int | None, pick: Pick) -> Run:

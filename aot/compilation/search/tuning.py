@@ -6,8 +6,9 @@
 
     {"version": 1, "choices": {target: {form: {"schedule": "order[h c w ...", "ratio": 0.8, ...}}}}
 
-Only what `codegen.schedules.candidates` gives is tried, and only that is taken from a file: whatever the file says, a
-choice is legal and gives the same bits for any number of threads. One that the compiler no longer knows is passed over.
+Only what `aot.codegen.schedules.candidates` gives is tried, and only that is taken from a file: whatever the file says,
+a choice is legal and gives the same bits for any number of threads. One that the compiler no longer knows is passed
+over.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Buffer
+from aot.codegen.ir.printer import definition_text, schedule_text
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.ir.traverse import reads, writes
+from aot.codegen.nest.nest import units
+from aot.codegen.schedules.candidates import candidates
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.lowering.program.build_program import Pick
 from aot.lowering.program.kernel_parameters import standalone_kernel
-from codegen.ir.access import known
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Buffer
-from codegen.ir.printer import definition_text, schedule_text
-from codegen.ir.schedule import Schedule
-from codegen.ir.traverse import reads, writes
-from codegen.nest.nest import units
-from codegen.schedules.candidates import candidates
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.atomic import replacing
-from runtime.errors import CorruptError, UsageError
-from runtime.machine import missing_features
-from runtime.regular import read_file
+from aot.runtime.atomic import replacing
+from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.machine import missing_features
+from aot.runtime.regular import read_file
 
 FILE_VERSION = 1
 ROUNDS = 9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from aot.codegen.ir.loops import Var
 from aot.frontends.conversion.calls import Call, Outputs, Packed, Value, Whole
 from aot.frontends.conversion.forks import joined
 from aot.ir.graph import Graph, OutPort
@@ -11,8 +12,7 @@ from aot.ir.types import Dim, TensorType
 from aot.opset.control.control_flow import If
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.port_maps import InputMap
-from codegen.ir.loops import Var
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.errors import ModelError, UnsupportedError
 
 BRANCHES = ("then_branch", "else_branch")
 

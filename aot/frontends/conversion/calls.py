@@ -15,14 +15,14 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, numpy_dtype
 from aot.opset.control.demands import Within
-from codegen.ir.loops import Expr
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 Sequenced = tuple[OutPort, ...]  # a sequence of tensors whose length is known at compile time
 

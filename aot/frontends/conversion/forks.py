@@ -24,8 +24,8 @@ from aot.ir.types import Array, Dim, TensorType
 from aot.opset.control.control_flow import BRANCHES, If
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.control.port_maps import InputMap, OutputMap
-from runtime.abi import DType
-from runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError, ModelError, ShapeError, UnsupportedError
 
 Value: TypeAlias = "OutPort | Forked | Failed | Packed | tuple[Value, ...] | None"  # a tuple is a sequence of tensors
 

@@ -8,8 +8,8 @@ from aot.frontends.conversion.calls import Call
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, numpy_dtype
 from aot.opset.control.strings import StringSearch, StringTensorUnpack
-from runtime.abi import DType
-from runtime.arrays.strings import ENCODING, encode
+from aot.runtime.abi import DType
+from aot.runtime.arrays.strings import ENCODING, encode
 
 
 def place_of(node: Call, x: OutPort, keys: Array, equal_nan: bool = False) -> OutPort:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from aot.codegen.ir.loops import Var
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Array, Dim
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.control.state import Assign, ReadValue_3
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Captures = tuple[tuple[str, int, int], ...]  # name of a region, its parameter, input of the node
 First = Callable[[str, "Scope"], OutPort]

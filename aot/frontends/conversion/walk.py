@@ -36,7 +36,7 @@ from aot.ir.op import Foreign
 from aot.ir.types import Dim
 from aot.opset.control.control_flow import BRANCHES, If
 from aot.opset.control.infrastructure import Parameter, Result
-from runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
+from aot.runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 MAX_FORKS = 256
 DECLARED = "declared"  # of a Result until it is converted: the output's type in the file

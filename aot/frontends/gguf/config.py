@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from aot.frontends.gguf.container import Container
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 OTHER_SCALE = 62  # layers of the size of Gemma 3 (27B) that scales scores by another number, which no metadata say
 MOST_LAYERS, MOST_WIDTH = 1 << 12, 1 << 20

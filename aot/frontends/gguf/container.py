@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.frontends.gguf.blocks import FORMATS, Format
-from runtime.errors import CorruptError, UnsupportedError
-from runtime.regular import check_file
+from aot.runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.regular import check_file
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -14,6 +14,7 @@ from math import sqrt
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.frontends.gguf.config import Config
 from aot.frontends.gguf.weights import Weights
 from aot.ir.build import Builder
@@ -22,8 +23,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.state import Assign, ReadValue_6
 from aot.opset.elementwise.activation import Approximation
 from aot.opset.elementwise.broadcasting import BroadcastMode
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 LOWEST = float(np.finfo(np.float32).min)
 TO_THE_END = 2**63 - 1

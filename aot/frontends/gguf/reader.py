@@ -11,7 +11,7 @@ from aot.frontends.gguf.decoder import Decoder
 from aot.frontends.gguf.weights import Weights
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 SHOWN = 5  # names in an error
 

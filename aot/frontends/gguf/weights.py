@@ -15,8 +15,8 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.origin import Origin
 from aot.ir.types import Array
-from runtime.abi import DType
-from runtime.errors import CorruptError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError
 
 SMALLEST = np.float32(2.0**-100)  # scales below it leave nothing of numbers of 8 bits in a sum of f32
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 DTYPES = {
     1: DType.F32,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 
 class ExternalData:

@@ -8,7 +8,7 @@ from typing import Any
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, inliner, shape_inference
 
 from aot.frontends.onnx.registry import conversion_of
-from runtime.errors import BudgetError, CorruptError
+from aot.runtime.errors import BudgetError, CorruptError
 
 DOMAIN = "aot.functions"  # domain of the local functions that are created from the bodies
 MAX_NODES = 1 << 20  # nodes at most after inlining; the largest networks have a few 10 000

@@ -8,7 +8,7 @@ from typing import Any
 from onnx import GraphProto, ModelProto, NodeProto
 
 from aot.ir.topological import producers_first
-from runtime.errors import CorruptError, ModelError
+from aot.runtime.errors import CorruptError, ModelError
 
 
 def order_nodes(model: ModelProto, file: str) -> None:

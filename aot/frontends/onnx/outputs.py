@@ -8,7 +8,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, ValueInfoProto
 
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 
 def with_outputs(path: Path, names: Sequence[str]) -> bytes:

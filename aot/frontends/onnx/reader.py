@@ -26,6 +26,7 @@ from onnx import (
     version_converter,
 )
 
+from aot.codegen.ir.loops import Var
 from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
 from aot.frontends.onnx.functions import check_inlined, expanded
@@ -35,9 +36,8 @@ from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
 from aot.ir.types import Array, Dim, Shape, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 
 OLDEST_OPSET = 6  # opset 7 changed broadcasting; older opsets are converted
 UNKNOWN_DIM = -1  # size of a dynamic dimension in files of some exporters

@@ -18,8 +18,8 @@ from aot.frontends.conversion.families import load_families
 from aot.frontends.onnx.element_types import element_type
 from aot.ir.graph import OutPort
 from aot.ir.scope import current, scope_for
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 __all__ = [
     "CONVERSIONS",

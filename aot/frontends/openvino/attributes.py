@@ -12,13 +12,13 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, Var
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.op import Op
 from aot.ir.registry import attributes, is_written
 from aot.ir.types import Dim, Shape
-from codegen.ir.loops import Expr, Var
-from runtime.abi import DType
-from runtime.errors import CorruptError, ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, ModelError, UnsupportedError
 
 TRUE, FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 

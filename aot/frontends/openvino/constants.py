@@ -20,9 +20,9 @@ from aot.ir.inference import MAX_FOLD_ELEMENTS
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.ir.values.deferred import Deferred, Parts
-from runtime.abi import DType
-from runtime.errors import CorruptError, UnsupportedError
-from runtime.regular import check_file
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.regular import check_file
 
 Bytes = NDArray[np.uint8]
 PIECE = 1 << 16  # bytes that are unpacked together: they stay in the cache

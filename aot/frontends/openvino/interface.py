@@ -7,8 +7,8 @@ from typing import Any
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 OUTPUT_TYPES = {
     **dict.fromkeys((DType.F64, DType.F16, DType.BF16), DType.F32),

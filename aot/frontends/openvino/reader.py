@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from aot.codegen.ir.loops import Var
 from aot.frontends.openvino.attributes import Symbols, build, element_type, partial_shape, static_shape
 from aot.frontends.openvino.constants import Weights
 from aot.frontends.openvino.interface import apply_version_10
@@ -23,9 +24,8 @@ from aot.ir.registry import find
 from aot.ir.types import Dim
 from aot.opset.control.infrastructure import Constant, Parameter
 from aot.opset.elementwise.conversion import Convert, Rounded
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import AotError, CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 
 LATEST_OPSET = 17
 TOKENIZER_TYPES = frozenset(  # operations of the package openvino_tokenizers

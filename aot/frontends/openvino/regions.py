@@ -11,7 +11,7 @@ from aot.ir.graph import Graph, Node
 from aot.ir.op import Op, RegionOp
 from aot.opset.control.control_flow import If, Loop, TensorIterator
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
-from runtime.errors import CorruptError, InternalError
+from aot.runtime.errors import CorruptError, InternalError
 
 MAX_DEPTH = 32  # nesting depth of bodies
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 Element = etree._Element  # pyright: ignore[reportPrivateUsage]  lxml has no public name for it
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from aot.frontends.conversion.families import enter
 from aot.frontends.pt2.registry import CONVERSIONS, DOMAIN, Argument, Call, Symbol, Value, resolved, typed
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 
 C = TypeVar("C", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)
 UNSIGNED = (DType.U8, DType.U16, DType.U32, DType.U64)

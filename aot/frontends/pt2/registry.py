@@ -28,6 +28,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr
 from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import decorator, enter, entered, load_families
@@ -39,9 +40,8 @@ from aot.frontends.tf.math.complex_numbers import Complex
 from aot.frontends.tf.registry import Call as TfCall
 from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.ir.graph import OutPort
-from codegen.ir.loops import Expr
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 __all__ = [
     "CONVERSIONS",

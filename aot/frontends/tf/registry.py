@@ -21,8 +21,8 @@ from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import enter, entered, load_families
 from aot.frontends.tf.defaults import defaults_of
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 __all__ = [
     "CONVERSIONS",

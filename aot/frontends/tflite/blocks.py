@@ -16,7 +16,7 @@ import numpy as np
 from aot.frontends.tflite.schema import Table
 from aot.frontends.tflite.tensors import Blocks, Quantization, Stored
 from aot.ir.types import Array, dtype_of
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 # Numbers of members of the union QuantizationDetails, of its field, and of fields of BlockwiseQuantization
 BLOCKWISE, SEVERAL_AXES = 2, 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 DTYPES = {
     0: DType.F32,

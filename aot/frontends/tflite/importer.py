@@ -25,8 +25,8 @@ from aot.ir.origin import Origin
 from aot.ir.types import Array, dtype_of, numpy_dtype
 from aot.ir.values.estimate import check_table
 from aot.opset.control.infrastructure import Constant, Parameter
-from runtime.abi import DType
-from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
 MOST_NODES = 1 << 20  # once sub-graphs are walked; the largest networks have a few 10 000
 MAX_DEPTH = 32  # sub-graphs within sub-graphs

@@ -10,7 +10,7 @@ from aot.frontends.tflite.blocks import with_blocks
 from aot.frontends.tflite.schema import Table, enumeration, names_of
 from aot.frontends.tflite.tensors import Stored, contents, read_tensor
 from aot.ir.types import Array
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 ABSENT = -1  # the number of a tensor that is left out
 _CUSTOM = "CUSTOM"

@@ -23,9 +23,9 @@ from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Shape
 from aot.opset.control.infrastructure import Parameter, Result
-from runtime.abi import DType
-from runtime.errors import CorruptError, UsageError
-from runtime.regular import read_file
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.regular import read_file
 
 __all__ = ["read", "regions"]
 

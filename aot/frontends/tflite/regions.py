@@ -25,7 +25,7 @@ from aot.frontends.tflite.importer import Importer, Value, outermost, rule
 from aot.frontends.tflite.nets import Net, Operator
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Result
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 
 def _number(op: Operator, name: str) -> int:

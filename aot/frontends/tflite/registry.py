@@ -39,8 +39,8 @@ from aot.ir.graph import OutPort
 from aot.ir.scope import current
 from aot.ir.types import Array, dtype_of
 from aot.opset.elementwise.unary import Rounding
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 __all__ = [
     "CONVERSIONS",

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from aot.ir.types import Array
-from runtime.errors import AotError, BudgetError, CorruptError
+from aot.runtime.errors import AotError, BudgetError, CorruptError
 
 MOST_READ = 1 << 22  # elements and tables; large networks have some 100 000
 BROKEN = (struct.error, ValueError, TypeError, IndexError, OverflowError, AttributeError)

@@ -7,7 +7,7 @@ import numpy as np
 from aot.frontends.tflite.schema import Table, enumeration
 from aot.ir.types import Array
 from aot.ir.values.estimate import check_table
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 DENSE, CSR = 0, 1
 

@@ -14,8 +14,8 @@ from aot.frontends.tflite.schema import Quota, Table
 from aot.frontends.tflite.sparse import dense
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.types import Array, numpy_dtype
-from runtime.abi import DType
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 MOST_AXES = 32
 PACKED = (DType.I4, DType.I2, DType.U4)  # several elements in a byte

@@ -17,8 +17,8 @@ from aot.ir.registry import REGISTRY, operation
 from aot.ir.text.printer import PLAIN_NAME
 from aot.ir.text.scanner import NUMBER, Scanner
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from runtime.abi import DType
-from runtime.errors import AotError, ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, ModelError
 
 HASH = re.compile(r"[0-9a-f]{12}")
 SPECIAL_WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}

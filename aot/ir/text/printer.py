@@ -26,14 +26,14 @@ from typing import Any, cast
 
 import numpy as np
 
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Expr, Var
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign
 from aot.ir.registry import attributes
 from aot.ir.types import Array, TensorType, dim_text, dtype_of
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Expr, Var
-from runtime.abi import DType
-from runtime.errors import AotError, InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, InternalError
 
 MAX_INLINE_ELEMENTS = 16  # elements of a constant at most that is written out
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_./:-]*[A-Za-z0-9_/-])?")

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Callable
 
+from aot.codegen.ir.loops import Const, Var, prim
 from aot.ir.types import Dim, TensorType
-from codegen.ir.loops import Const, Var, prim
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 WORD = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 INTEGER = re.compile(r"-?\d+")

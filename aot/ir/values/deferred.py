@@ -15,9 +15,9 @@ import numpy as np
 from aot.ir.op import Op
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, numpy_dtype
-from runtime.abi import DType
-from runtime.arrays import mapped
-from runtime.errors import InternalError
+from aot.runtime.abi import DType
+from aot.runtime.arrays import mapped
+from aot.runtime.errors import InternalError
 
 LEAST_ELEMENTS = 1 << 16  # smaller constants are made at once
 WIDEST = 8  # bits of the integers that a deferred constant is made of

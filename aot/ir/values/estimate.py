@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from aot.codegen.ir.expressions import walk
+from aot.codegen.ir.loops import Reduce, Var, dense
 from aot.ir.op import ComputeOp, Op
 from aot.ir.operand import Input, Operand
 from aot.ir.types import TensorType
-from codegen.ir.expressions import walk
-from codegen.ir.loops import Reduce, Var, dense
-from runtime.errors import BudgetError
+from aot.runtime.errors import BudgetError
 
 MAX_TABLE_BYTES = 1 << 28  # bytes of a constant computed from attributes; known networks have up to 2^24 elements
 TERM_SECONDS = 2e-10  # seconds of one multiply-add of a product in NumPy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.ir.graph import Graph, OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 WIDEST = 8  # bits of a small weight
 _PRODUCTS = ("MatMul", "Convolution")

@@ -10,11 +10,11 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.ir.expressions import measure, variables
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Expr
 from aot.ir.types import Array, numpy_dtype
-from codegen.ir.expressions import measure, variables
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Expr
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MAX_PARTS = 1 << 11  # sub-expressions of an element, shared ones counted each time; kernels compute larger values
 MAX_NEGATIVE_SIZE = 1 << 30  # a variable that may be below -SIZE_LIMIT is data, not a size

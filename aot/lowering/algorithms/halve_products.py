@@ -15,16 +15,16 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import members, rewrite_work
+from aot.codegen.target import Target
 from aot.ir.values.deferred import value_of
 from aot.lowering.algorithms.halved_form import HalvedForm, extent, form_of, pays
 from aot.lowering.ir.steps import Step, Steps, Value
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
-from codegen.ir.program import Region
-from codegen.ir.traverse import members, rewrite_work
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 LARGEST_WEIGHT = (1 << 15) - 1 - 255  # magnitude to which a byte can be added in i16
 

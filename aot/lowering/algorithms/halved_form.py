@@ -7,14 +7,14 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import access, all_axes, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import small_factors
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast
 from aot.ir.types import Array
-from codegen.costs import COSTS
-from codegen.ir.access import access, all_axes, varies
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import small_factors
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Expr, Load, Var, dense
 from aot.ir.types import Array
-from codegen.ir.access import known
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Expr, Load, Var, dense
 
 PRODUCTS = {4: 2.0, 3: 1.5}  # for an output, by the taps of a part: 3 and 4 outputs from 6 products
 

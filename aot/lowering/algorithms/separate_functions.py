@@ -14,16 +14,16 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import COST, coefficient, known, offset, varies
+from aot.codegen.ir.definition import LOCAL, Definition, Group
+from aot.codegen.ir.denormals import flushes
+from aot.codegen.ir.expressions import rewrite, variables, walk
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Space, Var, dense
+from aot.codegen.ir.traverse import Work
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.lowering.ir.steps import Step, Steps
-from codegen.costs import COSTS
-from codegen.ir.access import COST, coefficient, known, offset, varies
-from codegen.ir.definition import LOCAL, Definition, Group
-from codegen.ir.denormals import flushes
-from codegen.ir.expressions import rewrite, variables, walk
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Space, Var, dense
-from codegen.ir.traverse import Work
-from codegen.schedules.choose import choose
-from codegen.target import Target
 
 
 def separate_functions(steps: Steps, target: Target) -> None:

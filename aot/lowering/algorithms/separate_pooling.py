@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf, prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import coefficient, offset, unravel, volume
+from aot.codegen.ir.definition import LOCAL, Definition, Group
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.index import Affine, normal
+from aot.codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
+from aot.codegen.ir.traverse import Work
+from aot.codegen.schedules.pointwise import fresh
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
-from codegen.costs import COSTS
-from codegen.ir.access import coefficient, offset, unravel, volume
-from codegen.ir.definition import LOCAL, Definition, Group
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.index import Affine, normal
-from codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
-from codegen.ir.traverse import Work
-from codegen.schedules.pointwise import fresh
 
 
 def separate_pooling(steps: Steps) -> None:

@@ -8,15 +8,15 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import unravel
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Load, Prim, Reduce, Var
+from aot.codegen.schedules.pointwise import fresh
+from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_matrices import BASIS
-from codegen.costs import COSTS
-from codegen.ir.access import unravel
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Load, Prim, Reduce, Var
-from codegen.schedules.pointwise import fresh
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import unravel
+from aot.codegen.ir.definition import LOCAL, Definition, Group
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.schedules.pointwise import fresh
+from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_form import StrassenForm, extent
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
-from codegen.costs import COSTS
-from codegen.ir.access import unravel
-from codegen.ir.definition import LOCAL, Definition, Group
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.schedules.pointwise import fresh
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import buffer_bytes, known
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, as_expr, prim, select
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.schedule import Tail, Tile
+from aot.codegen.ir.traverse import rewrite_work
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value
-from codegen.costs import COSTS
-from codegen.ir.access import buffer_bytes, known
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, as_expr, prim, select
-from codegen.ir.program import Region
-from codegen.ir.schedule import Tail, Tile
-from codegen.ir.traverse import rewrite_work
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(slots=True)

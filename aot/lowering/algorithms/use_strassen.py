@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from aot.codegen.ir.definition import LOCAL, Definition
+from aot.codegen.ir.loops import Expr
+from aot.codegen.ir.program import Region
+from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_form import StrassenForm, form_of, in_basis, pays
 from aot.lowering.algorithms.strassen_groups import strassen
 from aot.lowering.algorithms.strassen_matrices import LEFT
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.narrow_constants import smallest
-from codegen.ir.definition import LOCAL, Definition
-from codegen.ir.loops import Expr
-from codegen.ir.program import Region
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def use_strassen(steps: Steps, target: Target) -> None:

@@ -6,6 +6,13 @@ from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import buffer_bytes, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Var, dense
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import move_loads, rewrite_work
+from aot.codegen.target import Target
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.algorithms.winograd_form import (
@@ -17,14 +24,7 @@ from aot.lowering.algorithms.winograd_form import (
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
 from aot.lowering.algorithms.winograd_tilings import choose_tilings
 from aot.lowering.ir.steps import Step, Steps, Value
-from codegen.costs import COSTS
-from codegen.ir.access import buffer_bytes, varies
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Var, dense
-from codegen.ir.program import Region
-from codegen.ir.traverse import move_loads, rewrite_work
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def use_winograd(steps: Steps, target: Target) -> None:

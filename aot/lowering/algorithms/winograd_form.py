@@ -14,15 +14,15 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast
 from aot.ir.types import Array
 from aot.lowering.algorithms.long_windows import LongTaps, split_load, split_places, split_taps, split_weights
 from aot.lowering.algorithms.winograd_matrices import Kind, growth, weight_matrix, whole_factor
-from codegen.costs import COSTS
-from codegen.ir.access import known
-from codegen.ir.definition import Definition
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 BLOCK = 64  # input channels that are transformed at a time
 TAPS = (3, 4, 5)  # of a window in one direction

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known, varies, volume
+from aot.codegen.ir.definition import LOCAL, Definition, Group
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.schedules.products.product import product
+from aot.codegen.target import Target
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
 from aot.lowering.algorithms.winograd_tilings import tiles_of
-from codegen.costs import COSTS
-from codegen.ir.access import known, varies, volume
-from codegen.ir.definition import LOCAL, Definition, Group
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.schedules.products.product import product
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import product
 from math import inf, prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Var
+from aot.codegen.nest.padding_terms import PaddingTerms
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
 from aot.lowering.algorithms.winograd_matrices import FINITE, Kind
-from codegen.costs import COSTS
-from codegen.ir.access import known
-from codegen.ir.expressions import variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Var
-from codegen.nest.padding_terms import PaddingTerms
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 POINTS = range(4, 12)  # products in one direction, where there is such a transform
 

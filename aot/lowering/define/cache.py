@@ -13,14 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from aot.ir.graph import Node
-from aot.ir.operand import Input
-from aot.ir.types import Shape
-from aot.lowering.ir.steps import Value, indices
-from aot.lowering.ir.symbolic_sizes import Sizes
-from aot.opset.control.cache import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, WHOLE, Append, CacheSizes
-from codegen.ir.definition import Definition
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import (
     Buffer,
     Const,
     Expr,
@@ -38,9 +32,15 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from codegen.ir.program import Kept, Region
-from runtime.abi import DType
-from runtime.loading.manifest import CacheInfo
+from aot.codegen.ir.program import Kept, Region
+from aot.ir.graph import Node
+from aot.ir.operand import Input
+from aot.ir.types import Shape
+from aot.lowering.ir.steps import Value, indices
+from aot.lowering.ir.symbolic_sizes import Sizes
+from aot.opset.control.cache import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, WHOLE, Append, CacheSizes
+from aot.runtime.abi import DType
+from aot.runtime.loading.manifest import CacheInfo
 
 LINE = 64
 ENTRIES = LINE // 8  # of the head of a variable

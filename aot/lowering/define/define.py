@@ -12,6 +12,12 @@ from math import gcd
 
 import numpy as np
 
+from aot.codegen.ir.access import volume
+from aot.codegen.ir.definition import LOCAL, Definition
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense, prim
+from aot.codegen.ir.program import Region, Rule
+from aot.codegen.ir.traverse import Work, move_loads, reads, rewrite_work, writes
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, LoopOp, Op, RegionOp, Stateful, ViewOp
 from aot.ir.operand import Input
@@ -29,14 +35,8 @@ from aot.lowering.ir.symbolic_sizes import PLAIN
 from aot.opset.control.cache import BYTES as CACHE_BYTES
 from aot.opset.control.cache import MOVED, Append, CacheRoom, CacheSizes
 from aot.opset.control.control_flow import known_truth
-from codegen.ir.access import volume
-from codegen.ir.definition import LOCAL, Definition
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense, prim
-from codegen.ir.program import Region, Rule
-from codegen.ir.traverse import Work, move_loads, reads, rewrite_work, writes
-from runtime.abi import DType
-from runtime.errors import AotError, InternalError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, InternalError, UnsupportedError
 
 Regions = Callable[["Definer", Node], None]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.program import Region
 from aot.lowering.ir.steps import Cycle, Step, Steps
-from codegen.ir.loops import Var
-from codegen.ir.program import Region
 
 LASTING = (Region.OUTPUT, Region.STATE)  # regions whose values outlast an inference
 

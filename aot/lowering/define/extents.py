@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from aot.codegen.ir.access import volume
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import factors, normal
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Space, Var, as_expr, prim
+from aot.codegen.ir.program import Rule
+from aot.codegen.ir.traverse import Work, members
 from aot.ir.types import dim_text
 from aot.lowering.ir.greatest import greatest
 from aot.lowering.ir.reach import after, last
 from aot.lowering.ir.symbolic_sizes import Sizes
-from codegen.ir.access import volume
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import variables
-from codegen.ir.index import factors, normal
-from codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Space, Var, as_expr, prim
-from codegen.ir.program import Rule
-from codegen.ir.traverse import Work, members
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 def fitting(works: tuple[Work, ...], layer: str, sizes: Sizes, symbols: tuple[Var, ...]) -> list[Rule]:

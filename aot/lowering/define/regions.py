@@ -10,6 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from aot.codegen.ir.access import volume
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, cast, dense, prim, select
+from aot.codegen.ir.program import Region
 from aot.ir.conditions import axis_of
 from aot.ir.graph import Node, OutPort
 from aot.ir.types import Shape
@@ -18,13 +23,8 @@ from aot.lowering.define.tidy import is_empty, tidy
 from aot.lowering.ir.steps import Choice, Cycle, Half, Step, Value, indices
 from aot.opset.control.control_flow import BRANCHES, If, Iterating, Loop, carried_size, counter, last_size
 from aot.opset.control.port_maps import InputMap, OutputMap, first_part, in_order
-from codegen.ir.access import volume
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, cast, dense, prim, select
-from codegen.ir.program import Region
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 
 def lower_region(outer: Definer, node: Node) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
+from aot.codegen.ir.program import Rule
 from aot.ir.graph import Node
 from aot.ir.operand import Operand
 from aot.ir.types import Dim, Shape, dim_text, simplify
@@ -14,10 +17,7 @@ from aot.opset.elementwise.activation import PRelu, WithScalars
 from aot.opset.elementwise.binary import AutoBroadcast
 from aot.opset.elementwise.comparison import Select
 from aot.opset.products.matmul import MatMul
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
-from codegen.ir.program import Rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def rules(node: Node) -> list[Rule]:

@@ -14,6 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from aot.codegen.ir.access import volume
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Const, Expr, For, If, Load, Size, Stmt, Store, Var, as_expr, prim, select
+from aot.codegen.ir.program import Kept
 from aot.ir.graph import Node
 from aot.ir.op import Stateful
 from aot.ir.operand import Input
@@ -21,12 +25,8 @@ from aot.ir.types import Shape, TensorType, differs
 from aot.lowering.ir.steps import indices
 from aot.lowering.ir.symbolic_sizes import Sizes
 from aot.opset.control.state import DYNAMIC, Carried, IsSet, KeptSizes, KeptValue
-from codegen.ir.access import volume
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Const, Expr, For, If, Load, Size, Stmt, Store, Var, as_expr, prim, select
-from codegen.ir.program import Kept
-from runtime.abi import DType
-from runtime.errors import InternalError, ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError, ModelError
 
 LINE = 64
 ENTRY = 8  # bytes of a flag, a place or a size

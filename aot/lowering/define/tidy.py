@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.ir.definition import LOCAL, Definition, Group, identity
+from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, prim
+from aot.codegen.ir.traverse import Work, local, move_loads, rewrite_work
 from aot.ir.values.deferred import Deferred
 from aot.lowering.ir.steps import Value
-from codegen.ir.definition import LOCAL, Definition, Group, identity
-from codegen.ir.expressions import loads, rewrite
-from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, prim
-from codegen.ir.traverse import Work, local, move_loads, rewrite_work
 
 
 def apart(work: Work) -> Work:

@@ -14,15 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from aot.codegen.ir.access import known, varies
+from aot.codegen.ir.chains import chain_factors
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
+from aot.codegen.ir.primitives import CHAINS
+from aot.codegen.ir.program import Region
 from aot.lowering.fusion.substitute import substitution
 from aot.lowering.ir.steps import Step, Steps, Value
-from codegen.ir.access import known, varies
-from codegen.ir.chains import chain_factors
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
-from codegen.ir.primitives import CHAINS
-from codegen.ir.program import Region
 
 POWERS = frozenset({"exp_normal", "exp_short"})  # of differences to the greatest score: `aot.lowering.fusion.tails`
 

@@ -13,19 +13,19 @@ from dataclasses import replace
 from itertools import count
 from math import prod
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import members
+from aot.codegen.target import Target
 from aot.lowering.fusion.group_rows import streams
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.dependencies import sort
 from aot.lowering.ir.steps import Step, Steps
 from aot.opset.movement.blocks import ravel
-from codegen.ir.access import known
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense
-from codegen.ir.program import Region
-from codegen.ir.traverse import members
-from codegen.target import Target
 
 ASSUMED_EXTENT = 1024  # greatest extent that is assumed for an axis of dynamic size, to estimate bytes
 

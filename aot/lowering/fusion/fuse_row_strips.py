@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import buffer_bytes, varies
+from aot.codegen.ir.definition import LOCAL, Definition, Group, RowRange
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import Affine, bounds, normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
+from aot.codegen.ir.program import Region
+from aot.codegen.schedules.row_strips import rows_of
+from aot.codegen.target import Target
 from aot.lowering.ir.steps import Step, Steps
-from codegen.costs import COSTS
-from codegen.ir.access import buffer_bytes, varies
-from codegen.ir.definition import LOCAL, Definition, Group, RowRange
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.index import Affine, bounds, normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
-from codegen.ir.program import Region
-from codegen.schedules.row_strips import rows_of
-from codegen.target import Target
 
 
 def fuse_row_strips(steps: Steps, target: Target) -> None:

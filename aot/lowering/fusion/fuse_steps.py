@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import islice
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, measure, rewrite, walk
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Var
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work, move_loads, rewrite_definition, rewrite_work
 from aot.lowering.fusion.kept_views import divides_axis, gathers, gathers_rows, reuses, steps_unevenly
 from aot.lowering.fusion.substitute import memory_loads, simplified, substitution
 from aot.lowering.ir.dependencies import PartIndex, overlaps
 from aot.lowering.ir.steps import Step, Steps
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, measure, rewrite, walk
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Var
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work, move_loads, rewrite_definition, rewrite_work
 
 HEAVY = {"exp", "exp_normal", "log", "tanh", "erf", "pow", "sin", "cos", "sqrt", "div"}
 CHEAP = 2  # operations of a producer that several consumers compute themselves, at most

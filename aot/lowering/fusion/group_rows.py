@@ -12,6 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import coefficient, known, offset, points, unravel, volume
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import Affine, bounds, normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, dense
+from aot.codegen.ir.program import Region
 from aot.lowering.fusion.split_quotient_axes import divided
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.fusion.tails import without_tails
@@ -19,14 +26,7 @@ from aot.lowering.ir.components import Components
 from aot.lowering.ir.dependencies import Makers, sort
 from aot.lowering.ir.lane_axes import dim_of, lane_axes
 from aot.lowering.ir.steps import Step, Steps
-from codegen.costs import COSTS
-from codegen.ir.access import coefficient, known, offset, points, unravel, volume
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.index import Affine, bounds, normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, dense
-from codegen.ir.program import Region
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MEMBERS = 128  # of a group: statements are nested as deep as it has temporaries, and Python's stack has 1 000 frames
 

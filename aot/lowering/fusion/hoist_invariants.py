@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import COST, known, unravel, volume
+from aot.codegen.ir.definition import LOCAL, Definition, Group
+from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.index import Affine, bounds, closed, normal
+from aot.codegen.ir.loops import Expr, Load, Prim, Space, Var, cast, dense
 from aot.lowering.ir.steps import Steps
-from codegen.costs import COSTS
-from codegen.ir.access import COST, known, unravel, volume
-from codegen.ir.definition import LOCAL, Definition, Group
-from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.index import Affine, bounds, closed, normal
-from codegen.ir.loops import Expr, Load, Prim, Space, Var, cast, dense
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def hoist_invariants(steps: Steps) -> None:

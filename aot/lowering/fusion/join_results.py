@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import access, buffer_bytes, known, store, volume
+from aot.codegen.ir.definition import Definition, Group, Result
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.loops import Const, Expr, Load, Var
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work, members, reads, writes
 from aot.lowering.ir.steps import Step, Steps, Value
-from codegen.costs import COSTS
-from codegen.ir.access import access, buffer_bytes, known, store, volume
-from codegen.ir.definition import Definition, Group, Result
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Const, Expr, Load, Var
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work, members, reads, writes
 
 
 def join_results(steps: Steps) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import permutations
 from math import prod
 
+from aot.codegen.ir.access import coefficient, in_order, known, offset, points
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, variables, walk
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Expr, Load, Prim, Var
 from aot.lowering.fusion.substitute import memory_loads, substitution
-from codegen.ir.access import coefficient, in_order, known, offset, points
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, variables, walk
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Expr, Load, Prim, Var
 
 MOST_ORDERED = 5  # dimensions whose orders are tried
 

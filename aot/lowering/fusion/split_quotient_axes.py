@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Size, Var, as_expr
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
-from codegen.costs import COSTS
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Load, Prim, Size, Var, as_expr
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def split_quotient_axes(steps: Steps) -> None:

@@ -5,11 +5,11 @@ v[i, j] = x[j, i],  y[k] = v[k, 3] + 1     ->     y[k] = x[3, k] + 1
 
 from __future__ import annotations
 
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite
-from codegen.ir.index import normal
-from codegen.ir.loops import Expr, Load, Space, Var
-from codegen.ir.traverse import Change
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Expr, Load, Space, Var
+from aot.codegen.ir.traverse import Change
 
 
 def substitution(made: Definition) -> Change:

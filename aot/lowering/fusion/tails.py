@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 from aot.lowering.fusion.substitute import simplified
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite
-from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, prim
 
 
 def without_tails(

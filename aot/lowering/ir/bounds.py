@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from codegen.ir.expressions import variables
-from codegen.ir.index import bounds, factors, normal
-from codegen.ir.loops import Const, Expr, Prim, Var, prim
-from runtime.abi import DType
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import bounds, factors, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Var, prim
+from aot.runtime.abi import DType
 
 Range = tuple[Expr | None, Expr | None]  # None: unbounded
 Ends = Callable[[Var], Range]

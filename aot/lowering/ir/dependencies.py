@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from math import inf
 
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import Affine, atom_bounds, bounds, factors, normal
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, as_expr
+from aot.codegen.ir.traverse import members
 from aot.lowering.ir.steps import Step, Steps
-from codegen.ir.expressions import variables
-from codegen.ir.index import Affine, atom_bounds, bounds, factors, normal
-from codegen.ir.loops import Const, Expr, Load, Prim, Var, as_expr
-from codegen.ir.traverse import members
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 IsSymbol = Callable[[Var], bool]
 Product = tuple[int, tuple[Expr, ...]]  # a number and sizes, multiplied

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Const, Expr, Prim, Var
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Const, Expr, Prim, Var
 
 MOST = 1 << 22  # points that are evaluated
 Array = np.ndarray[Any, np.dtype[np.int64]]

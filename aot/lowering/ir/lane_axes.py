@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from codegen.ir.access import known
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Expr, Load, Space, Var
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Expr, Load, Space, Var
 
 
 def lane_axis(d: Definition, constants: frozenset[str]) -> Var | None:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aot.codegen.ir.loops import Buffer, Const, Size, Var, dense
+from aot.codegen.ir.printer import definition_text, expr_text, schedule_text, size_text, statements_text
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work
 from aot.lowering.ir.steps import Choice, Cycle, Layouts, Step, Steps, Value
-from codegen.ir.loops import Buffer, Const, Size, Var, dense
-from codegen.ir.printer import definition_text, expr_text, schedule_text, size_text, statements_text
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work
 
 
 def steps_text(steps: Steps) -> str:

@@ -9,12 +9,10 @@ from enum import StrEnum
 from functools import reduce
 from math import isqrt
 
-from aot.ir.dims import shortest
-from aot.lowering.ir.steps import Steps
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.index import Affine, bounds, exactly, factors, normal
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -36,11 +34,13 @@ from codegen.ir.loops import (
     as_expr,
     prim,
 )
-from codegen.ir.printer import expr_text, size_text
-from codegen.ir.program import Region, Rule
-from codegen.ir.proof import Either, Facts, before_end, conditions
-from codegen.ir.traverse import Work, move_loads, writes
-from runtime.abi import DType
+from aot.codegen.ir.printer import expr_text, size_text
+from aot.codegen.ir.program import Region, Rule
+from aot.codegen.ir.proof import Either, Facts, before_end, conditions
+from aot.codegen.ir.traverse import Work, move_loads, writes
+from aot.ir.dims import shortest
+from aot.lowering.ir.steps import Steps
+from aot.runtime.abi import DType
 
 _MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd, inf
 
+from aot.codegen.ir.index import Affine, atom_bounds, bounds, factors, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var
 from aot.lowering.ir.symbolic_sizes import Sizes
-from codegen.ir.index import Affine, atom_bounds, bounds, factors, normal
-from codegen.ir.loops import Const, Expr, Prim, Size, Var
 
 
 def before(index: Expr) -> int | None:

@@ -14,16 +14,16 @@ from functools import lru_cache
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, dense
+from aot.codegen.ir.program import Kept, Region, Rule
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.ir.traverse import Work, expressions, local, members, reads, writes
+from aot.codegen.nest.points import free
 from aot.ir.types import Array, Shape, dtype_of
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.ir.symbolic_sizes import Sizes
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, dense
-from codegen.ir.program import Kept, Region, Rule
-from codegen.ir.schedule import Schedule
-from codegen.ir.traverse import Work, expressions, local, members, reads, writes
-from codegen.nest.points import free
 
 AXES = {1: "j", 2: "ij", 3: "bij", 4: "nchw", 5: "ncdhw"}
 

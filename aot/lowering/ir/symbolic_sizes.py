@@ -9,15 +9,15 @@ from math import inf
 
 import numpy as np
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
 from aot.ir.dims import shortest
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
 from aot.lowering.ir.bounds import Intervals
-from codegen.ir.access import known
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")

@@ -12,15 +12,15 @@ layouts   where they are final, each value of the arena has a size in memory; wh
 
 from __future__ import annotations
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.loops import Buffer, Expr, Load, Var, dense
+from aot.codegen.ir.printer import size_text
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work, expressions, members, reads, writes
+from aot.codegen.nest.points import free
 from aot.lowering.ir.steps import Choice, Cycle, Layouts, Steps, Value
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, variables
-from codegen.ir.loops import Buffer, Expr, Load, Var, dense
-from codegen.ir.printer import size_text
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work, expressions, members, reads, writes
-from codegen.nest.points import free
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 READ_ONLY = (Region.INPUT, Region.CONSTANT)
 GIVEN = (Region.INPUT, Region.CONSTANT, Region.STATE)  # memory with values before the first step runs

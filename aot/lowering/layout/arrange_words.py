@@ -18,24 +18,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import access, all_axes, coefficient, known, varies
+from aot.codegen.ir.chains import is_chains, is_contiguous
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.dot_widths import dot_factors, takes_rows, word
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, dense, prim, select
+from aot.codegen.ir.matrix_form import ROWS, matrix_form
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.rename_sizes import renamed
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.ir.traverse import Work, rewrite_work
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Choice, Step, Steps, Value
-from codegen.costs import COSTS
-from codegen.ir.access import access, all_axes, coefficient, known, varies
-from codegen.ir.chains import is_chains, is_contiguous
-from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import dot_factors, takes_rows, word
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, dense, prim, select
-from codegen.ir.matrix_form import ROWS, matrix_form
-from codegen.ir.program import Region
-from codegen.ir.rename_sizes import renamed
-from codegen.ir.schedule import Schedule
-from codegen.ir.traverse import Work, rewrite_work
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

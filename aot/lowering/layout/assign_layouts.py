@@ -15,20 +15,20 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from math import inf, prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import all_axes, coefficient, known, offset, points
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Expr, Size, Var
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import members, move_loads, rewrite_work
+from aot.codegen.target import Target
 from aot.lowering.fusion.group_rows import streams
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.layout.halo import Halo, borders, halos, strip
 from aot.lowering.layout.operand_copies import copy_keys, copy_padded_inputs
 from aot.lowering.layout.votes import innermost, votes_of
-from codegen.costs import COSTS
-from codegen.ir.access import all_axes, coefficient, known, offset, points
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Expr, Size, Var
-from codegen.ir.program import Region
-from codegen.ir.traverse import members, move_loads, rewrite_work
-from codegen.target import Target
 
 
 def assign_layouts(steps: Steps, target: Target) -> None:

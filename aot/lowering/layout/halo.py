@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known, points
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
+from aot.codegen.ir.primitives import CHAINS
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work, expressions, members, rewrite_work
 from aot.lowering.ir.reach import after, before
 from aot.lowering.ir.steps import Steps
-from codegen.costs import COSTS
-from codegen.ir.access import known, points
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Var, as_expr, prim
-from codegen.ir.primitives import CHAINS
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work, expressions, members, rewrite_work
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 LIMIT = 64  # points on either side of any dimension; of a longer one as many as it has. Reads beyond keep their check
 

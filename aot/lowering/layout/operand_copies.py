@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import all_axes, known, offset, points
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, variables, walk
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, dense
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from aot.lowering.fusion.group_rows import reads_once, streams
 from aot.lowering.ir.lane_axes import dim_of, lane_axis, memory_of
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.layout.votes import Votes, innermost, is_free, lane_candidates, wanted_lane
-from codegen.costs import COSTS
-from codegen.ir.access import all_axes, known, offset, points
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, variables, walk
-from codegen.ir.loops import Const, Expr, Load, Prim, Var, dense
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work, members, move_loads, rewrite_work
 
 
 def copy_padded_inputs(steps: Steps) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Var
 from aot.lowering.ir.lane_axes import dim_of, memory_of
 from aot.lowering.ir.steps import Steps
-from codegen.costs import COSTS
-from codegen.ir.access import known
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Var
 
 
 def plane_columns(steps: Steps, reductions: list[Definition], constants: frozenset[str]) -> dict[int, Var]:

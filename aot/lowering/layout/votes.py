@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from math import prod
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import all_axes, known, points
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import scaled_sum
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import members
 from aot.lowering.fusion.group_rows import reads_once, streams
 from aot.lowering.ir.lane_axes import dim_of, lane_axes, memory_of
 from aot.lowering.ir.steps import Steps
 from aot.lowering.layout.planes import plane_columns
-from codegen.costs import COSTS
-from codegen.ir.access import all_axes, known, points
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import scaled_sum
-from codegen.ir.expressions import loads, variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Load, Reduce, Var
-from codegen.ir.program import Region
-from codegen.ir.traverse import members
 
 ROUNDS = 3
 Votes = dict[str, dict[int, float]]

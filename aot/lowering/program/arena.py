@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.index import Affine, bounds, normal
+from aot.codegen.ir.loops import Const, Expr, Size, as_expr, prim
+from aot.codegen.ir.program import Region
 from aot.lowering.ir.steps import Cycle, Steps
 from aot.lowering.ir.symbolic_sizes import Sizes
-from codegen.ir.access import known
-from codegen.ir.index import Affine, bounds, normal
-from codegen.ir.loops import Const, Expr, Size, as_expr, prim
-from codegen.ir.program import Region
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 ALIGN = 64
 

@@ -6,6 +6,20 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from aot.codegen.ir.access import buffer_bytes, volume
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.denormals import denormals, flushes
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Expr, Kernel, Size, Var, dense
+from aot.codegen.ir.printer import definition_text, schedule_text
+from aot.codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
+from aot.codegen.ir.rename_sizes import renamed
+from aot.codegen.ir.schedule import Pack, Schedule
+from aot.codegen.ir.traverse import Work, reads, writes
+from aot.codegen.nest.halo_fill import stores_one_value
+from aot.codegen.nest.nest import apply, units
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.ir.graph import Graph, Node
 from aot.ir.values.deferred import release, value_of
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value, sizes_of
@@ -13,21 +27,7 @@ from aot.lowering.program.arena import Plan, plan
 from aot.lowering.program.constant_places import Constants, Weights
 from aot.lowering.program.flow import Flow
 from aot.lowering.program.kernel_parameters import canonical, cost, parameters, separated, with_roles
-from codegen.ir.access import buffer_bytes, volume
-from codegen.ir.definition import Definition, Group
-from codegen.ir.denormals import denormals, flushes
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Expr, Kernel, Size, Var, dense
-from codegen.ir.printer import definition_text, schedule_text
-from codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
-from codegen.ir.rename_sizes import renamed
-from codegen.ir.schedule import Pack, Schedule
-from codegen.ir.traverse import Work, reads, writes
-from codegen.nest.halo_fill import stores_one_value
-from codegen.nest.nest import apply, units
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 Progress = Callable[[int, int], None]
 Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]

@@ -14,13 +14,13 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.ir.program import ConstantBlock
+from aot.codegen.ir.schedule import Pack
+from aot.codegen.nest.pack import pack_array, pack_buffer
 from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.deferred import Deferred, release, rows_of, value_of
 from aot.lowering.ir.steps import Value
 from aot.lowering.program.arena import ALIGN
-from codegen.ir.program import ConstantBlock
-from codegen.ir.schedule import Pack
-from codegen.nest.pack import pack_array, pack_buffer
 
 PIECE = 1 << 20  # elements of a constant that are made together: they stay in the cache, and take no memory
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from aot.codegen.ir.loops import Size, Var, as_expr, prim
+from aot.codegen.ir.program import Bind, Call, Check, Control, Jump, Label, Let, Place, Rule
 from aot.ir.types import dim_text
 from aot.lowering.ir.steps import Choice, Cycle, Step, Steps
 from aot.lowering.ir.symbolic_sizes import Sizes
 from aot.opset.control.control_flow import UNLIMITED_ITERATIONS
-from codegen.ir.loops import Size, Var, as_expr, prim
-from codegen.ir.program import Bind, Call, Check, Control, Jump, Label, Let, Place, Rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Emit = Callable[[Steps], None]
 FEW_TURNS = 1 << 20  # iterations of nested loops up to which no cancellation point is needed

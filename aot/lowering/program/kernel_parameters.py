@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from aot.codegen.ir.access import all_axes, traffic, volume
+from aot.codegen.ir.access import work as operations
+from aot.codegen.ir.definition import Definition, Group, RowRange
+from aot.codegen.ir.loops import Buffer, Kernel, Size, Space, Var
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.schedule import Pack, Schedule
+from aot.codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
+from aot.codegen.nest.nest import apply
 from aot.lowering.ir.steps import Steps
-from codegen.ir.access import all_axes, traffic, volume
-from codegen.ir.access import work as operations
-from codegen.ir.definition import Definition, Group, RowRange
-from codegen.ir.loops import Buffer, Kernel, Size, Space, Var
-from codegen.ir.program import Region
-from codegen.ir.schedule import Pack, Schedule
-from codegen.ir.traverse import Work, members, move_loads, reads, rewrite_work, writes
-from codegen.nest.nest import apply
 
 
 def all_packs(s: Schedule) -> tuple[Pack, ...]:

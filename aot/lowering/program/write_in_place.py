@@ -13,18 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import buffer_bytes, store, varies, volume
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Expr, Load
+from aot.codegen.ir.matrix_form import even_height
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import members, move_loads, rewrite_work
+from aot.codegen.target import Target
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.program.arena import lifetimes
-from codegen.costs import COSTS
-from codegen.ir.access import buffer_bytes, store, varies, volume
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Expr, Load
-from codegen.ir.matrix_form import even_height
-from codegen.ir.program import Region
-from codegen.ir.traverse import members, move_loads, rewrite_work
-from codegen.target import Target
 
 
 def write_in_place(steps: Steps, target: Target) -> None:

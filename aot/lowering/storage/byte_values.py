@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.ir.loops import Const, Expr, Prim
 from aot.ir.types import numpy_dtype
-from codegen.ir.loops import Const, Expr, Prim
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Numbers = NDArray[Any]
 Rule = Callable[..., Numbers]

@@ -19,19 +19,19 @@ from functools import partial
 
 import numpy as np
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import members, rewrite_work
 from aot.ir.values.deferred import Deferred, release
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.narrow_constants import moving, uses_of
 from aot.lowering.storage.parts import NIBBLE, Parts, in_parts
 from aot.lowering.storage.stored_bytes import stored_bytes
 from aot.opset.elementwise.conversion import LEVELS
-from codegen.costs import COSTS
-from codegen.ir.access import known
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
-from codegen.ir.program import Region
-from codegen.ir.traverse import members, rewrite_work
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

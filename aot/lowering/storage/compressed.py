@@ -15,7 +15,7 @@ from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import LEVELS, Convert
 from aot.opset.movement.movement import Transpose
 from aot.opset.movement.shape import Reshape
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 LEAST, MOST = 2.0**-100, 2.0**100  # scales with which no product is denormal or infinite
 _UNSIGNED = (np.dtype(ml_dtypes.uint2), np.dtype(ml_dtypes.uint4))  # each lies in the low bits of a byte

@@ -6,7 +6,7 @@
     m[i, g] = -add[e](q[i, g, e]) / 32
 
 The numbers n are unsigned. Where they have fewer bits than a factor of the dots, several share an element of u8 or u16
-(`codegen.ir.dot_widths.Field`), and an axis of the sum becomes three: runs r, fields h, and the elements b of a word.
+(`aot.codegen.ir.dot_widths.Field`), and an axis of the sum becomes three: runs r, fields h, elements b of a word.
 
     n[g, e, j] = w[g, r, b, j] >> 4 h & 15                e = 8 r + 4 h + b
 """
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.dot_widths import Field
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
 from aot.ir.types import Array
 from aot.ir.values.deferred import value_of
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.parts import Parts
 from aot.opset.movement.blocks import ravel
-from codegen.ir.dot_widths import Field
-from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 LENGTHS = (64, 32, 16)  # numbers of a group of data, in the order in which they are tried
 

@@ -13,11 +13,11 @@ from math import prod
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Var
 from aot.ir.types import Array
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import GREATEST, Scaled, first_rows, scaled
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Prim, Var
 
 CLOSE = 2.0**-20  # relative error of a number that is due to rounding
 SMALLEST = np.finfo(np.float32).tiny  # least factor that f32 holds with full precision

@@ -14,17 +14,17 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known, points, reads
+from aot.codegen.ir.loops import Size
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
+from aot.codegen.ir.traverse import reads as reads_of
+from aot.codegen.target import Target
 from aot.ir.types import Array
 from aot.ir.values.deferred import release, value_of
 from aot.lowering.ir.steps import Steps, Value
-from codegen.costs import COSTS
-from codegen.ir.access import known, points, reads
-from codegen.ir.loops import Size
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work, members, move_loads, rewrite_work
-from codegen.ir.traverse import reads as reads_of
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 PIECE = 1 << 16  # elements looked at together: they stay in the cache
 

@@ -15,7 +15,7 @@ from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import Scaled, numbers_of, with_any_zeros
 from aot.lowering.storage.integers import Reduced, reduced, shared, whole_numbers
 from aot.lowering.storage.stored_bytes import Shifted
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SPAN = 255  # greatest difference between the largest and the least number of a part
 NIBBLE = 15  # that of numbers of 4 bits

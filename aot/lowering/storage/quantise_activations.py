@@ -16,6 +16,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known, varies, volume
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work
+from aot.codegen.target import Target
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.compressed import scaled
@@ -23,15 +31,7 @@ from aot.lowering.storage.group_sums import LENGTHS, Data, GroupWeights, group_l
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.parts import NIBBLE, in_parts
 from aot.opset.movement.blocks import ravel
-from codegen.costs import COSTS
-from codegen.ir.access import known, varies, volume
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Expr, Load, Prim, Reduce, Var, cast, dense, prim
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 GROUPS = (64, 32)  # numbers that share a scale, in the order in which they are tried
 LEVELS = 127.0  # steps from 0 to the largest number of a group

@@ -9,10 +9,10 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from math import inf
 
-from codegen.ir.clamps import clamp_of
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Const, Expr, Load, Prim, Var, cast, prim
-from runtime.abi import DType
+from aot.codegen.ir.clamps import clamp_of
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, cast, prim
+from aot.runtime.abi import DType
 
 BYTES = (DType.U8, DType.I8)
 NONE = Const(0, DType.I32)

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aot.codegen.ir.clamps import clamp_of, rounded_of
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Expr, Prim, prim
+from aot.codegen.ir.primitives import SHORT_FUNCTIONS
+from aot.codegen.ir.traverse import rewrite_work
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.byte_values import is_byte
 from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
-from codegen.ir.clamps import clamp_of, rounded_of
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Expr, Prim, prim
-from codegen.ir.primitives import SHORT_FUNCTIONS
-from codegen.ir.traverse import rewrite_work
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MOST_ERROR = 1 / 64  # of a level: so many results, or fewer, lie so near to the middle of two
 SIGMOID = "sigmoid_level"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType
 from aot.ir.values.deferred import Deferred, Parts
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 PIECE = 1 << 16  # bytes computed together: they stay in the cache
 

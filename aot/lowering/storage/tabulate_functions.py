@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import COST
+from aot.codegen.ir.clamps import clamp_of
+from aot.codegen.ir.expressions import rewrite, walk
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, dense, prim
+from aot.codegen.ir.traverse import Work, expressions, rewrite_work
 from aot.ir.types import numpy_dtype
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.byte_values import BYTES, is_byte, rule_of, values_of
-from codegen.costs import COSTS
-from codegen.ir.access import COST
-from codegen.ir.clamps import clamp_of
-from codegen.ir.expressions import rewrite, walk
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, dense, prim
-from codegen.ir.traverse import Work, expressions, rewrite_work
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 DIGITS = 12  # of the hash that names a table: equal tables have equal names, others do not
 

@@ -23,6 +23,14 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import rewrite_work
+from aot.codegen.target import Target
 from aot.ir.types import numpy_dtype
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
@@ -30,15 +38,7 @@ from aot.lowering.storage.integers import sums_over, whole_numbers
 from aot.lowering.storage.quantised import BYTES, NONE, Quantised, as_byte, is_zero, quantised
 from aot.lowering.storage.widen_bytes import widen_bytes
 from aot.lowering.storage.widen_windows import widen_windows
-from codegen.costs import COSTS
-from codegen.ir.access import known, varies
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
-from codegen.ir.program import Region
-from codegen.ir.traverse import rewrite_work
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MIN_WINDOW = 2  # rows and columns of windows over channels whose words of bytes are worth making
 MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32

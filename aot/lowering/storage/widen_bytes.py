@@ -11,14 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.dot_widths import small_factors
+from aot.codegen.ir.expressions import walk
+from aot.codegen.ir.loops import Buffer, Expr, Load, Prim, cast
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import Work, expressions, members, move_loads, rewrite_work
 from aot.lowering.ir.steps import Steps, Value
-from codegen.ir.definition import Definition, Group
-from codegen.ir.dot_widths import small_factors
-from codegen.ir.expressions import walk
-from codegen.ir.loops import Buffer, Expr, Load, Prim, cast
-from codegen.ir.program import Region
-from codegen.ir.traverse import Work, expressions, members, move_loads, rewrite_work
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def widen_bytes(steps: Steps) -> None:

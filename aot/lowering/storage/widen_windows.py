@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite, variables, walk
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, prim
+from aot.codegen.ir.matrix_form import BYTES, ROWS, byte_terms
+from aot.codegen.ir.program import Region
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.precision.few_channels import MAX_CHANNELS
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables, walk
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, prim
-from codegen.ir.matrix_form import BYTES, ROWS, byte_terms
-from codegen.ir.program import Region
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MOST_ADDED = 3  # columns
 

@@ -17,7 +17,7 @@ from aot.mo.ops.texts import element_type
 from aot.mo.partial_infer.by_definition import masked
 from aot.mo.utils.arrays import dynamic_dimension, is_fully_defined
 from aot.mo.utils.error import Error
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 
 @dataclass(frozen=True, eq=False)

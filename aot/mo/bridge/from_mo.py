@@ -38,7 +38,7 @@ from aot.mo.utils.arrays import is_a
 from aot.mo.utils.error import Error
 from aot.mo.utils.types import PACKED, data_type_str_to_np
 from aot.opset.control.infrastructure import Constant
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ENDS = ("Result", "Assign")  # operations that keep their source
 

@@ -31,7 +31,7 @@ from aot.mo.partial_infer.by_definition import infer_by_definition, infer_types_
 from aot.mo.utils.runtime_info import RTInfo
 from aot.opset.control.infrastructure import Constant
 from aot.opset.control.infrastructure import Parameter as ParameterOp
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 
 Describe = Callable[[IrNode], Any]
 BODIES = {"then": "then_graph", "else": "else_graph"}  # regions that are attributes of other names

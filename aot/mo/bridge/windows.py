@@ -20,7 +20,7 @@ from aot.opset.movement.movement import Transpose
 from aot.opset.movement.shape import Reshape
 from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 
 GROUPED: dict[type[Definition], type[Definition]] = {
     Convolution: GroupConvolution,

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from aot.mo.utils.error import Error
-from runtime.errors import CorruptError
-from runtime.regular import open_file
+from aot.runtime.errors import CorruptError
+from aot.runtime.regular import open_file
 
 KINDS = ("scope", "points", "general")
 MOST_BYTES = 1 << 26

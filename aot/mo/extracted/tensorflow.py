@@ -16,7 +16,7 @@ from aot.mo.bridge.values import dtype_from
 from aot.mo.extracted.attribute import Attr, File, always, called, constant, ints, one_of
 from aot.mo.ops.permutations import PermuteAttrs
 from aot.mo.utils.arrays import dynamic_dimension
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 TYPES = {  # Model Optimizer read these; another type is None
     DType.F32,

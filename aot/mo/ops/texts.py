@@ -15,8 +15,8 @@ from aot.ir.registry import attributes, find
 from aot.ir.types import dtype_of
 from aot.mo.utils.arrays import is_a, unmask_shape
 from aot.mo.utils.types import PACKED
-from runtime.abi import DType
-from runtime.errors import AotError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError
 
 _INTEGERS = re.compile(r"\bint\b")
 OTHER_NAMES = {  # attributes of nodes that are not called as in files

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr
 from aot.frontends.openvino.attributes import Symbols
 from aot.ir.inference import infer_outputs
 from aot.ir.op import Op as Definition
@@ -19,9 +20,8 @@ from aot.mo.ops.texts import element_type
 from aot.mo.partial_infer.channels_last import with_first_channels, with_last_channels
 from aot.mo.utils.arrays import dynamic_dimension, is_a, masked_arrays, shape_array
 from aot.mo.utils.error import Error, InferenceError
-from codegen.ir.loops import Expr
-from runtime.abi import DType
-from runtime.errors import AotError, BudgetError, InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, BudgetError, InternalError
 
 TRIED = (DType.F32, DType.I64, DType.BOOL)  # element types of inputs whose types the graph does not say
 TRIALS = 64  # combinations of these and of the types of values: those of three inputs

@@ -10,7 +10,7 @@ from aot.mo.partial_infer.by_definition import infer_by_definition
 from aot.mo.utils.arrays import clarify_partial_shape, is_fully_defined, masked_arrays, shape_array
 from aot.mo.utils.broadcasting import bi_directional_broadcasting, bi_directional_shape_broadcasting
 from aot.mo.utils.error import Error
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def fake_quantize_infer(node: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 class BasicError(UsageError):

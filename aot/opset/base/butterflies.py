@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import cos, pi, sin, sqrt
 
-from codegen.ir.loops import Expr
-from codegen.script.script import Scripted, loops
+from aot.codegen.ir.loops import Expr
+from aot.codegen.script.script import Scripted, loops
 
 Pair = tuple[Expr, Expr]
 Apply = Callable[[list[Pair]], list[Pair]]

@@ -23,7 +23,7 @@ from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, dtype_of
 from aot.opset.control.infrastructure import Parameter, Result
-from runtime.errors import UnsupportedError, UsageError
+from aot.runtime.errors import UnsupportedError, UsageError
 
 KINDS = (bool, int, float, str, tuple)  # types of attributes
 

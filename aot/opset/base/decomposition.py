@@ -9,7 +9,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def widened(build: Builder, port: OutPort) -> OutPort:

@@ -9,17 +9,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Reduce, Var, as_expr, prim, select
+from aot.codegen.ir.loops import Operand as ExprLike
 from aot.ir.conditions import axis_of
 from aot.ir.dims import is_data
 from aot.ir.op import ComputeOp, Element, late_symbol
 from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.ir.values.symbolic import symbols_in
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Const, Expr, Prim, Reduce, Var, as_expr, prim, select
-from codegen.ir.loops import Operand as ExprLike
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 def axis(name: str, extent: Dim) -> Var:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from aot.codegen.ir.loops import Const, Expr
 from aot.ir.operand import Piece
 from aot.ir.types import Dim, Shape, TensorType
-from codegen.ir.loops import Const, Expr
 
 IndexMap = Callable[..., tuple[Expr, ...]]
 

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import as_expr, prim
 from aot.ir.conditions import Condition
 from aot.ir.op import Stateful
 from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.control.state import Later, Now
-from codegen.ir.loops import as_expr, prim
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ROWS, PAST, ROOM, BYTES, AGREE, MOVED, SHOWN, WHOLE = range(8)  # elements of CacheSizes
 

@@ -8,6 +8,8 @@ from itertools import zip_longest
 
 import numpy as np
 
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Const, Expr, Var, prim, select
 from aot.ir.conditions import axis_of
 from aot.ir.graph import Graph
 from aot.ir.op import RegionOp
@@ -25,9 +27,7 @@ from aot.opset.control.port_maps import (
     part_of,
     whole_parts,
 )
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Const, Expr, Var, prim, select
-from runtime.errors import InternalError, ShapeError, UnsupportedError
+from aot.runtime.errors import InternalError, ShapeError, UnsupportedError
 
 Regions = Mapping[str, Graph]
 Arrays = Sequence[Array | None]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aot.codegen.ir.loops import Const, as_expr, prim, select
 from aot.ir.conditions import Condition, in_range
 from aot.ir.op import ViewOp
 from aot.ir.operand import Operand, Piece
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.base.index_maps import same, whole
-from codegen.ir.loops import Const, as_expr, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op()

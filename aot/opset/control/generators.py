@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from aot.ir.dims import can_be_negative
 from aot.ir.op import ComputeOp, Element, Elements, late_symbol
 from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True)

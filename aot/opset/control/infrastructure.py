@@ -6,7 +6,7 @@ from aot.ir.op import Op
 from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @op("opset1")

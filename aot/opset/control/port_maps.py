@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aot.ir.types import Array, Dim
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Const, Expr, Space, cast, dense, prim
+from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType, numpy_dtype
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, Const, Expr, Space, cast, dense, prim
-from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 U32, U64, I64, F32 = DType.U32, DType.U64, DType.I64, DType.F32
 _MANTISSA_BITS = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}  # mantissa bits without the leading one

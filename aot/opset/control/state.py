@@ -16,8 +16,8 @@ from aot.ir.op import Stateful
 from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 Now = Mapping[str, Array]
 Later = dict[str, Array]

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, cast
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.op import Elements, LoopOp, Op, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, cast
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.arrays.strings import encode, texts
-from runtime.errors import ModelError, ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.arrays.strings import encode, texts
+from aot.runtime.errors import ModelError, ShapeError
 
 MAX_TEXT_BYTES = (1 << 31) - 1  # largest byte offset that i32 can hold
 

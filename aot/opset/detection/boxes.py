@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
+from aot.codegen.script.script import MAX_LANES, Script, Scripted, array, lanes, loops, var
 from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, differs
-from codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
-from codegen.script.script import MAX_LANES, Script, Scripted, array, lanes, loops, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 INDEX_MASK = (1 << 32) - 1  # mask of the half of an item that holds the index
 Corners = tuple[Expr, Expr, Expr, Expr]  # low y, low x, high y, high x

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, as_expr, prim
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -13,10 +15,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, simplify
 from aot.opset.detection.roi_pooling import between, bilinear, check_boxes, f32, image_of, whole_number
 from aot.opset.reduction.bucketing import unravel
-from codegen.ir.loops import Buffer, as_expr, prim
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset1")

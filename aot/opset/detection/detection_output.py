@@ -8,16 +8,16 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Const, Expr, Space, dense, prim
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike, at_least
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.detection.boxes import greedy, overlap, sort_by_score
-from codegen.ir.loops import Buffer, Const, Expr, Space, dense, prim
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ModelError, ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, ShapeError
 
 
 class Code(StrEnum):

@@ -7,6 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike, at_least
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -15,11 +18,8 @@ from aot.ir.types import Array, TensorType
 from aot.opset.detection.boxes import greedy, overlap, sort_by_score
 from aot.opset.detection.roi_align import Aligned, Sampling, pooled, sampled, written
 from aot.opset.products.pool_windows import channels_last
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 CANONICAL_SIZE = 224.0  # size of the boxes that belong to level 2
 

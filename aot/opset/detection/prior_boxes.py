@@ -13,14 +13,14 @@ from math import sqrt
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, Space, as_expr, cast, dense, prim, select
 from aot.ir.conditions import Condition, alike, at_least
 from aot.ir.op import ComputeOp, Element, Elements
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, differs
-from codegen.ir.loops import Expr, Space, as_expr, cast, dense, prim, select
-from runtime.abi import DType
-from runtime.errors import ModelError, ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, ShapeError
 
 
 @dataclass(frozen=True)

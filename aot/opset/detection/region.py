@@ -12,8 +12,8 @@ from aot.ir.operand import Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.base.decomposition import numbers
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset1")

@@ -12,6 +12,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
+from aot.codegen.script.script import MAX_LANES, Scripted, lanes, loops, parallel, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -19,11 +22,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.products.pool_windows import channels_last
 from aot.opset.reduction.bucketing import unravel
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
-from codegen.script.script import MAX_LANES, Scripted, lanes, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 MAX_UNROLLED_CHANNELS = 4 * MAX_LANES  # channels whose vectors are unrolled
 MAX_SAMPLES_PER_PIXEL = 4  # samples of a cell along an axis are at most this many times the picture's extent

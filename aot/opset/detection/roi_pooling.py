@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, cast, prim, select
+from aot.codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from aot.ir.conditions import Condition
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -17,10 +19,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.products.pool_windows import channels_last
 from aot.opset.reduction.bucketing import unravel
-from codegen.ir.loops import Buffer, Expr, cast, prim, select
-from codegen.script.script import Scripted, array, lanes, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 MAX_CHANNELS = 64  # channels per iteration
 

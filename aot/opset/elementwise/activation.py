@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, prim, select
 from aot.ir.conditions import Condition
 from aot.ir.op import Element, Elements, ViewOp
 from aot.ir.operand import Input, Operand, Piece
@@ -16,9 +17,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs
 from aot.opset.base.families import Elementwise, rounded_once
 from aot.opset.elementwise.unary import Real, Unary
-from codegen.ir.loops import Const, Expr, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 _INTEGERS = {
     DType.I8: (-(2**7), 2**7 - 1), DType.U8: (0, 2**8 - 1), DType.I16: (-(2**15), 2**15 - 1), DType.U16: (0, 2**16 - 1),

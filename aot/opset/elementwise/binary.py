@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, prim, select
 from aot.ir.op import Element, Elements
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, Shape, TensorType
 from aot.opset.base.families import Elementwise, broadcast, pdpd_shape, rounded_once, stretched
-from codegen.ir.loops import Const, Expr, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 START_AXIS = "auto_broadcast.auto_broadcast_axis"  # in model files: axis at which the second input's dimensions begin
 

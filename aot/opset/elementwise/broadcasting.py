@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, prim
 from aot.ir.conditions import at_least
 from aot.ir.dims import can_be_negative
 from aot.ir.op import ViewOp
@@ -15,8 +16,7 @@ from aot.ir.registry import attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of
 from aot.opset.base.families import broadcast, pdpd_shape
 from aot.opset.base.index_maps import whole
-from codegen.ir.loops import Const, Expr, prim
-from runtime.errors import ShapeError
+from aot.runtime.errors import ShapeError
 
 
 class BroadcastMode(StrEnum):

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, prim, select
 from aot.ir.op import Element, Elements
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.families import Elementwise
 from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, Binary, read_aligned
-from codegen.ir.loops import Const, Expr, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, cast, prim
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Element, Elements
@@ -13,9 +14,8 @@ from aot.ir.operand import Input, Operand, has_symbols
 from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.base.families import Elementwise
-from codegen.ir.loops import Expr, cast, prim
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 # QLoRA, Dettmers et al. 2023, appendix E
 NF4 = (

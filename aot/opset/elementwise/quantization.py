@@ -8,15 +8,15 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.ir.loops import Expr, prim, select
 from aot.ir.op import ComputeOp, Element, Elements
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, Shape, TensorType
 from aot.opset.base.families import Elementwise, rounded_once
 from aot.opset.elementwise.binary import PDPD_ALIGNED, START_AXIS, AutoBroadcast, read_aligned
-from codegen.ir.loops import Expr, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 ON_STEP = 1e-4  # fraction of a step: rounding error by which a whole number of steps may be missed
 

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, cast, prim, select
 from aot.ir.op import Elements
 from aot.ir.registry import op
 from aot.ir.types import Array, dtype_of
 from aot.opset.base.families import Elementwise, rounded_once
 from aot.opset.elementwise.conversion import converted
-from codegen.ir.loops import Const, Expr, cast, prim, select
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ArrayFunction = Callable[..., Any]
 

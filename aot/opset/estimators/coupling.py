@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Space, dense
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.op import LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
-from codegen.ir.loops import Buffer, Space, dense
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 MAX_ITERATIONS = 100  # maximum number of iterations
 MAX_ERROR = 0.005  # divided by the number of classes: largest error at which the search ends

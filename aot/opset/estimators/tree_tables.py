@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aot.ir.types import Array
-from runtime.errors import ModelError, ShapeError
+from aot.runtime.errors import ModelError, ShapeError
 
 MAX_MASK_LEAVES = 32
 MAX_COMPLETE_RATIO = 4  # complete trees may take this many times the memory of linked ones

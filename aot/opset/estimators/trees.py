@@ -13,6 +13,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
+from aot.codegen.script.script import Scripted, array, lanes, loops, parallel
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, LoopOp, Work
@@ -20,11 +23,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.estimators.tree_tables import MAX_MASK_LEAVES, Forest, ordered, pack
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
-from codegen.script.script import Scripted, array, lanes, loops, parallel
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 GROUP_TREES = 8  # trees of a row that are walked together, to hide the latency of their loads
 BLOCK_ROWS = 32  # rows of a block

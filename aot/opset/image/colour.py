@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Const, Expr, Var, cast, prim, select
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.signal.fourier import indices
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Const, Expr, Var, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 Y_SCALE, V_RED, V_GREEN, U_GREEN, U_BLUE = 1.164, 1.596, -0.813, -0.391, 2.018
 TO_YUV = ((0.257, 0.504, 0.098, 16.0), (-0.148, -0.291, 0.439, 128.0), (0.439, -0.368, -0.071, 128.0))  # of R, G, B, 1

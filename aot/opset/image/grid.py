@@ -7,16 +7,16 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Var, as_expr, cast, prim, select
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.products.pool_windows import channels_last
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Var, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 CUBIC_COEFFICIENT = -0.75  # the `a` of Keys' cubic convolution
 MIN_VECTOR_CHANNELS = 8  # least number of channels that fill vectors

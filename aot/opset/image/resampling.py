@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from aot.ir.conditions import Condition, at_most_equal
 from aot.ir.op import ComputeOp, Element, ViewOp
 from aot.ir.operand import Input, Operand, Piece
@@ -20,8 +21,7 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, simplify
 from aot.opset.base.index_maps import whole
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding, applied, coordinates, cubic, linear, nearest
-from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Taps = list[tuple[Expr, Expr | None]]  # index and weight; None is 1
 

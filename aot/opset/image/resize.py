@@ -38,8 +38,8 @@ from aot.opset.image.resize_weights import (
     taps,
 )
 from aot.opset.movement.shape import volume
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 CUBIC_MODES = (Mode.CUBIC, Mode.BICUBIC_PILLOW)
 PILLOW_MODES = (Mode.BILINEAR_PILLOW, Mode.BICUBIC_PILLOW)

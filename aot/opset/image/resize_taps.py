@@ -14,7 +14,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import numpy_dtype
 from aot.opset.base.decomposition import narrowed, numbers
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Steepness = Callable[[OutPort], OutPort] | None
 

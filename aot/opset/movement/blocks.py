@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, prim
 from aot.ir.conditions import Condition, at_least, axis_of
 from aot.ir.op import ComputeOp, Element, ViewOp
 from aot.ir.operand import Input, Operand, Piece
@@ -15,8 +16,7 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, dtype_of, simplify
 from aot.opset.base.index_maps import whole
 from aot.opset.reduction.bucketing import unravel
-from codegen.ir.loops import Const, Expr, prim
-from runtime.errors import ShapeError
+from aot.runtime.errors import ShapeError
 
 
 class DepthMode(StrEnum):

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, Reduce, prim, select
 from aot.ir.conditions import Condition
 from aot.ir.op import ComputeOp, Element, Elements
 from aot.ir.operand import Input, Operand
@@ -14,9 +15,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.families import axis
 from aot.opset.movement.blocks import dividing
-from codegen.ir.loops import Expr, Reduce, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset15")

@@ -9,6 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, as_expr, cast, prim
+from aot.codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -17,10 +19,8 @@ from aot.ir.types import Array, TensorType
 from aot.opset.base.families import axis
 from aot.opset.movement.gather import guarded
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, as_expr, cast, prim
-from codegen.script.script import Scripted, array, lanes, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 COLUMNS_AT_ONCE = 128  # elements of a row that are summed at once
 

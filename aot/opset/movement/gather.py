@@ -11,16 +11,16 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
+from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.conditions import Condition, alike, axis_of
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
-from codegen.script.script import Scripted, loops, parallel
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 
 def wrapped(index: Expr, extent: Dim) -> Expr:

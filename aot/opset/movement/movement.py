@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from aot.ir.build import Builder
 from aot.ir.conditions import Condition, alike, at_least, axis_of
 from aot.ir.dims import can_be_negative, is_data
@@ -18,9 +19,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, differs, dim_text, simplify
 from aot.opset.base.index_maps import permuted, same, shifted, whole
 from aot.opset.movement.shape import volume
-from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 def _equals(k: Dim, place: int) -> Expr:

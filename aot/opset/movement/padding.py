@@ -7,14 +7,14 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, as_expr, cast, prim, select
 from aot.ir.conditions import at_most_equal
 from aot.ir.op import ComputeOp, Element
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
-from codegen.ir.loops import Expr, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 class PadMode(StrEnum):

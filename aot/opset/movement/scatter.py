@@ -10,6 +10,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition, identity
+from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike, at_most_equal, axis_of
 from aot.ir.op import ComputeOp, Element, LoopOp, Work
 from aot.ir.operand import Input, Operand, has_symbols
@@ -18,11 +21,8 @@ from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.movement.gather import wrapped
 from aot.opset.movement.slicing import python_slice, range_of
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.definition import Definition, identity
-from codegen.ir.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ModelError, ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, ShapeError
 
 
 class Combination(StrEnum):

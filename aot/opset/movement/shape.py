@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from aot.ir.conditions import Condition, axis_of
 from aot.ir.dims import is_data
 from aot.ir.op import ComputeOp, Element, ViewOp
@@ -15,9 +16,8 @@ from aot.ir.operand import Input, Operand, Piece
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, dim_text, numpy_dtype, simplify
 from aot.opset.base.index_maps import reshaped, whole
-from codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 D = TypeVar("D")
 

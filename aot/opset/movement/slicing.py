@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
 from aot.ir.conditions import Condition, axis_of, in_range
 from aot.ir.dims import can_be_negative, is_data
 from aot.ir.op import Op, ViewOp
@@ -14,10 +16,8 @@ from aot.ir.operand import Operand, Piece
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dim_text, simplify
 from aot.opset.base.index_maps import same, whole
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 MAX_SIZE = 1 << 48  # upper bound of any dimension
 OPEN_BOUND = 1 << 31  # bounds this far from 0 are open ends

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Space, cast, dense
+from aot.codegen.script.script import Scripted, loops, var
 from aot.ir.build import Builder
 from aot.ir.conditions import Condition, alike
 from aot.ir.graph import OutPort
@@ -14,10 +16,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.movement.slicing import Prefix
-from codegen.ir.loops import Buffer, Space, cast, dense
-from codegen.script.script import Scripted, loops, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset16")

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Var, as_expr, cast, prim
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Op, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.products.pool_windows import kernel_axes, reduce_over
 from aot.opset.products.pooling import first_of, flat_index, lowest, mean_type, rounded
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Var, as_expr, cast, prim
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, TensorType, dim_text
 from aot.opset.base.decomposition import narrowed, reshaped, softmax_with_sink, wide, widened
 from aot.opset.base.families import broadcast
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset13")

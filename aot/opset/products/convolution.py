@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr
 from aot.ir.build import Builder
 from aot.ir.conditions import Condition
 from aot.ir.graph import OutPort
@@ -29,9 +30,8 @@ from aot.opset.products.pool_windows import (
     reduction_axis,
     windows,
 )
-from codegen.ir.loops import Expr
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 CHANNELS_RULE = "channels of data and weights must be equal"
 

@@ -14,6 +14,8 @@ from math import gcd
 
 import numpy as np
 
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Expr, Var, as_expr, prim, select
 from aot.ir.conditions import Condition
 from aot.ir.op import ComputeOp, Element
 from aot.ir.operand import Input, Operand
@@ -21,10 +23,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.products.convolution import CHANNELS_RULE, Windowed, accumulator, check_data
 from aot.opset.products.pool_windows import AXIS_NAMES, AutoPad, entries, larger, reduce_over, reduction_axis
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Expr, Var, as_expr, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim, select
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -25,10 +27,8 @@ from aot.opset.products.pool_windows import (
     reduction_axis,
     windows,
 )
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType
 from aot.opset.base.decomposition import narrowed, numbers, wide, widened
 from aot.opset.base.families import broadcast
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 Labels = tuple[str, ...]
 

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Space, dense, prim
+from aot.codegen.script.script import Scripted, cast, loops, parallel, var
 from aot.ir.conditions import Condition
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, Space, dense, prim
-from codegen.script.script import Scripted, cast, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset14")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from aot.codegen.ir.loops import Expr, Reduce
 from aot.ir.op import ComputeOp, Element, Elements
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType, dim_text
 from aot.opset.base.decomposition import wide
 from aot.opset.base.families import axis, broadcast, stretched
-from codegen.ir.loops import Expr, Reduce
-from runtime.errors import ShapeError
+from aot.runtime.errors import ShapeError
 
 
 @op("opset1")

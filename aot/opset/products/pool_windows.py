@@ -11,15 +11,15 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Buffer, Expr, Reduce, Space, Var, as_expr, cast, dense, prim
 from aot.ir.conditions import Condition, at_least
 from aot.ir.operand import Input
 from aot.ir.types import Array, Dim, Shape, dim_text, simplify
 from aot.opset.base.families import axis
-from codegen.ir.definition import Definition
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Buffer, Expr, Reduce, Space, Var, as_expr, cast, dense, prim
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 AXIS_NAMES = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 

@@ -9,17 +9,17 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition, identity
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select
 from aot.ir.conditions import Condition, axis_of
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Op, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import attr, op
 from aot.ir.types import Array, Dim, Shape, TensorType, dtype_of, numpy_dtype
 from aot.opset.products.pool_windows import AutoPad, Rounding, Windows, kernel_axes, pad_spatial, reduce_over, windows
-from codegen.ir.definition import Definition, identity
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 class Counted(StrEnum):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, prim, select
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from codegen.ir.loops import Expr, prim, select
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)

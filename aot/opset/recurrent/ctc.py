@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, as_expr, cast, dense, prim, select
+from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from aot.ir.conditions import Condition, alike, at_least
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, as_expr, cast, dense, prim, select
-from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 LOG_ZERO = Const(-math.inf, DType.F32)  # log of the probability 0
 

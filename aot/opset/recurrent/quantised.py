@@ -16,6 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, cast, dense, prim, select
 from aot.ir.conditions import Condition
 from aot.ir.op import LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -23,10 +25,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.families import axis
 from aot.opset.recurrent.recurrence import LSTMRecurrence, Walk, recur
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, cast, dense, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 LEVELS = 255.0  # the largest u8
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, cast, dense, prim, select
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -22,9 +24,7 @@ from aot.ir.types import Array, Dim, TensorType
 from aot.opset.base.decomposition import wide
 from aot.opset.base.families import axis
 from aot.opset.recurrent.recurrent_cells import GRU, LSTM, RNN, Recurrent
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, cast, dense, prim, select
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

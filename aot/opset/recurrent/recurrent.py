@@ -25,7 +25,7 @@ from aot.opset.base.decomposition import narrowed, numbers, reshaped, wide, wide
 from aot.opset.elementwise.broadcasting import Broadcast
 from aot.opset.recurrent.recurrence import GRURecurrence, LSTMRecurrence, RNNRecurrence, batch_of, recur
 from aot.opset.recurrent.recurrent_cells import GRU, LSTM, RNN, Recurrent, gru_biases, linear, product, sections, split
-from runtime.errors import ShapeError
+from aot.runtime.errors import ShapeError
 
 
 class Direction(StrEnum):

@@ -26,8 +26,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dim_text
 from aot.opset.base.decomposition import narrowed, numbers, wide, widened
 from aot.opset.recurrent.cell_activations import Activation, activation
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True)

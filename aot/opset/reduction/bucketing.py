@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Reduce, Size, cast, prim
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Shape, TensorType, numpy_dtype
 from aot.opset.base.families import axis
-from codegen.ir.loops import Buffer, Expr, Reduce, Size, cast, prim
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset3")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Space, cast, dense
+from aot.codegen.script.script import Scripted, loops, var
 from aot.ir.build import Builder
 from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
@@ -17,9 +19,7 @@ from aot.ir.types import Array, Dim, Shape, TensorType, numpy_dtype
 from aot.opset.base.decomposition import numbers
 from aot.opset.movement.slicing import Prefix
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, Expr, Space, cast, dense
-from codegen.script.script import Scripted, loops, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 COUNT_TYPE = TensorType(DType.I64, ())
 

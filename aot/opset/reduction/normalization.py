@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, Reduce, prim
 from aot.ir.build import Builder
 from aot.ir.conditions import axis_of
 from aot.ir.graph import OutPort
@@ -16,8 +17,7 @@ from aot.ir.registry import attr, op
 from aot.ir.types import Array, TensorType
 from aot.opset.base.decomposition import along_channels, narrowed, numbers, reshaped, wide, widened
 from aot.opset.base.families import axis
-from codegen.ir.loops import Expr, Reduce, prim
-from runtime.errors import ShapeError
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, as_expr, cast, prim
 from aot.ir.op import Element, Elements
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.base.families import Reduction
 from aot.opset.elementwise.conversion import converted
-from codegen.ir.loops import Expr, as_expr, cast, prim
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 def _extreme(function: Callable[..., Any], sign: int, x: Array, **how: Any) -> Array:

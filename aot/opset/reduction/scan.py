@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, cast, prim
+from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from aot.ir.conditions import axis_of
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, TensorType
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, cast, prim
-from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 BLOCK = 512  # terms of a sum of f32 before it goes to f64
 MIN_COLUMNS = 4  # neighbours that are worth a vector

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition, identity
+from aot.codegen.ir.loops import Buffer, Const, Reduce, Space, Var, as_expr, cast, dense, prim
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work, late_symbol
 from aot.ir.operand import Input, Operand
@@ -15,11 +18,8 @@ from aot.ir.types import Array, Dim, TensorType, dtype_of
 from aot.opset.base.decomposition import wide
 from aot.opset.movement.embedding import first_not_below
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.definition import Definition, identity
-from codegen.ir.loops import Buffer, Const, Reduce, Space, Var, as_expr, cast, dense, prim
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 class Fill(StrEnum):

@@ -12,6 +12,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
+from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from aot.ir.conditions import axis_of
 from aot.ir.dims import is_data
 from aot.ir.op import Elements, LoopOp, Op, Work
@@ -19,10 +21,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype, simplify
 from aot.opset.reduction.bucketing import unravel, volume
-from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
-from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 MIN_VECTOR_ROWS = 4  # adjacent rows from which on they are vectorised
 MAX_LIST_LENGTH = 8  # up to this k a sorted list is faster than a heap

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Stmt, Var, dense, prim, select
+from aot.codegen.script.script import Scripted, array, lanes, loops, parallel
 from aot.ir.types import Array, Dim, Shape
 from aot.opset.base.butterflies import levels, transformed
 from aot.opset.movement.blocks import ravel
 from aot.opset.reduction.bucketing import volume
 from aot.opset.signal.varying_fourier import stages, turns
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Const, Expr, Space, Stmt, Var, dense, prim, select
-from codegen.script.script import Scripted, array, lanes, loops, parallel
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)  # tried in this order
 VECTOR_WIDTH = 8  # numbers side by side: those of a stage with their sums stay in registers of 32 bytes

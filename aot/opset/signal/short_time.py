@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select
 from aot.ir.conditions import Condition, alike, at_least, at_most_equal
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -13,9 +14,8 @@ from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, differs
 from aot.opset.signal.fourier import Index, Signal, Transforms, indices
 from aot.opset.signal.spectrum import half, mirrored
-from codegen.ir.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 def _scalar(x: Operand, what: str) -> int:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from aot.ir.conditions import Condition
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, Shape, TensorType
 from aot.opset.signal.fourier import Index, Signal, Transforms, indices
-from codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
-from runtime.abi import DType
-from runtime.errors import ShapeError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError, UnsupportedError
 
 MAX_LENGTH = 1 << 21  # elements along a transformed axis at most, because twiddle factors are tables
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aot.codegen.ir.loops import Buffer, Const, Expr, cast, prim
+from aot.codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from aot.opset.base.butterflies import levels, transformed
-from codegen.ir.loops import Buffer, Const, Expr, cast, prim
-from codegen.script.script import Scripted, array, lanes, loops, parallel, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 FACTORS = (4, 2, 3, 5)  # tried in this order
 VECTOR_WIDTH = 8  # vector width in numbers

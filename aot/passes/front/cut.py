@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from aot.codegen.ir.loops import Var
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.topological import producers_first
 from aot.ir.types import Dim, TensorType
 from aot.opset.control.infrastructure import Parameter, Result
-from codegen.ir.loops import Var
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from aot.ir.graph import Graph, Node
 from aot.opset.control.infrastructure import Constant, Parameter
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

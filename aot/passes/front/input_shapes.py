@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.loops import Expr, Var, as_expr
 from aot.ir.graph import Graph, Node
 from aot.ir.types import Dim, Shape, dim_text, simplify
 from aot.opset.control.infrastructure import Parameter
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Expr, Var, as_expr
-from runtime.describe import range_text
-from runtime.errors import UsageError
+from aot.runtime.describe import range_text
+from aot.runtime.errors import UsageError
 
 BATCH, PIXELS, ELEMENTS = 4, 256, 64  # assumed sizes for choosing schedules, where nothing is known
 

@@ -15,7 +15,7 @@ from aot.ir.types import Array, dim_text, numpy_dtype
 from aot.opset.control.infrastructure import Parameter
 from aot.options import Nested
 from aot.passes.front.input_shapes import parameter_named
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

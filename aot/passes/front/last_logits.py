@@ -14,8 +14,8 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Stateful
 from aot.opset.products.matmul import MatMul
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 
 LOGITS = "logits"
 EPILOGUE = ("Convert", "Multiply", "Divide", "Add", "Tanh")  # of precision, scales, biases and soft caps

@@ -19,8 +19,8 @@ from aot.opset.reduction.segments import SegmentMax
 from aot.passes.match import constant
 from aot.passes.middle.run_time_axes import cumulate_in_the_middle, reduce_one_by_one
 from aot.passes.rewrite import Replacement, RuleSet, rule
-from runtime.abi import DType
-from runtime.errors import ModelError, ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, ShapeError
 
 MOST_LEVEL = 255  # a byte
 

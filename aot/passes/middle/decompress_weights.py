@@ -9,7 +9,7 @@ from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
 from aot.opset.movement.shape import Reshape
 from aot.passes.rewrite import Replacement, RuleSet, rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SHORT = (DType.F16, DType.BF16)
 

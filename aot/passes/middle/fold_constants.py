@@ -21,7 +21,7 @@ from aot.opset.elementwise.conversion import Convert
 from aot.opset.movement.movement import Transpose
 from aot.opset.movement.shape import Reshape
 from aot.passes.rewrite import sweep
-from runtime.errors import AotError, InternalError
+from aot.runtime.errors import AotError, InternalError
 
 KEEPS_SMALL = (Convert, Subtract, Multiply, Reshape, Transpose)  # operations that decompress weights, or move them
 GROWTH_LIMIT = 1 << 20  # bytes up to which a folded value may have more elements than its inputs

@@ -12,6 +12,7 @@ import re
 from itertools import accumulate
 from typing import NamedTuple
 
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ViewOp
@@ -23,10 +24,9 @@ from aot.opset.control.strings import StringPlaces, StringSymbols, StringTensorP
 from aot.opset.elementwise.comparison import Select
 from aot.opset.movement.gather import GatherElements, Gathering, GatheringND
 from aot.opset.movement.shape import ShapeOf
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.arrays.strings import PARTS, encode
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.arrays.strings import PARTS, encode
+from aot.runtime.errors import UnsupportedError
 
 MOVING = (ViewOp, Gathering, GatherElements, GatheringND, Select)
 

@@ -17,7 +17,7 @@ from aot.ir.op import RegionOp, Stateful, ViewOp
 from aot.opset.base.families import Elementwise
 from aot.opset.control.infrastructure import Constant, Parameter
 from aot.opset.elementwise.conversion import Rounded
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SHORT = (DType.F16, DType.BF16)
 STORED = (Parameter, Constant, Rounded, RegionOp, Stateful)

@@ -13,7 +13,7 @@ from aot.opset.base.families import Reduction
 from aot.opset.reduction.nonzero import NonZeroWithin
 from aot.opset.reduction.scan import Cumulation
 from aot.passes.rewrite import Replacement, rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @rule(Reduction)

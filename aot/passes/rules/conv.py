@@ -33,7 +33,7 @@ from aot.passes.match import (
     with_constant,
 )
 from aot.passes.rewrite import rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MERGED_TYPES = (DType.F32, DType.F64)  # types in which constants are merged: shorter floats would round twice
 CONVOLUTIONS = (Convolution, GroupConvolution, ConvolutionBackpropData, GroupConvolutionBackpropData)

@@ -23,7 +23,7 @@ from aot.opset.movement.padding import Pad, PadMode
 from aot.opset.products.pooling import DilatedMaxPool, MaxPool, Pool
 from aot.passes.match import broadcasts, constant, has_one_consumer, source, uniform
 from aot.passes.rewrite import rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 BYTES = (DType.U8, DType.I8)
 RANGES = {DType.U8: (0.0, 255.0), DType.I8: (-128.0, 127.0)}

@@ -16,7 +16,7 @@ from aot.opset.reduction.normalization import MVN, GroupNormalization, Inside
 from aot.opset.reduction.reduction import ReduceMean
 from aot.passes.match import constant, has_same_dims, source, uniform, with_constant
 from aot.passes.rewrite import rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from aot.opset.products.matmul import MatMul
 from aot.passes.match import broadcasts, constant, has_same_dims, is_decided, source
 from aot.passes.permutation import compose, is_identity, only_moves_ones, order_of, transposed
 from aot.passes.rewrite import rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 RESHAPES = (Reshape, Squeeze, Unsqueeze)
 

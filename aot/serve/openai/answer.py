@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.generation.generator import Generator
+from aot.runtime.generation.sampling import Sampler
+from aot.runtime.generation.token_loop import Continuation
+from aot.runtime.inference.executor import Executor
 from aot.serve.openai.together import Together
 from aot.text.stream import Stream
 from aot.text.tokenizer import Tokenizer
-from runtime.arrays.tensors import Array
-from runtime.generation.generator import Generator
-from runtime.generation.sampling import Sampler
-from runtime.generation.token_loop import Continuation
-from runtime.inference.executor import Executor
 
 CHUNK = 256  # tokens of a prompt that are computed in one step
 STOP, LENGTH = "stop", "length"  # why an answer ends

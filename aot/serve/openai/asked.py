@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from runtime.errors import UsageError
-from runtime.generation.sampling import Sampling
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.sampling import Sampling
 
 MOST_STOPS, MOST_STOP = 4, 256  # texts that end an answer, and their characters
 MOST_MESSAGES = 4096

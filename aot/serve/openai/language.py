@@ -6,6 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.generator import Generator
+from aot.runtime.generation.interface import IDS, has_row_lengths
+from aot.runtime.generation.token_loop import Continuation
+from aot.runtime.inference.executor import Executor
 from aot.serve.faults import QueueFullError
 from aot.serve.openai.answer import Answer
 from aot.serve.openai.asked import Asked, FieldError
@@ -15,11 +20,6 @@ from aot.serve.settings import Settings
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import Tokenizer, read_tokenizer
-from runtime.errors import UsageError
-from runtime.generation.generator import Generator
-from runtime.generation.interface import IDS, has_row_lengths
-from runtime.generation.token_loop import Continuation
-from runtime.inference.executor import Executor
 
 
 class Language:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from aot.runtime.errors import AotError, InternalError
 from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
@@ -22,7 +23,6 @@ from aot.serve.openai.asked import Asked, FieldError, asked_of
 from aot.serve.openai.language import Language, is_language
 from aot.serve.repository import Repository
 from aot.serve.served import Served
-from runtime.errors import AotError, InternalError
 
 PREFIX = "/v1/"
 OWNER = "aot"

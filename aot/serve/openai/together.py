@@ -11,11 +11,11 @@ from typing import Protocol
 
 import numpy as np
 
-from runtime.arrays.tensors import Array
-from runtime.generation.batch import Batch
-from runtime.generation.generator import Generator
-from runtime.inference.executor import Executor
-from runtime.model import CompiledModel
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.generation.batch import Batch
+from aot.runtime.generation.generator import Generator
+from aot.runtime.inference.executor import Executor
+from aot.runtime.model import CompiledModel
 
 
 class Member(Protocol):

@@ -16,7 +16,7 @@ from aot.opset.elementwise.quantization import FixedPointProduct
 from aot.passes.middle.decompose import decompose_operation
 from aot.passes.middle.fold_constants import FoldConstants
 from aot.passes.rewrite import Replacement, RuleSet, rule
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ADVICE = "IR cannot hold these layers: compile the model's own file, which needs no IR, or export it without them"
 FOREIGN_TYPES = frozenset({DType.I2, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ})  # types that OpenVINO does not have

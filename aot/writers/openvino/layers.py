@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from lxml import etree
 
+from aot.codegen.ir.loops import Var
 from aot.frontends.openvino.attributes import shape_text, texts
 from aot.frontends.openvino.regions import BODIES
 from aot.frontends.openvino.xml import ROUNDED, SIZES, Element, join_names
@@ -18,13 +19,12 @@ from aot.ir.registry import definition_of
 from aot.ir.types import Array, TensorType
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.conversion import Convert, Rounded
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 from aot.writers.openvino.forms import form, precision
 from aot.writers.openvino.names import layer_names
 from aot.writers.openvino.regions import add_port_maps
 from aot.writers.openvino.weights import WeightsFile, fits_half
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import InternalError
 
 # Characters that XML cannot hold.
 ILLEGAL_CHARS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

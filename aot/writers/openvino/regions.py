@@ -10,7 +10,7 @@ from aot.frontends.openvino.xml import Element
 from aot.ir.graph import Graph, Node
 from aot.opset.control.control_flow import If, Iterating, Loop
 from aot.opset.control.port_maps import InputMap, OutputMap
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 Ids = Mapping[int, int]  # ids of layers by ids of nodes
 OUTSIDE_PORT = "-1"  # port of values that a loop counts and decides itself

@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.frontends.openvino.constants import pack
 from aot.ir.types import Array
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ALIGNMENT = 64
 HALF_MAX = float(np.finfo(np.float16).max)

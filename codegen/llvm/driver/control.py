@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from codegen.ir.loops import Expr, Size, Var
-from codegen.ir.program import Bind, Check, Jump, Label, Let, Program, Rule
-from codegen.llvm.driver.places import address
-from codegen.llvm.driver.plan import plan_rows
-from codegen.llvm.driver.shape_functions import depends, function_text, made_of, symbol_code
-from codegen.llvm.driver.size_code import CheckedSizeCode
-from runtime import abi
+from aot.codegen.ir.loops import Expr, Size, Var
+from aot.codegen.ir.program import Bind, Check, Jump, Label, Let, Program, Rule
+from aot.codegen.llvm.driver.places import address
+from aot.codegen.llvm.driver.plan import plan_rows
+from aot.codegen.llvm.driver.shape_functions import depends, function_text, made_of, symbol_code
+from aot.codegen.llvm.driver.size_code import CheckedSizeCode
+from aot.runtime import abi
 
 Setting = Bind | Let | Check
 

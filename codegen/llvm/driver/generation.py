@@ -1,6 +1,6 @@
 """The loop of a language model inside of its library: @generate and @forget of the table.
 
-A language model has variables and the inputs of `runtime.generation.interface`; other models have no loop.
+A language model has variables and the inputs of `aot.runtime.generation.interface`; other models have no loop.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from codegen.ir.loops import Const
-from codegen.ir.program import Program, Tensor
-from codegen.llvm.driver.shape_functions import function_text, static
-from codegen.llvm.pool import template_text
-from runtime import abi
-from runtime.abi import DType
-from runtime.generation import sampling
-from runtime.generation.interface import CHUNK, IDS, LOGITS, MASK, NAMES, PLACES, ROWS
+from aot.codegen.ir.loops import Const
+from aot.codegen.ir.program import Program, Tensor
+from aot.codegen.llvm.driver.shape_functions import function_text, static
+from aot.codegen.llvm.pool import template_text
+from aot.runtime import abi
+from aot.runtime.abi import DType
+from aot.runtime.generation import sampling
+from aot.runtime.generation.interface import CHUNK, IDS, LOGITS, MASK, NAMES, PLACES, ROWS
 
 _INTEGERS = {DType.I32: 4, DType.I64: 8}  # bytes
 _RANKS = {IDS: 2, MASK: 2, PLACES: 2, ROWS: 1}

@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from codegen.costs import COSTS
-from codegen.ir.expressions import rewrite
-from codegen.ir.index import normal
-from codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
-from codegen.ir.program import Program, Tensor
-from codegen.ir.traverse import uses_tiles
-from codegen.llvm.driver.control import control_functions
-from codegen.llvm.driver.generation import generation_functions
-from codegen.llvm.driver.plan import plan_bytes, plan_function
-from codegen.llvm.driver.shape_functions import depends, made_of, size_functions, static
-from codegen.llvm.driver.size_code import size_text
-from codegen.llvm.driver.thunks import thunks
-from codegen.llvm.pool import template_text
-from codegen.target import Target
-from runtime import abi
-from runtime.abi import DType
-from runtime.errors import InternalError, UnsupportedError
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
+from aot.codegen.ir.program import Program, Tensor
+from aot.codegen.ir.traverse import uses_tiles
+from aot.codegen.llvm.driver.control import control_functions
+from aot.codegen.llvm.driver.generation import generation_functions
+from aot.codegen.llvm.driver.plan import plan_bytes, plan_function
+from aot.codegen.llvm.driver.shape_functions import depends, made_of, size_functions, static
+from aot.codegen.llvm.driver.size_code import size_text
+from aot.codegen.llvm.driver.thunks import thunks
+from aot.codegen.llvm.pool import template_text
+from aot.codegen.target import Target
+from aot.runtime import abi
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError, UnsupportedError
 
 # Interval at which a loop checks for cancellation: interrupting it takes twice as long at most.
 ASK_NS = 40_000_000
@@ -43,7 +43,7 @@ _FUTEX = {"x86_64": 202, "aarch64": 98}
 
 
 class Function(Protocol):
-    """An emitted kernel; see `codegen.llvm.emit.kernel`."""
+    """An emitted kernel; see `aot.codegen.llvm.emit.kernel`."""
 
     globals: list[str]
     declarations: set[str]
@@ -117,7 +117,7 @@ def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
 
 
 def arch_of(target: Target) -> str:
-    """Return the machine's name, as in `runtime.abi.MACHINES`; UnsupportedError for others."""
+    """Return the machine's name, as in `aot.runtime.abi.MACHINES`; UnsupportedError for others."""
     arch = target.triple.split("-", 1)[0]
     if arch not in abi.MACHINES:
         raise UnsupportedError(f"target: the machine is one of {', '.join(abi.MACHINES)}, got {arch}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from codegen.ir.program import Place, Region
-from codegen.llvm.driver.size_code import SizeCode
-from runtime import abi
+from aot.codegen.ir.program import Place, Region
+from aot.codegen.llvm.driver.size_code import SizeCode
+from aot.runtime import abi
 
 _REGION_FIELD = {Region.INPUT: "inputs", Region.OUTPUT: "outputs", Region.ARENA: "arena", Region.STATE: "state"}
 

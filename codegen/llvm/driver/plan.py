@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 
-from codegen.costs import COSTS
-from codegen.ir.loops import Const, If, Prefetch, Size, Stmt, Store, TileOp, prim
-from codegen.ir.program import Program, Region
-from codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
-from runtime import abi
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.loops import Const, If, Prefetch, Size, Stmt, Store, TileOp, prim
+from aot.codegen.ir.program import Program, Region
+from aot.codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
+from aot.runtime import abi
 
 Rows = list[tuple[Size, Size]]
 

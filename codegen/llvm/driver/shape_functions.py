@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Const, Expr, Prim, Size, Var
-from codegen.ir.program import Program, Tensor
-from codegen.llvm.driver.size_code import CheckedSizeCode, SizeCode
-from runtime import abi
-from runtime.errors import InternalError, UnsupportedError
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var
+from aot.codegen.ir.program import Program, Tensor
+from aot.codegen.llvm.driver.size_code import CheckedSizeCode, SizeCode
+from aot.runtime import abi
+from aot.runtime.errors import InternalError, UnsupportedError
 
 
 def size_functions(program: Program, scratch: Size) -> list[str]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codegen.ir.loops import Const, Expr, Prim, Size, Var
-from codegen.ir.primitives import COMPARISONS
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var
+from aot.codegen.ir.primitives import COMPARISONS
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 _BITWISE = ("and", "or", "xor")
 _COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}

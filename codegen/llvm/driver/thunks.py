@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codegen.ir.loops import Size, Var
-from codegen.ir.program import Call, Place, Program
-from codegen.llvm.driver.places import address
-from codegen.llvm.driver.plan import traversals
-from codegen.llvm.driver.shape_functions import function_text, static, symbol_code
-from codegen.llvm.driver.size_code import SizeCode
+from aot.codegen.ir.loops import Size, Var
+from aot.codegen.ir.program import Call, Place, Program
+from aot.codegen.llvm.driver.places import address
+from aot.codegen.llvm.driver.plan import traversals
+from aot.codegen.llvm.driver.shape_functions import function_text, static, symbol_code
+from aot.codegen.llvm.driver.size_code import SizeCode
 
 _FLUSH_TO_ZERO, _DENORMALS_ARE_ZERO = 1 << 15, 1 << 6  # of MXCSR
 

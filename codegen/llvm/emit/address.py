@@ -1,6 +1,6 @@
 """Addresses and index arithmetic.
 
-An index is a sum of terms (`codegen.ir.index`). A term is computed in the head of the loop of its deepest variable,
+An index is a sum of terms (`aot.codegen.ir.index`). A term is computed in the head of the loop of its deepest variable,
 once: hoisting by construction, so that the emitted code is good before any LLVM pass has run. A term that reads memory
 is computed where it is used.
 """
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import gcd
 
-from codegen.ir.access import coefficient
-from codegen.ir.expressions import loads, variables
-from codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weighted
-from codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
-from codegen.llvm.emit.arithmetic.convert import MEMORY
-from codegen.llvm.emit.function_text import Block, Function, Value, integer
-from codegen.llvm.emit.memo import Memo
-from runtime.errors import InternalError
+from aot.codegen.ir.access import coefficient
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weighted
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var
+from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
+from aot.codegen.llvm.emit.function_text import Block, Function, Value, integer
+from aot.codegen.llvm.emit.memo import Memo
+from aot.runtime.errors import InternalError
 
 HOISTED = frozenset({"mul", "floordiv", "min", "max", "select", "eq", "add"})
 

@@ -12,16 +12,16 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codegen.costs import COSTS
-from codegen.ir.expressions import loads
-from codegen.ir.index import Affine, exactly
-from codegen.ir.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
-from codegen.llvm.emit.address import Access, reads_memory
-from codegen.llvm.emit.arithmetic.convert import MEMORY, from_memory
-from codegen.llvm.emit.arithmetic.shuffle import transposed
-from codegen.llvm.emit.function_text import Value, lanes_of, vector
-from codegen.llvm.emit.lane_index import lane_of
-from codegen.llvm.emit.values import Values
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.index import Affine, exactly
+from aot.codegen.ir.loops import Expr, For, Let, Load, LoopKind, Prim, Space, Stmt, Store, Var
+from aot.codegen.llvm.emit.address import Access, reads_memory
+from aot.codegen.llvm.emit.arithmetic.convert import MEMORY, from_memory
+from aot.codegen.llvm.emit.arithmetic.shuffle import transposed
+from aot.codegen.llvm.emit.function_text import Value, lanes_of, vector
+from aot.codegen.llvm.emit.lane_index import lane_of
+from aot.codegen.llvm.emit.values import Values
 
 
 @dataclass(frozen=True, slots=True)

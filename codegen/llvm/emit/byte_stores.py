@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
-from codegen.ir.expressions import loads
-from codegen.ir.loops import Alloc, Buffer, Expr, For, Let, Load, Prim, Stmt, Store
-from codegen.llvm.emit.address import Access
-from codegen.llvm.emit.arithmetic.convert import rounded_to_pack, same
-from codegen.llvm.emit.arithmetic.shuffle import spread
-from codegen.llvm.emit.blocks import vectors
-from codegen.llvm.emit.function_text import Value, vector
-from codegen.llvm.emit.values import Values
-from runtime.abi import DType
+from aot.codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
+from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, Let, Load, Prim, Stmt, Store
+from aot.codegen.llvm.emit.address import Access
+from aot.codegen.llvm.emit.arithmetic.convert import rounded_to_pack, same
+from aot.codegen.llvm.emit.arithmetic.shuffle import spread
+from aot.codegen.llvm.emit.blocks import vectors
+from aot.codegen.llvm.emit.function_text import Value, vector
+from aot.codegen.llvm.emit.values import Values
+from aot.runtime.abi import DType
 
 LANES = 16  # of a vector of i32 that is packed
 BOUNDS = {DType.U8: (0.0, 255.0), DType.I8: (-128.0, 127.0)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from codegen.ir.loops import Stmt
-from codegen.llvm.emit.function_text import Block, Function, Value
-from codegen.llvm.emit.registers import Cell, Cells, stored
+from aot.codegen.ir.loops import Stmt
+from aot.codegen.llvm.emit.function_text import Block, Function, Value
+from aot.codegen.llvm.emit.registers import Cell, Cells, stored
 
 Snapshot = dict[str, dict[Cell, Value]]  # by buffer
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.ir.dot_widths import Field, field_of, word
-from codegen.ir.loops import Expr, Load, Prim
-from codegen.llvm.emit.address import Access, moved
-from codegen.llvm.emit.arithmetic.convert import MEMORY
-from codegen.llvm.emit.arithmetic.shuffle import shuffle, shuffled, spread
-from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
-from codegen.llvm.emit.values import Values
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.dot_widths import Field, field_of, word
+from aot.codegen.ir.loops import Expr, Load, Prim
+from aot.codegen.llvm.emit.address import Access, moved
+from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
+from aot.codegen.llvm.emit.arithmetic.shuffle import shuffle, shuffled, spread
+from aot.codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, scalar_of, vector
+from aot.codegen.llvm.emit.values import Values
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 SHORTEST = 4  # lanes of the instructions, at least
 PAIRS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}  # by lanes

@@ -10,7 +10,7 @@ from math import copysign
 from struct import pack, unpack
 from typing import NamedTuple
 
-from codegen.ir.loops import Size, Var
+from aot.codegen.ir.loops import Size, Var
 
 
 class Value(NamedTuple):

@@ -2,22 +2,22 @@
 
     define internal void @NAME(ptr %buffer..., i64 %size..., i64 %begin, i64 %end, ptr %scratch)
 
-Statements: `codegen.llvm.emit.statements`; expressions: `values`; addresses: `address`; registers: `registers`.
+Statements: `aot.codegen.llvm.emit.statements`; expressions: `values`; addresses: `address`; registers: `registers`.
 """
 
 from __future__ import annotations
 
-from codegen.ir.loops import Kernel, Var
-from codegen.ir.normal_values import normal_buffers
-from codegen.ir.quantised import is_quantised
-from codegen.llvm.emit.function_text import Function, Value, local
-from codegen.llvm.emit.memo import unified
-from codegen.llvm.emit.registers import stored
-from codegen.llvm.emit.stacks import Stacks
-from codegen.llvm.emit.statements import StatementEmitter
-from codegen.llvm.emit.values import Values
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.loops import Kernel, Var
+from aot.codegen.ir.normal_values import normal_buffers
+from aot.codegen.ir.quantised import is_quantised
+from aot.codegen.llvm.emit.function_text import Function, Value, local
+from aot.codegen.llvm.emit.memo import unified
+from aot.codegen.llvm.emit.registers import stored
+from aot.codegen.llvm.emit.stacks import Stacks
+from aot.codegen.llvm.emit.statements import StatementEmitter
+from aot.codegen.llvm.emit.values import Values
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 
 
 def emit(

@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 
-from codegen.ir.expressions import variables
-from codegen.ir.index import Affine, bounds, exactly, normal
-from codegen.ir.loops import Buffer, Expr, Prim, Var
-from codegen.llvm.emit.address import Access, Addresses, reads_memory
-from codegen.llvm.emit.arithmetic.convert import cast
-from codegen.llvm.emit.function_text import Function, Value, constants, integer, is_constant, lanes_of
-from runtime.abi import DType
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import Affine, bounds, exactly, normal
+from aot.codegen.ir.loops import Buffer, Expr, Prim, Var
+from aot.codegen.llvm.emit.address import Access, Addresses, reads_memory
+from aot.codegen.llvm.emit.arithmetic.convert import cast
+from aot.codegen.llvm.emit.function_text import Function, Value, constants, integer, is_constant, lanes_of
+from aot.runtime.abi import DType
 
 NARROW, WIDE = DType.I32, DType.I64
 _LIMIT = 1 << 31

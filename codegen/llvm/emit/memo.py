@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from operator import is_
 from typing import Any, Generic, TypeVar, cast
 
-from codegen.ir.expressions import variables
-from codegen.ir.index import Affine
-from codegen.ir.loops import Expr, Var
-from codegen.ir.node import Node
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import Affine
+from aot.codegen.ir.loops import Expr, Var
+from aot.codegen.ir.node import Node
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)

@@ -13,25 +13,34 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from codegen.ir.dot_widths import word
-from codegen.ir.expressions import variables
-from codegen.ir.index import Affine, exactly, normal
-from codegen.ir.loops import Buffer, Expr, Load, Space, Var
-from codegen.llvm.emit.address import Access, Addresses, fixed, moved, reads_memory
-from codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
-from codegen.llvm.emit.arithmetic.lookup import (
+from aot.codegen.ir.dot_widths import word
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import Affine, exactly, normal
+from aot.codegen.ir.loops import Buffer, Expr, Load, Space, Var
+from aot.codegen.llvm.emit.address import Access, Addresses, fixed, moved, reads_memory
+from aot.codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
+from aot.codegen.llvm.emit.arithmetic.lookup import (
     bytes_looked_up,
     is_short_table,
     looked_up,
     looks_up_bytes,
     without_mask,
 )
-from codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
-from codegen.llvm.emit.function_text import Function, Value, constants, integer, is_constant, lanes_of, suffix, vector
-from codegen.llvm.emit.lane_index import NARROW, Lanes
-from codegen.llvm.emit.registers import Cells
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
+from aot.codegen.llvm.emit.function_text import (
+    Function,
+    Value,
+    constants,
+    integer,
+    is_constant,
+    lanes_of,
+    suffix,
+    vector,
+)
+from aot.codegen.llvm.emit.lane_index import NARROW, Lanes
+from aot.codegen.llvm.emit.registers import Cells
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 MASKED = ("float", "double", "i32", "i64")
 Key = tuple[Expr, str]
@@ -42,10 +51,10 @@ class Memory(Lanes):
     """Reads and writes memory and registers at the current place of a function.
 
     `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
-    which an instruction chooses by lane. `normal`: buffers without denormal numbers (`codegen.ir.normal_values`), None
-    where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being stored.
-    `packs`: vectors of 16 i32 are packed to bytes. `permutes_bytes`: bytes among which one chooses by lane.
-    `quantised`: products and sums are not fused (`codegen.ir.quantised`).
+    which an instruction chooses by lane. `normal`: buffers without denormal numbers (`aot.codegen.ir.normal_values`),
+    None where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being
+    stored. `packs`: vectors of 16 i32 are packed to bytes. `permutes_bytes`: bytes among which one chooses by lane.
+    `quantised`: products and sums are not fused (`aot.codegen.ir.quantised`).
     """
 
     def __init__(

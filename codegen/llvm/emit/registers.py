@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from codegen.ir.expressions import loads, variables
-from codegen.ir.index import Affine, normal
-from codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
-from codegen.llvm.emit.arithmetic.convert import REGISTER
-from codegen.llvm.emit.function_text import Function, Value, vector
-from runtime.abi import DType
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.index import Affine, normal
+from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While
+from aot.codegen.llvm.emit.arithmetic.convert import REGISTER
+from aot.codegen.llvm.emit.function_text import Function, Value, vector
+from aot.runtime.abi import DType
 
 Cell = tuple[int, int]
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from math import inf
 
-from codegen.ir.expressions import variables
-from codegen.ir.index import bounds, normal
-from codegen.ir.loops import Buffer, Expr, Size, Space, Var, as_expr, prim
-from codegen.llvm.emit.function_text import Function, Value
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import bounds, normal
+from aot.codegen.ir.loops import Buffer, Expr, Size, Space, Var, as_expr, prim
+from aot.codegen.llvm.emit.function_text import Function, Value
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 STACK_BYTES = 32 << 10
 

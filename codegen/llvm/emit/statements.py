@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from codegen.ir.index import Affine, bounds, decide, exactly
-from codegen.ir.loops import (
+from aot.codegen.ir.index import Affine, bounds, decide, exactly
+from aot.codegen.ir.loops import (
     Alloc,
     Const,
     Expr,
@@ -29,22 +29,22 @@ from codegen.ir.loops import (
     Var,
     While,
 )
-from codegen.ir.normal_values import is_normal
-from codegen.ir.quantised import adds_product
-from codegen.ir.traverse import has_parallel
-from codegen.llvm.emit.address import Access, reads_memory
-from codegen.llvm.emit.blocks import TileTransposer, vectors
-from codegen.llvm.emit.byte_stores import ByteStores
-from codegen.llvm.emit.carried_cells import CarriedCells, Snapshot
-from codegen.llvm.emit.dot_products import DotEmitter
-from codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
-from codegen.llvm.emit.lane_index import lane_of
-from codegen.llvm.emit.registers import Cells, fits_registers
-from codegen.llvm.emit.stacks import Stacks
-from codegen.llvm.emit.tile_registers import TileRegisters
-from codegen.llvm.emit.values import ZERO, Values
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.normal_values import is_normal
+from aot.codegen.ir.quantised import adds_product
+from aot.codegen.ir.traverse import has_parallel
+from aot.codegen.llvm.emit.address import Access, reads_memory
+from aot.codegen.llvm.emit.blocks import TileTransposer, vectors
+from aot.codegen.llvm.emit.byte_stores import ByteStores
+from aot.codegen.llvm.emit.carried_cells import CarriedCells, Snapshot
+from aot.codegen.llvm.emit.dot_products import DotEmitter
+from aot.codegen.llvm.emit.function_text import Block, Value, integer, lanes_of
+from aot.codegen.llvm.emit.lane_index import lane_of
+from aot.codegen.llvm.emit.registers import Cells, fits_registers
+from aot.codegen.llvm.emit.stacks import Stacks
+from aot.codegen.llvm.emit.tile_registers import TileRegisters
+from aot.codegen.llvm.emit.values import ZERO, Values
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 
 class StatementEmitter:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from codegen.ir.loops import TileOp
-from codegen.llvm.emit.function_text import Value, integer
-from codegen.llvm.emit.values import Values
-from runtime.errors import InternalError
+from aot.codegen.ir.loops import TileOp
+from aot.codegen.llvm.emit.function_text import Value, integer
+from aot.codegen.llvm.emit.values import Values
+from aot.runtime.errors import InternalError
 
 DOTS = {"bf16": "tdpbf16ps", "u8i8": "tdpbusd", "i8u8": "tdpbsud"}  # by the types of the factors
 CONFIGURATION_BYTES = 64

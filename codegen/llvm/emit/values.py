@@ -8,19 +8,19 @@ Rules, each in one place:
 
 from __future__ import annotations
 
-from codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
-from codegen.ir.index import Affine, decide, is_index, normal
-from codegen.ir.loops import Const, Expr, Load, Prim, Var
-from codegen.llvm.emit.address import reads_memory
-from codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, constant, rounded
-from codegen.llvm.emit.arithmetic.quotients import reciprocal
-from codegen.llvm.emit.arithmetic.scalar import SCALAR
-from codegen.llvm.emit.function_text import Value, constants, lanes_of, number
-from codegen.llvm.emit.lane_index import NARROW, fits
-from codegen.llvm.emit.memory import Memory
-from codegen.llvm.mathlib.functions import MATHLIB, template
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
+from aot.codegen.ir.index import Affine, decide, is_index, normal
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var
+from aot.codegen.llvm.emit.address import reads_memory
+from aot.codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, constant, rounded
+from aot.codegen.llvm.emit.arithmetic.quotients import reciprocal
+from aot.codegen.llvm.emit.arithmetic.scalar import SCALAR
+from aot.codegen.llvm.emit.function_text import Value, constants, lanes_of, number
+from aot.codegen.llvm.emit.lane_index import NARROW, fits
+from aot.codegen.llvm.emit.memory import Memory
+from aot.codegen.llvm.mathlib.functions import MATHLIB, template
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 
 EXACT = {"add": "exact_add", "sub": "exact_sub", "mul": "exact_mul"}
 ZERO, ONE, MINUS_ONE = "0x0000000000000000", "0x3FF0000000000000", "0xBFF0000000000000"
@@ -98,7 +98,7 @@ class Values(Memory):
                 return self.expr(expr)
 
     def function(self, fn: str, args: tuple[Expr, ...]) -> Value:
-        """Emit a function of `codegen.llvm.mathlib`: its expression, with the arguments for its parameters."""
+        """Emit a function of `aot.codegen.llvm.mathlib`: its expression, with the arguments for its parameters."""
         params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import factorial, inf, ldexp, nan
 
-from codegen.ir.loops import Const, Expr, cast, prim, select
-from codegen.llvm.mathlib.parts import (
+from aot.codegen.ir.loops import Const, Expr, cast, prim, select
+from aot.codegen.llvm.mathlib.parts import (
     F32,
     I32,
     I64,

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from codegen.ir.loops import Expr, Space, cast, dense
-from codegen.llvm.mathlib.exponential import erf, exp, exp_normal, integer_power, log, power
-from codegen.llvm.mathlib.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
-from codegen.llvm.mathlib.parts import F32, F64
-from codegen.llvm.mathlib.short_functions import (
+from aot.codegen.ir.loops import Expr, Space, cast, dense
+from aot.codegen.llvm.mathlib.exponential import erf, exp, exp_normal, integer_power, log, power
+from aot.codegen.llvm.mathlib.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
+from aot.codegen.llvm.mathlib.parts import F32, F64
+from aot.codegen.llvm.mathlib.short_functions import (
     erf_short,
     exp_short,
     gelu_short,
@@ -22,8 +22,8 @@ from codegen.llvm.mathlib.short_functions import (
     sigmoid_short,
     tanh_short,
 )
-from codegen.llvm.mathlib.trigonometric import acos, asin, atan, atan2, cos, sin, tan
-from runtime.abi import DType
+from aot.codegen.llvm.mathlib.trigonometric import acos, asin, atan, atan2, cos, sin, tan
+from aot.runtime.abi import DType
 
 
 def _rounded(f: Callable[..., Expr]) -> Callable[..., Expr]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codegen.ir.loops import Const, Expr, prim
-from runtime.abi import DType
+from aot.codegen.ir.loops import Const, Expr, prim
+from aot.runtime.abi import DType
 
 LOG2_E = 1.4426950408889634
 F32, F64, I32, I64 = DType.F32, DType.F64, DType.I32, DType.I64

@@ -13,9 +13,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from codegen.llvm.object.elf_writer import HEADER, NOBITS, SECTION, STRTAB, SYMBOL, SYMTAB, Writer, aligned
-from codegen.llvm.object.relocatable import Object, taken_apart
-from runtime.errors import InternalError
+from aot.codegen.llvm.object.elf_writer import HEADER, NOBITS, SECTION, STRTAB, SYMBOL, SYMTAB, Writer, aligned
+from aot.codegen.llvm.object.relocatable import Object, taken_apart
+from aot.runtime.errors import InternalError
 
 _NULL, _RELA, _GROUP, _ADDRSIG = 0, 4, 17, 0x6FFF4C03
 _RESERVED = 0xFF00  # section numbers from here on have special meanings

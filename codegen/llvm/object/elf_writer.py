@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 PAGE = 4096
 SHF_WRITE, SHF_ALLOC = 1, 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.levels import AMX
+from aot.runtime.levels import AMX
 
 _USES = {  # each begins with a literal, by which it is searched for fast
     r"@llvm\.x86\.avx512\.vpdp": ("avx512vnni", "avxvnni"),

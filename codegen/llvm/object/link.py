@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from codegen.llvm.object.elf_writer import Data, write_data_object
-from runtime.atomic import replacing
-from runtime.errors import MissingError, PlatformError
+from aot.codegen.llvm.object.elf_writer import Data, write_data_object
+from aot.runtime.atomic import replacing
+from aot.runtime.errors import MissingError, PlatformError
 
 # Functions of libc that a model may call; LLVM turns loops into calls of the first three.
 LIBC = (

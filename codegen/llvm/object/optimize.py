@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
-from codegen.llvm.object.features import features_used
-from codegen.target import Target
-from runtime.errors import InternalError
+from aot.codegen.llvm.object.features import features_used
+from aot.codegen.target import Target
+from aot.runtime.errors import InternalError
 
 
 def compile_module(text: str, target: Target, level: int | None = 1) -> bytes:

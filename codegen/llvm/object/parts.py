@@ -15,10 +15,10 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 
-from codegen.llvm.emit.function_text import Function
-from codegen.llvm.object.combine import combine
-from codegen.llvm.object.features import features_used
-from codegen.llvm.object.workers import Workers
+from aot.codegen.llvm.emit.function_text import Function
+from aot.codegen.llvm.object.combine import combine
+from aot.codegen.llvm.object.features import features_used
+from aot.codegen.llvm.object.workers import Workers
 
 PART_BYTES = 192 << 10
 _VECTOR = re.compile(r"<\d+ x ")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from codegen.llvm.object.elf_writer import (
+from aot.codegen.llvm.object.elf_writer import (
     GLOBAL_OBJECT,
     HEADER,
     HIDDEN,
@@ -22,7 +22,7 @@ from codegen.llvm.object.elf_writer import (
     Writer,
     aligned,
 )
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 
 _UNDEFINED = 0
 _MOST_SECTIONS = 0xFEFF  # larger section numbers have special meanings

@@ -10,8 +10,8 @@ import pickle
 import signal
 import sys
 
-from codegen.llvm.object.optimize import compile_module
-from runtime.errors import InternalError
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.runtime.errors import InternalError
 
 
 def serve() -> None:

@@ -18,10 +18,10 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
-from codegen.llvm.object.optimize import compile_module
-from codegen.llvm.object.worker import serve
-from codegen.target import Target
-from runtime.errors import InternalError
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.llvm.object.worker import serve
+from aot.codegen.target import Target
+from aot.runtime.errors import InternalError
 
 WORTH_STARTING = 1 << 20  # bytes of text, whose compilation takes three times as long as starting a process
 MOST_PROCESSES = 8

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.resources import files
 from string import Template
 
-from runtime import abi
+from aot.runtime import abi
 
 TAKEN, OPEN = 1 << 33, 1 << 32  # bits of a slot's state; below them, the number of workers inside
 _FIELDS = {  # in the order of the types that the templates declare; a field without a name is padding, or never used

@@ -1,4 +1,4 @@
-"""Sums of bf16 products in the order of `codegen.ir.chains`, by multiply-adds.
+"""Sums of bf16 products in the order of `aot.codegen.ir.chains`, by multiply-adds.
 
     y[i, j] = chains[k](x[i, k] * w[k, j])     order[j i k] tile[i:6 j:32/cut k:32/cut] lanes[j:16] pack[w.1:16 words]
 
@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from codegen.ir.access import reads, varies
-from codegen.ir.chains import block_tile, chain_axis
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Var
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.schedules.pointwise import packs
-from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
-from codegen.schedules.products.product_loops import tiled_rows
-from codegen.schedules.products.product_prefetch import operand_across_pages, prefetch_level
-from codegen.target import Target
+from aot.codegen.ir.access import reads, varies
+from aot.codegen.ir.chains import block_tile, chain_axis
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.schedules.pointwise import packs
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
+from aot.codegen.schedules.products.product_loops import tiled_rows
+from aot.codegen.schedules.products.product_prefetch import operand_across_pages, prefetch_level
+from aot.codegen.target import Target
 
 MAX_FEW_ROWS = 3  # rows of the tile whose accumulators, of four vectors, the registers of AVX-512 hold
 PANEL = 16  # columns of a panel of the weights: those of a tile register

@@ -12,19 +12,19 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import reads, varies
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import takes_columns, window_factors, word
-from codegen.ir.expressions import variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Var
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.padding_terms import padding_terms
-from codegen.schedules.pointwise import packs
-from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import reads, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import takes_columns, window_factors, word
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.nest.padding_terms import padding_terms
+from aot.codegen.schedules.pointwise import packs
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 
 
 def window(

@@ -13,15 +13,15 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import Access, reads, store, varies
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, fields, is_guarded, packs_lanes, scaled_sum, takes_words, word
-from codegen.ir.loops import Var
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.schedules.pointwise import fresh, packable
-from codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import Access, reads, store, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import dot_factors, fields, is_guarded, packs_lanes, scaled_sum, takes_words, word
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.schedules.pointwise import fresh, packable
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
+from aot.codegen.target import Target
 
 
 def grouped(

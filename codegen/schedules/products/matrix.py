@@ -2,8 +2,8 @@
 
 y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i lanes[j:16] pack[w.1:16 words]
 
-Steps of scaled sums of bytes have tiles of their own (`codegen.nest.scaled_matrix`); their schedule is that of dots,
-`dots=` and `apart=`, with rows in tile registers.
+Steps of scaled sums of bytes have tiles of their own (`aot.codegen.nest.scaled_matrix`); their schedule is that of
+dots, `dots=` and `apart=`, with rows in tile registers.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import coefficient, fills, reads, runs_on, varies
-from codegen.ir.chains import block_tile, is_chains, is_contiguous
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, is_arranged, lie_in_words, scaled_sum, word
-from codegen.ir.expressions import rewrite, variables, walk
-from codegen.ir.loops import Prim, Var
-from codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.apart import has_equal_steps
-from codegen.nest.padding_terms import PaddingTerms, padding_terms
-from codegen.schedules.pointwise import fresh
-from codegen.schedules.products.chains import word_panels
-from codegen.schedules.products.product_form import MatmulShape, extent, loops_of
-from codegen.schedules.products.product_loops import tiled_rows
-from codegen.schedules.products.scaled import field_axes, step_axis
-from codegen.schedules.reasons import note
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import coefficient, fills, reads, runs_on, varies
+from aot.codegen.ir.chains import block_tile, is_chains, is_contiguous
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import dot_factors, is_arranged, lie_in_words, scaled_sum, word
+from aot.codegen.ir.expressions import rewrite, variables, walk
+from aot.codegen.ir.loops import Prim, Var
+from aot.codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.nest.apart import has_equal_steps
+from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
+from aot.codegen.schedules.pointwise import fresh
+from aot.codegen.schedules.products.chains import word_panels
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
+from aot.codegen.schedules.products.product_loops import tiled_rows
+from aot.codegen.schedules.products.scaled import field_axes, step_axis
+from aot.codegen.schedules.reasons import note
+from aot.codegen.target import Target
 
 PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated
 

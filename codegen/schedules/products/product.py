@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import reads, varies
-from codegen.ir.chains import is_chains
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import (
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import reads, varies
+from aot.codegen.ir.chains import is_chains
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import (
     dot_factors,
     fields,
     is_guarded,
@@ -26,28 +26,28 @@ from codegen.ir.dot_widths import (
     takes_words,
     word,
 )
-from codegen.ir.loops import Var
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.apart import has_equal_steps
-from codegen.schedules.pointwise import lane_count, packs
-from codegen.schedules.products.chains import chained
-from codegen.schedules.products.depthwise import window
-from codegen.schedules.products.grouped import grouped
-from codegen.schedules.products.matrix import in_tiles
-from codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows
-from codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
-from codegen.schedules.products.product_loops import ProductLoops, product_loops
-from codegen.schedules.products.product_prefetch import (
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.nest.apart import has_equal_steps
+from aot.codegen.schedules.pointwise import lane_count, packs
+from aot.codegen.schedules.products.chains import chained
+from aot.codegen.schedules.products.depthwise import window
+from aot.codegen.schedules.products.grouped import grouped
+from aot.codegen.schedules.products.matrix import in_tiles
+from aot.codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
+from aot.codegen.schedules.products.product_loops import ProductLoops, product_loops
+from aot.codegen.schedules.products.product_prefetch import (
     has_time_for_epilogue,
     operand_across_pages,
     prefetch_level,
     prefetch_within,
 )
-from codegen.schedules.products.register_tile import tile_count, tile_of
-from codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
-from codegen.schedules.reasons import note
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.schedules.products.register_tile import tile_count, tile_of
+from aot.codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
+from aot.codegen.schedules.reasons import note
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 
 # Unrolled terms of a sum, by the type of its weights. Of i16 one word: more would reorder sums.
 UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DType.BF16: 16}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import buffer_bytes, reads, varies
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import halved_factors
-from codegen.schedules.products.product_form import MatmulShape, extent, parts
-from codegen.schedules.products.product_loops import ProductLoops
-from codegen.schedules.products.scaled import column_bytes, panel_bytes, step_axis
-from codegen.schedules.reasons import note
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import buffer_bytes, reads, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import halved_factors
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, parts
+from aot.codegen.schedules.products.product_loops import ProductLoops
+from aot.codegen.schedules.products.scaled import column_bytes, panel_bytes, step_axis
+from aot.codegen.schedules.reasons import note
+from aot.codegen.target import Target
 
 Blocks = tuple[tuple[str, int], ...]
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import Access, fills, known, reads, store, varies
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word
-from codegen.ir.loops import Var
-from codegen.ir.schedule import Tail, Tile
-from codegen.schedules.pointwise import fresh, packable
-from runtime.abi import DType
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import Access, fills, known, reads, store, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.schedule import Tail, Tile
+from aot.codegen.schedules.pointwise import fresh, packable
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import fills, reads, runs_on, store, varies
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Var
-from codegen.nest.padding_terms import PaddingTerms, padding_terms
-from codegen.schedules.pointwise import fresh
-from codegen.schedules.products.product_form import MatmulShape, extent, loops_of
-from codegen.schedules.products.register_tile import tile_count, tile_of
-from codegen.schedules.products.scaled import field_axes, takes_pairs
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import fills, reads, runs_on, store, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Var
+from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
+from aot.codegen.schedules.pointwise import fresh
+from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
+from aot.codegen.schedules.products.register_tile import tile_count, tile_of
+from aot.codegen.schedules.products.scaled import field_axes, takes_pairs
+from aot.codegen.target import Target
 
 Fused = list[tuple[str, tuple[str, ...]]]
 

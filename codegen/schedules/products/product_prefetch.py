@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import reads, varies
-from codegen.ir.definition import Definition
-from codegen.schedules.products.product_form import MatmulShape, extent
-from codegen.schedules.products.register_tile import tile_count
-from codegen.schedules.products.scaled import panel_bytes
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import reads, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.schedules.products.product_form import MatmulShape, extent
+from aot.codegen.schedules.products.register_tile import tile_count
+from aot.codegen.schedules.products.scaled import panel_bytes
+from aot.codegen.target import Target
 
 
 def prefetch_within(d: Definition, form: MatmulShape, width: int, target: Target) -> int | None:

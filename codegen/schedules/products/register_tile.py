@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from codegen.costs import COSTS
-from codegen.schedules.reasons import is_recording, note
-from codegen.target import Target
+from aot.codegen.costs import COSTS
+from aot.codegen.schedules.reasons import is_recording, note
+from aot.codegen.target import Target
 
 
 def tile_of(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
-from codegen.costs import COSTS
-from codegen.ir.access import reads, varies
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import fields, halved_factors
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Var
-from codegen.nest.apart import shared_factors, values_kept
-from codegen.schedules.products.product_form import MatmulShape, extent
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import reads, varies
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import fields, halved_factors
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Var
+from aot.codegen.nest.apart import shared_factors, values_kept
+from aot.codegen.schedules.products.product_form import MatmulShape, extent
 
 
 def takes_pairs(d: Definition, form: MatmulShape) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.types import numpy_dtype
 from aot.opset.control.random_numbers import Alignment, Multinomial, RandomUniform
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 SHAPE = np.array([3, 3])

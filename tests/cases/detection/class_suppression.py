@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.opset.detection.suppression.class_suppression import Decay, MatrixNms, MulticlassNms
 from aot.opset.detection.suppression.selection import Sorting
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE, Case
 
 F32, I32 = DType.F32, DType.I32

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.types import Array
 from aot.opset.detection.detection_output import Code, DetectionOutput, DetectionOutput_1
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
 F32 = DType.F32

@@ -10,7 +10,7 @@ from aot.opset.detection.detectron import (
     ExperimentalDetectronROIFeatureExtractor,
     ExperimentalDetectronTopKROIs,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE, Case
 
 F32, F64 = DType.F32, DType.F64

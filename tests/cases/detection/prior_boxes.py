@@ -10,7 +10,7 @@ from aot.opset.detection.prior_boxes import (
     PriorBox_1,
     PriorBoxClustered,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
 F32, I64 = DType.F32, DType.I64

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.opset.detection.proposals.proposal import Proposal, Proposal_1
 from aot.opset.detection.proposals.single_image import ExperimentalDetectronGenerateProposalsSingleImage
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
 F32 = DType.F32

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.opset.detection.region import RegionYolo
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
 F32, F16 = DType.F32, DType.F16

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.opset.detection.deformable_pooling import DeformablePSROIPooling
 from aot.opset.detection.roi_pooling import Method, Positioned, PSROIPooling, ROIPooling
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
 F32, F16 = DType.F32, DType.F16

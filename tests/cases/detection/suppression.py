@@ -12,7 +12,7 @@ from aot.opset.detection.suppression.suppression import (
     NonMaxSuppression_4,
     SuppressionWithin,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, I32 = DType.F32, DType.I32

@@ -24,7 +24,7 @@ from aot.opset.elementwise.activation import (
     Swish,
 )
 from aot.opset.elementwise.unary import Real
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, BF16, F64, I8, I32 = DType.F32, DType.F16, DType.BF16, DType.F64, DType.I8, DType.I32

@@ -17,7 +17,7 @@ from aot.opset.elementwise.binary import (
     SquaredDifference,
     Subtract,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, BF16, I8, I32, U8 = DType.F32, DType.F16, DType.BF16, DType.I8, DType.I32, DType.U8

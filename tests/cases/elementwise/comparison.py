@@ -28,7 +28,7 @@ from aot.opset.elementwise.comparison import (
     Select,
     Xor,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, I8, I32, BOOL = DType.F32, DType.I8, DType.I32, DType.BOOL

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.ir.types import numpy_dtype
 from aot.opset.elementwise.conversion import BitCast, Convert, ConvertLike, ConvertPromoteTypes, Rounded
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, I32, U8, BOOL = DType.F32, DType.F16, DType.I32, DType.U8, DType.BOOL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.opset.elementwise.error_function import Erfc
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, Case
 
 FAR = np.array([-6, -2.5, -0.5, 0, 0.49, 0.51, 1, 3, 6, 9, np.inf, -np.inf], np.float32)

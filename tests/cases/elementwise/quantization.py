@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.opset.elementwise.binary import AutoBroadcast
 from aot.opset.elementwise.quantization import FakeConvert, FakeQuantize, FixedPointProduct, Float8
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16 = DType.F32, DType.F16

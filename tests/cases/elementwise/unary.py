@@ -30,7 +30,7 @@ from aot.opset.elementwise.unary import (
     Tan,
     Tanh,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, F16, BF16, F64 = DType.F32, DType.F16, DType.BF16, DType.F64

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.types import Array
 from aot.opset.estimators.trees import Aggregate, TreeEnsemble
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 FEATURES = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.opset.image.colour import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
 F32, U8, F16 = DType.F32, DType.U8, DType.F16

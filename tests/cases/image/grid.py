@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.opset.image.grid import GridSample, Outside, SampleMode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE, Case
 
 F32, F16, I32 = DType.F32, DType.F16, DType.I32

@@ -8,7 +8,7 @@ from aot.ir.types import Array
 from aot.opset.image.resampling import NearestResize, WeightedResize
 from aot.opset.image.resize import Interpolate_1, Interpolate_4, Interpolate_11, ShapeFrom
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, F16, U8, I32 = DType.F32, DType.F16, DType.U8, DType.I32

@@ -16,7 +16,7 @@ from aot.opset.movement.blocks import (
     SpaceToBatch,
     SpaceToDepth,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, I32, U8 = DType.F32, DType.F16, DType.I32, DType.U8

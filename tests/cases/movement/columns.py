@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.opset.movement.columns import Col2Im
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, I32 = DType.F32, DType.I32

@@ -12,7 +12,7 @@ from aot.opset.movement.embedding import (
     EmbeddingBagPackedSum,
     EmbeddingSegmentsSum,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, F16, I32, I64 = DType.F32, DType.F16, DType.I32, DType.I64

@@ -17,7 +17,7 @@ from aot.opset.movement.movement import (
     Transpose,
     VariadicSplit,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, I32, I64, U8, BOOL = DType.F32, DType.F16, DType.I32, DType.I64, DType.U8, DType.BOOL

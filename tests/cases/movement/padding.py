@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.types import Array
 from aot.opset.movement.padding import Pad, PadMode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, I32, U8 = DType.F32, DType.F16, DType.I32, DType.U8

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.types import Array
 from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, ScatterNDUpdate, ScatterUpdate, SliceScatter
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, F16, I32, I64, I8, U8, BOOL = DType.F32, DType.F16, DType.I32, DType.I64, DType.I8, DType.U8, DType.BOOL

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.ir.types import Array
 from aot.opset.movement.shape import Reshape, ShapeOf, ShapeOf_1, Squeeze, Squeeze_15, Unsqueeze
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, I32, I64, U8, BOOL = DType.F32, DType.F16, DType.I32, DType.I64, DType.U8, DType.BOOL

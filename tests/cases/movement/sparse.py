@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.opset.movement.sparse import SparseFillEmptyRows
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, I32, I64 = DType.F32, DType.I32, DType.I64

@@ -7,7 +7,7 @@ import numpy as np
 from aot.opset.products.convolution import AutoPad, BinaryConvolution, Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.deformable import DeformableConvolution, DeformableConvolution_1
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE, Case
 
 F32, F16, I32 = DType.F32, DType.F16, DType.I32

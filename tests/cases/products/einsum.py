@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.opset.products.einsum import Diagonal, Einsum
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE, Case
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.opset.products.linear_algebra import Det, Inverse
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case
 
 CASES = [

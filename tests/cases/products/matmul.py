@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.opset.products.matmul import MatMul
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, LOOSE, Case
 
 F64, F32, F16, BF16, I32, I64, U8 = DType.F64, DType.F32, DType.F16, DType.BF16, DType.I32, DType.I64, DType.U8

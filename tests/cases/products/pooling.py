@@ -7,7 +7,7 @@ import numpy as np
 from aot.opset.products.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 from aot.opset.products.pool_windows import AutoPad, Rounding
 from aot.opset.products.pooling import AvgPool, AvgPool_16, DilatedMaxPool, MaxPool, MaxPool_8
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, F16, I32, U8, I8 = DType.F32, DType.F16, DType.I32, DType.U8, DType.I8

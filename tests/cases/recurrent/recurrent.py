@@ -8,7 +8,7 @@ from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
 from aot.opset.recurrent.recurrence import GRURecurrence, LSTMRecurrence, RNNRecurrence
 from aot.opset.recurrent.recurrent import Direction, GRUSequence, LSTMSequence, RNNSequence
 from aot.opset.recurrent.recurrent_cells import GRUCell, LSTMCell_1, LSTMCell_4, RNNCell, WeightsFormat
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE, Case, Spec
 
 F32, I32 = DType.F32, DType.I32

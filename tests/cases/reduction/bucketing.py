@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.opset.reduction.bucketing import Bucketize, SearchSorted
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, I32 = DType.F32, DType.I32

@@ -18,7 +18,7 @@ from aot.opset.reduction.normalization import (
     NormalizeL2,
 )
 from aot.opset.reduction.softmax import LogSoftmax, Softmax
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, LOOSE, Case, Spec
 
 F32, F16 = DType.F32, DType.F16

@@ -15,7 +15,7 @@ from aot.opset.reduction.reduction import (
     ReduceProd,
     ReduceSum,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, EXACT, Case
 
 F32, F16, I32, I8, U8, BOOL = DType.F32, DType.F16, DType.I32, DType.I8, DType.U8, DType.BOOL

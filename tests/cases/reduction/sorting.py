@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from aot.opset.reduction.sorting import Mode, Order, TopK, TopK_1, TopK_3
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, Case
 
 F32, F16, I32, I64, U8 = DType.F32, DType.F16, DType.I32, DType.I64, DType.U8

@@ -6,7 +6,7 @@ import numpy as np
 
 from aot.opset.signal.short_time import ISTFT, STFT
 from aot.opset.signal.spectrum import DFT, IDFT, IRDFT, RDFT
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import CLOSE, LOOSE, Case
 
 F32, F16 = DType.F32, DType.F16

@@ -9,17 +9,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Alloc, Buffer, Expr, For, Prefetch, Reduce, Size, Stmt, Var, cast, dense, prim
-from codegen.ir.primitives import CHAINS
-from codegen.ir.printer import kernel_text
-from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, Prefetch, Reduce, Size, Stmt, Var, cast, dense, prim
+from aot.codegen.ir.primitives import CHAINS
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.codegen.running import Array, aligned, compiled, number
 

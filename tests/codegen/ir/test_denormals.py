@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aot.codegen.ir.denormals import denormals
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.ir.denormals import denormals
-from runtime.abi import DType
-from runtime.describe import notes
+from aot.runtime.abi import DType
+from aot.runtime.describe import notes
 from tests.passes.check import graph_of
 
 TINY = np.float32(1e-40)

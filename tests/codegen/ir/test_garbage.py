@@ -10,10 +10,10 @@ import pytest
 # in a process of its own: other tests leave garbage
 COUNTS = """
 import gc
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Load, Var, dense
-from codegen.ir.rename_sizes import renamed
-from codegen.llvm.emit.memo import unified
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Load, Var, dense
+from aot.codegen.ir.rename_sizes import renamed
+from aot.codegen.llvm.emit.memo import unified
 from aot.lowering.fusion.substitute import simplified
 
 x, n, m = Var("x", 8), Var("n"), Var("m")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.index import Affine, normal
-from codegen.ir.loops import Const, Expr, Prim, Var, dense, prim
-from codegen.ir.schedule import Schedule
-from codegen.nest.nest import apply
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.index import Affine, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Var, dense, prim
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.nest.nest import apply
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 DIVISORS = [n for n in range(-7, 8) if n]

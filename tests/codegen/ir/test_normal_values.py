@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Const, Expr, Space, Var, cast, dense, prim, select
-from codegen.ir.normal_values import is_normal, normal_buffers
-from codegen.llvm.emit.kernel import emit
-from codegen.nest.nest import apply
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Const, Expr, Space, Var, cast, dense, prim, select
+from aot.codegen.ir.normal_values import is_normal, normal_buffers
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.nest.nest import apply
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 
 i, j = Var("i", 8), Var("j", 64)
 X, Y, OUT = dense("x", 8, 64), dense("y", 8, 64), dense("out", 8, 64, dtype=DType.BF16)

@@ -8,16 +8,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Reduce, Size, Var, dense, prim
-from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.llvm.emit.kernel import emit
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
-from runtime.machine import missing_features
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Reduce, Size, Var, dense, prim
+from aot.codegen.ir.schedule import Schedule, ScheduleError
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
+from aot.runtime.machine import missing_features
 from tests.codegen.running import Array, aligned, compiled
 
 BF16 = ml_dtypes.bfloat16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.ir.index import exactly, normal
-from codegen.ir.loops import Expr, Var, cast, prim, select
-from codegen.ir.proof import Facts, before_end, conditions
-from runtime.abi import DType
+from aot.codegen.ir.index import exactly, normal
+from aot.codegen.ir.loops import Expr, Var, cast, prim, select
+from aot.codegen.ir.proof import Facts, before_end, conditions
+from aot.runtime.abi import DType
 
 N, M, K = Var("n"), Var("m"), Var("k")
 S = Var("s", None, 0)

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Reduce, Size, Var, cast, dense
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.llvm.host import parse_target
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Reduce, Size, Var, cast, dense
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled, runs_dots
 
 NATIVE = parse_target("native")

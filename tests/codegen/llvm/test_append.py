@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.codegen.llvm.object.append import LARGE_PAGE, pieces
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.llvm.object.append import LARGE_PAGE, pieces
-from runtime import abi, load
+from aot.runtime import abi, load
 from tests.lowering.check import weights
 from tests.passes.check import graph_of
 

@@ -9,18 +9,18 @@ from dataclasses import replace
 import pytest
 
 import aot.compilation.stages
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Reduce, Var, dense
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.optimize import assembly
+from aot.codegen.nest.nest import apply
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Reduce, Var, dense
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.optimize import assembly
-from codegen.nest.nest import apply
-from codegen.target import Target
 from tests.lowering.check import conv, weights
 from tests.passes.check import graph_of
 

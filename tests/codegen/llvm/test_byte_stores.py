@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Var, cast, dense, prim
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.nest.nest import apply
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Var, cast, dense, prim
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.nest.nest import apply
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.codegen.llvm.test_clamped import clamp, expected, floats, limits
 from tests.codegen.running import Array, aligned, compiled

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Load, Space, Var, cast, dense, prim
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.nest.nest import apply
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Load, Space, Var, cast, dense, prim
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.nest.nest import apply
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.codegen.llvm.test_byte_stores import levels
 from tests.codegen.running import Array, aligned, compiled

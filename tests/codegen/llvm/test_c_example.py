@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from tests.compilers import compiler
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

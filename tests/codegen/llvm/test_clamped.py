@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.ir.clamps import clamp_of, without_inner_bounds
-from codegen.ir.loops import Const, Expr, Prim, Var, cast, dense, prim
-from runtime.abi import DType
+from aot.codegen.ir.clamps import clamp_of, without_inner_bounds
+from aot.codegen.ir.loops import Const, Expr, Prim, Var, cast, dense, prim
+from aot.runtime.abi import DType
 from tests.codegen.llvm.test_dtypes import NUMPY, run, saturated
 
 AT = Var("i", 4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors import BudgetError, UsageError
+from aot.runtime.errors import BudgetError, UsageError
 from tests.programs import built, positives, powers
 
 

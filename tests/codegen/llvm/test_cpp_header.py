@@ -10,7 +10,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from tests.compilers import compiler
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

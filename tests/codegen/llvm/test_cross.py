@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aot.codegen.llvm.build import Built, build
+from aot.codegen.llvm.header import header_text
+from aot.codegen.llvm.levels import Levels
+from aot.codegen.llvm.object.link import LIBC, Linker, find_linker
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
-from codegen.llvm.build import Built, build
-from codegen.llvm.header import header_text
-from codegen.llvm.levels import Levels
-from codegen.llvm.object.link import LIBC, Linker, find_linker
-from codegen.target import Target
-from runtime.abi import QUERY_PREFIX
-from runtime.arrays.tensors import Array
-from runtime.errors import PlatformError
-from runtime.loading.elf import ElfFile
-from runtime.loading.library import read_manifest
+from aot.runtime.abi import QUERY_PREFIX
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.errors import PlatformError
+from aot.runtime.loading.elf import ElfFile
+from aot.runtime.loading.library import read_manifest
 from tests.compilers import compiler
 from tests.networks import NETWORKS
 from tests.programs import chain

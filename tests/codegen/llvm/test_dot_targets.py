@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import word
-from codegen.ir.loops import Reduce, Var, cast, dense
-from codegen.ir.printer import kernel_text, schedule_text
-from codegen.ir.schedule import Pack, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.optimize import assembly
-from codegen.nest.nest import apply
-from codegen.schedules.choose import choose
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import word
+from aot.codegen.ir.loops import Reduce, Var, cast, dense
+from aot.codegen.ir.printer import kernel_text, schedule_text
+from aot.codegen.ir.schedule import Pack, Tail, Tile
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.optimize import assembly
+from aot.codegen.nest.nest import apply
+from aot.codegen.schedules.choose import choose
+from aot.runtime.abi import DType
 from tests.codegen.llvm.dot_products import CLIENT, PLAN, SERVER, V3, V4, Kind, product
 from tests.codegen.llvm.test_assembly import loops
 

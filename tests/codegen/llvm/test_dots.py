@@ -8,15 +8,15 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads as loads_of
-from codegen.ir.loops import Load, Reduce, Var, cast, dense
-from codegen.ir.printer import kernel_text, schedule_text
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack, pack_array, pack_buffer
-from codegen.schedules.choose import choose
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads as loads_of
+from aot.codegen.ir.loops import Load, Reduce, Var, cast, dense
+from aot.codegen.ir.printer import kernel_text, schedule_text
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack, pack_array, pack_buffer
+from aot.codegen.schedules.choose import choose
+from aot.runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells, filled
 from tests.codegen.llvm.dot_products import BYTES, PLAN, V3, Kind, all_kinds, check, numbers, product
 from tests.codegen.running import aligned, compiled, runs_dots

@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition, identity
-from codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast, dense, prim, select
-from codegen.ir.schedule import Schedule
-from codegen.llvm.host import parse_target
-from codegen.nest.nest import apply
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition, identity
+from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast, dense, prim, select
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest.nest import apply
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 NUMPY = {

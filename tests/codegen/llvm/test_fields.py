@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import Field, field_of, fields, scaled_sum
-from codegen.ir.loops import Buffer, Const, Load, Reduce, Var, cast, dense
-from codegen.ir.printer import kernel_text
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
-from codegen.llvm.host import parse_target
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
-from runtime.arrays.tensors import Array
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import Field, field_of, fields, scaled_sum
+from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Var, cast, dense
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import Array
 from tests.codegen.interpreter import Interpreter, cells, filled
 from tests.codegen.running import aligned, compiled, runs_dots
 

@@ -8,13 +8,13 @@ import mmap
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Kernel, Space, Var, as_expr, cast, dense, prim
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.nest.nest import apply
+from aot.codegen.script.script import loops, parallel, select, var
 from aot.ir.types import numpy_dtype
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Kernel, Space, Var, as_expr, cast, dense, prim
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.nest.nest import apply
-from codegen.script.script import loops, parallel, select, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 LANES = Schedule(order=("k",), tile=(Tile("k", 8, Tail.CUT),), lanes=("k", 8))

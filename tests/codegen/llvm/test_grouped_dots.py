@@ -9,19 +9,19 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads
-from codegen.ir.loops import Reduce, Var, cast, dense
-from codegen.ir.printer import schedule_text
-from codegen.ir.schedule import Pack, ScheduleError
-from codegen.llvm.emit.kernel import emit
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.optimize import assembly
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack, pack_array
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.loops import Reduce, Var, cast, dense
+from aot.codegen.ir.printer import schedule_text
+from aot.codegen.ir.schedule import Pack, ScheduleError
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.optimize import assembly
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack, pack_array
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells, filled
 from tests.codegen.running import aligned, compiled, runs_dots
 

@@ -1,4 +1,4 @@
-"""The C header says what `runtime.abi` says, and a C program runs two models with it."""
+"""The C header says what `aot.runtime.abi` says, and a C program runs two models with it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from codegen.ir.program import Program
-from codegen.llvm.header import checked_name, header_text, name_from
-from codegen.llvm.jit import load
-from runtime import abi
-from runtime.errors import UsageError
-from runtime.loading.library import Library
+from aot.codegen.ir.program import Program
+from aot.codegen.llvm.header import checked_name, header_text, name_from
+from aot.codegen.llvm.jit import load
+from aot.runtime import abi
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.library import Library
 from tests.compilers import compiler
 from tests.programs import built, chain, positives, running_sum
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Expr, Reduce, Var, cast, dense
-from codegen.ir.schedule import Pack, ScheduleError, Tail, Tile
-from codegen.nest.nest import apply
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Expr, Reduce, Var, cast, dense
+from aot.codegen.ir.schedule import Pack, ScheduleError, Tail, Tile
+from aot.codegen.nest.nest import apply
+from aot.runtime.abi import DType
 from tests.codegen.llvm.dot_products import PLAN, product
 
 

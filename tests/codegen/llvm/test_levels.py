@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.ir.program import ConstantBlock
+from aot.codegen.llvm import levels as module
+from aot.codegen.llvm.build import Built, build
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.levels import Levels, dispatch_text, join, names_of
+from aot.codegen.target import Target
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
 from aot.options import CompileOptions
-from codegen.ir.program import ConstantBlock
-from codegen.llvm import levels as module
-from codegen.llvm.build import Built, build
-from codegen.llvm.host import parse_target
-from codegen.llvm.levels import Levels, dispatch_text, join, names_of
-from codegen.target import Target
-from runtime.abi import WEIGHTS_SECTION
-from runtime.errors import CorruptError, InternalError, PlatformError, UsageError
-from runtime.loading.elf import ElfFile
-from runtime.loading.library import read_manifest, verify
-from runtime.machine import missing_features
+from aot.runtime.abi import WEIGHTS_SECTION
+from aot.runtime.errors import CorruptError, InternalError, PlatformError, UsageError
+from aot.runtime.loading.elf import ElfFile
+from aot.runtime.loading.library import read_manifest, verify
+from aot.runtime.machine import missing_features
 from tests.programs import chain
 
 X = np.arange(1000, dtype=np.float32)

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import runtime
-from codegen.llvm.build import Built, build
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.elf_writer import Data, write_data_object
-from codegen.llvm.object.link import LIBC, find_linker, link
-from codegen.llvm.object.optimize import compile_module
-from codegen.target import Target
-from runtime.errors import InternalError, PlatformError
-from runtime.loading.elf import ElfFile
+from aot.codegen.llvm.build import Built, build
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.elf_writer import Data, write_data_object
+from aot.codegen.llvm.object.link import LIBC, find_linker, link
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.target import Target
+from aot.runtime.errors import InternalError, PlatformError
+from aot.runtime.loading.elf import ElfFile
 from tests.programs import built, chain, varying
 
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Var, dense, prim
-from codegen.ir.schedule import Schedule
-from codegen.llvm.host import parse_target
-from codegen.nest.nest import apply
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Var, dense, prim
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest.nest import apply
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 REFERENCE = {

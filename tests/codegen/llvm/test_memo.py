@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from codegen.ir.expressions import loads, variables
-from codegen.ir.index import Affine, exactly, normal
-from codegen.ir.loops import Const, For, Prim, Reduce, Store, Var, dense
-from codegen.llvm.emit.function_text import number
-from codegen.llvm.emit.memo import Memo, unified
-from runtime.abi import DType
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.index import Affine, exactly, normal
+from aot.codegen.ir.loops import Const, For, Prim, Reduce, Store, Var, dense
+from aot.codegen.llvm.emit.function_text import number
+from aot.codegen.llvm.emit.memo import Memo, unified
+from aot.runtime.abi import DType
 
 ROW, COLUMN = Var("i", 8), Var("j", 4)
 

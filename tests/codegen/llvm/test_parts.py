@@ -9,16 +9,16 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
+from aot.codegen.ir.program import Program
+from aot.codegen.llvm.build import build
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object import parts, workers
+from aot.codegen.llvm.object.combine import combine
+from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.llvm.object.relocatable import taken_apart
+from aot.codegen.llvm.object.workers import Workers
 from aot.compilation.driver import stages
-from codegen.ir.program import Program
-from codegen.llvm.build import build
-from codegen.llvm.host import parse_target
-from codegen.llvm.object import parts, workers
-from codegen.llvm.object.combine import combine
-from codegen.llvm.object.optimize import compile_module
-from codegen.llvm.object.relocatable import taken_apart
-from codegen.llvm.object.workers import Workers
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 from tests import networks
 
 NATIVE = parse_target("native")

@@ -8,14 +8,14 @@ from string import Template
 
 import pytest
 
-from codegen.llvm.pool import template_text
+from aot.codegen.llvm.pool import template_text
 
-TEMPLATES = sorted(path.name for path in files("codegen.llvm.pool").iterdir() if path.name.endswith(".ll"))
+TEMPLATES = sorted(path.name for path in files("aot.codegen.llvm.pool").iterdir() if path.name.endswith(".ll"))
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_fields_have_names(name: str) -> None:
-    text = (files("codegen.llvm.pool") / name).read_text(encoding="utf-8")
+    text = (files("aot.codegen.llvm.pool") / name).read_text(encoding="utf-8")
     assert not re.findall(r"getelementptr %(?:slot|seat|pool|job|request), .*i32 [1-9]", text)
 
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import aot
-from codegen.target import Target
+from aot.codegen.target import Target
 from tests.codegen.emulated_tiles import runs
 from tests.frontends.onnx.models import Array, save
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from codegen.ir.loops import Expr, prim
-from codegen.llvm.emit.arithmetic.quotients import reciprocal
-from runtime.abi import DType
+from aot.codegen.ir.loops import Expr, prim
+from aot.codegen.llvm.emit.arithmetic.quotients import reciprocal
+from aot.runtime.abi import DType
 from tests.codegen.llvm.test_dtypes import run
 
 STEPS = (6 / 255, 0.0185857788, 0.0333137438, 0.1, 1 / 3, 3.0, 1.9999999, 1.0000001, 1e-9, 7e12, -0.0235294122)

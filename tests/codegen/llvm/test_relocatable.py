@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.llvm.build import build
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.elf_writer import Data
-from codegen.llvm.object.relocatable import add_sections
-from codegen.target import Target
-from runtime.errors import InternalError
-from runtime.loading.elf import ElfFile
+from aot.codegen.llvm.build import build
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.elf_writer import Data
+from aot.codegen.llvm.object.relocatable import add_sections
+from aot.codegen.target import Target
+from aot.runtime.errors import InternalError
+from aot.runtime.loading.elf import ElfFile
 from tests.programs import built, chain
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from codegen.llvm.host import parse_target
-from runtime.abi import DType
+from aot.codegen.llvm.host import parse_target
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.codegen.llvm.test_mathlib import run
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import llvmlite.binding as llvm
 import pytest
 
-from codegen.ir.loops import Const, Expr, Var, prim
-from codegen.llvm.driver.shape_functions import function_text
-from codegen.llvm.driver.size_code import SizeCode
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.optimize import compile_module
+from aot.codegen.ir.loops import Const, Expr, Var, prim
+from aot.codegen.llvm.driver.shape_functions import function_text
+from aot.codegen.llvm.driver.size_code import SizeCode
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.optimize import compile_module
 
 N, M = Var("n"), Var("m")
 VALUES = (-1000, -8, -7, -1, 0, 1, 6, 7, 8, 1 << 40)

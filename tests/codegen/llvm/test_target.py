@@ -15,19 +15,19 @@ import onnx
 import pytest
 
 import aot
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Reduce, Var, dense
-from codegen.llvm.emit.kernel import emit
-from codegen.llvm.host import host, parse_target
-from codegen.llvm.object.features import features_used
-from codegen.llvm.object.optimize import assembly
-from codegen.nest.nest import apply
-from codegen.schedules.choose import choose
-from codegen.target import Host, Target
-from runtime.describe import manifest_text, notes
-from runtime.levels import LEVELS, levels_that_run
-from runtime.loading.library import read_manifest
-from runtime.machine import missing_features
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Reduce, Var, dense
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.host import host, parse_target
+from aot.codegen.llvm.object.features import features_used
+from aot.codegen.llvm.object.optimize import assembly
+from aot.codegen.nest.nest import apply
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Host, Target
+from aot.runtime.describe import manifest_text, notes
+from aot.runtime.levels import LEVELS, levels_that_run
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.machine import missing_features
 
 SERVER = "x86_64-unknown-linux-gnu", "sapphirerapids"
 AVX2 = ("avx", "avx2", "bmi", "bmi2", "cmov", "f16c", "fma", "lzcnt", "popcnt", "sse", "sse2", "sse4.2", "64bit")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.llvm.driver.plan import plan_function
+from aot.codegen.llvm.driver.thunks import thunks
 from aot.compilation.driver import compile_model, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
-from codegen.llvm.driver.plan import plan_function
-from codegen.llvm.driver.thunks import thunks
 from tests.lowering.check import ints, weights
 from tests.passes.check import graph_of
 

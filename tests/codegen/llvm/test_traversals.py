@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.llvm.driver.plan import traversals
+from aot.codegen.target import Target
 from aot.compilation.driver import compile_model, stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.options import CompileOptions
-from codegen.ir.printer import kernel_text
-from codegen.llvm.driver.plan import traversals
-from codegen.target import Target
 from tests.lowering.check import weights
 from tests.passes.check import graph_of
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Expr, Reduce, Var, cast, dense, prim
-from codegen.ir.printer import kernel_text
-from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from codegen.nest.apart import shared_factors, values_kept
-from codegen.nest.nest import apply
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Expr, Reduce, Var, cast, dense, prim
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from aot.codegen.nest.apart import shared_factors, values_kept
+from aot.codegen.nest.nest import apply
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 M, G, R, H, N = 3, 4, 8, 2, 40

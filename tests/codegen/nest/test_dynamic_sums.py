@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Reduce, Var, dense
-from codegen.ir.schedule import Schedule
-from codegen.llvm.host import parse_target
-from codegen.nest.nest import apply
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Reduce, Var, dense
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest.nest import apply
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 LENGTHS = (1, 5, 15, 16, 17, 63, 64, 65, 100, 129, 200)

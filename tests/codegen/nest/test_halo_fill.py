@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads
-from codegen.ir.loops import Const, Expr, Kernel, Var, dense
-from codegen.ir.printer import kernel_text
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.nest.nest import apply, units
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.loops import Const, Expr, Kernel, Var, dense
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.nest.nest import apply, units
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 SIDE, WIDE, AROUND = 6, 8, 16

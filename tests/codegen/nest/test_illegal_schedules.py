@@ -6,16 +6,16 @@ import re
 
 import pytest
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import (
     Expr,
     Reduce,
     Space,
     Var,
     dense,
 )
-from codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
-from codegen.nest.nest import apply
+from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
+from aot.codegen.nest.nest import apply
 from tests.codegen.nest.test_nest import matmul, params
 
 

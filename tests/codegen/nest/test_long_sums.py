@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense
-from codegen.ir.schedule import Schedule
-from codegen.llvm.host import parse_target
-from codegen.nest import reduction
-from codegen.nest.long_sums import CHAIN
-from codegen.nest.nest import apply
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest import reduction
+from aot.codegen.nest.long_sums import CHAIN
+from aot.codegen.nest.nest import apply
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 TERMS = 1_200_000

@@ -9,8 +9,8 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import (
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import (
     Reduce,
     Size,
     Space,
@@ -18,12 +18,12 @@ from codegen.ir.loops import (
     dense,
     prim,
 )
-from codegen.ir.printer import definition_text, kernel_text, schedule_text
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.nest.nest import apply, units
-from codegen.nest.pack import pack_array
-from runtime.abi import DType
+from aot.codegen.ir.printer import definition_text, kernel_text, schedule_text
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.nest.nest import apply, units
+from aot.codegen.nest.pack import pack_array
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled, evaluated
 
 

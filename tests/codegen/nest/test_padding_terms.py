@@ -8,12 +8,12 @@ from math import inf
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Expr, Reduce, Var, dense, prim
-from codegen.ir.printer import kernel_text, schedule_text
-from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from codegen.nest.nest import apply
-from codegen.nest.padding_terms import padding_terms
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Expr, Reduce, Var, dense, prim
+from aot.codegen.ir.printer import kernel_text, schedule_text
+from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.padding_terms import padding_terms
 from tests.codegen.running import Array, aligned, compiled
 
 SIDE, FAR, CHANNELS = 6, 4, 16

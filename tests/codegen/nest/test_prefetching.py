@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.costs import COSTS
-from codegen.ir.definition import Definition
-from codegen.ir.loops import (
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import (
     Alloc,
     For,
     Let,
@@ -23,11 +23,11 @@ from codegen.ir.loops import (
     cast,
     dense,
 )
-from codegen.ir.printer import kernel_text
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
-from runtime.abi import DType
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
+from aot.runtime.abi import DType
 from tests.codegen.nest.test_nest import PLAN, matmul, params
 from tests.codegen.running import aligned, compiled, number
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition, Result
-from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast, dense, prim
-from codegen.ir.printer import definition_text, kernel_text
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.nest.nest import apply
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition, Result
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast, dense, prim
+from aot.codegen.ir.printer import definition_text, kernel_text
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.nest.nest import apply
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.codegen.running import aligned, compiled
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition, Group, RowRange
-from codegen.ir.loops import Buffer, Const, Reduce, Space, Var, dense
-from codegen.ir.printer import definition_text
-from codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from codegen.llvm.emit.kernel import emit
-from codegen.nest.nest import apply, units
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition, Group, RowRange
+from aot.codegen.ir.loops import Buffer, Const, Reduce, Space, Var, dense
+from aot.codegen.ir.printer import definition_text
+from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.nest.nest import apply, units
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 

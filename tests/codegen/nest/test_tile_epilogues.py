@@ -9,13 +9,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from codegen.costs import COSTS
-from codegen.ir.printer import kernel_text
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.codegen.ir.test_chains import chain_sum, numbers, product
 from tests.codegen.running import aligned, compiled

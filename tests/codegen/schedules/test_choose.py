@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Reduce, Size, Var, as_expr, dense, prim
-from codegen.ir.schedule import Schedule, Tail
-from codegen.schedules.choose import choose, explain
-from codegen.schedules.reasons import note
-from codegen.schedules.rows import rows
-from codegen.target import Target
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Reduce, Size, Var, as_expr, dense, prim
+from aot.codegen.ir.schedule import Schedule, Tail
+from aot.codegen.schedules.choose import choose, explain
+from aot.codegen.schedules.reasons import note
+from aot.codegen.schedules.rows import rows
+from aot.codegen.target import Target
+from aot.runtime.abi import DType
 
 FAR = replace(Target.parse("x86-64-v3"), l2=512 << 10, l3=32 << 20, cores=2)
 NEAR = replace(FAR, cpu="znver3")

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Buffer, Expr, Reduce, Size, Space, Var, cast, dense, prim, select
-from codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Buffer, Expr, Reduce, Size, Space, Var, cast, dense, prim, select
+from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
+from aot.runtime.abi import DType
 from tests.codegen.meaning import Meaning
 from tests.codegen.running import aligned, compiled, runs_dots
 

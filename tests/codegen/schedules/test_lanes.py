@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Expr, Var, as_expr, cast, dense, prim
-from codegen.ir.schedule import Schedule, Tail, Tile
-from codegen.llvm.emit.arithmetic.shuffle import near, pieces
-from codegen.llvm.host import parse_target
-from codegen.nest.nest import apply
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Expr, Var, as_expr, cast, dense, prim
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.llvm.emit.arithmetic.shuffle import near, pieces
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest.nest import apply
+from aot.runtime.abi import DType
 from tests.codegen.running import Array, aligned, compiled
 
 TARGETS = ["native", "x86-64-v2", "x86-64-v3"]

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Buffer, Reduce, Size, Space, Var, dense, prim
-from codegen.llvm.host import parse_target
-from codegen.nest.nest import apply
-from codegen.schedules.choose import choose
-from codegen.target import Target
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Buffer, Reduce, Size, Space, Var, dense, prim
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.nest.nest import apply
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from tests.codegen.running import aligned, compiled
 
 NATIVE = replace(parse_target("native"), cores=1)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, Store, Var, While, dense
-from codegen.script.script import ScriptError, array, lanes, loops, parallel, select, unrolled, var
-from runtime.abi import DType
+from aot.codegen.ir.loops import Buffer, Expr, For, If, LoopKind, Stmt, Store, Var, While, dense
+from aot.codegen.script.script import ScriptError, array, lanes, loops, parallel, select, unrolled, var
+from aot.runtime.abi import DType
 from tests.codegen.interpreter import Interpreter, cells
 
 

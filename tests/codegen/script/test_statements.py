@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from codegen.ir.loops import (
+from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
     Const,
@@ -23,7 +23,7 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.running import aligned, compiled
 
 ZERO = Const(0)

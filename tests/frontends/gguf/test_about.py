@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli import app
+from aot.cli import app
 from tests.frontends.gguf.files import write
 from tests.frontends.gguf.networks import Network
 

@@ -13,7 +13,7 @@ from aot import CompileOptions, compile_model
 from aot.frontends import read_model
 from aot.frontends.gguf.blocks import FORMATS
 from aot.frontends.gguf.weights import with_positive_scales
-from runtime.errors import AotError, CorruptError, UnsupportedError
+from aot.runtime.errors import AotError, CorruptError, UnsupportedError
 from tests.frontends.gguf.files import TYPES, meaning, random_bytes, write
 from tests.frontends.gguf.networks import Network
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from aot import compile_model
-from runtime import Generator
-from runtime.errors import UsageError
+from aot.runtime import Generator
+from aot.runtime.errors import UsageError
 from tests.archives import arrays_of
 from tests.frontends.gguf.files import write
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 import aot
-from runtime.errors import ModelError, UsageError
+from aot.runtime.errors import ModelError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, converted, i64, model, save
 from tests.frontends.onnx.oracle import expected
 

@@ -11,7 +11,7 @@ import pytest
 
 import aot
 from aot.options import CompileOptions
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 from tests.frontends.onnx.models import Array, save
 from tests.frontends.onnx.oracle import expected
 

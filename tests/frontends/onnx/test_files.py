@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 import aot
 from aot.options import CompileOptions, values_of
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 from tests.frontends.onnx.models import model, run, save
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

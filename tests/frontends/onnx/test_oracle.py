@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import aot
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 from tests.frontends.onnx.models import Array, Numbers, i64, model, run, save
 from tests.frontends.onnx.oracle import expected
 

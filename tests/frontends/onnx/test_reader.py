@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper, parser
 
+from aot.codegen.ir.loops import Var
 from aot.frontends import read_model
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.op import Foreign
 from aot.ir.text.printer import print_graph
-from codegen.ir.loops import Var
-from runtime.errors import CorruptError, UnsupportedError, UsageError
+from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
 from tests.frontends.onnx.models import converted, model, run, save
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

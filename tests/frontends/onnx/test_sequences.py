@@ -10,7 +10,7 @@ import pytest
 
 import aot
 from aot.options import CompileOptions
-from runtime.errors import AotError, UnsupportedError, UsageError
+from aot.runtime.errors import AotError, UnsupportedError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, save
 from tests.frontends.onnx.oracle import expected
 

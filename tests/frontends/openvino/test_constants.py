@@ -11,7 +11,7 @@ from aot.frontends.openvino.constants import Weights, pack, packed_bytes
 from aot.ir.inference import MAX_FOLD_ELEMENTS
 from aot.ir.types import numpy_dtype
 from aot.ir.values.deferred import Deferred, value_of
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4, DType.NF4, DType.F4E2M1)
 

@@ -10,12 +10,12 @@ import numpy as np
 import openvino
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.frontends import read_model
 from aot.ir.graph import Graph
 from aot.ir.registry import REGISTRY, find
 from aot.opset.control.port_maps import BackEdge, InputMap
-from codegen.ir.loops import Var
-from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError, UsageError
+from aot.runtime.errors import AotError, CorruptError, ModelError, UnsupportedError, UsageError
 from tests.frontends.openvino.irfile import constant, layer, network, parameter, result, write
 
 IDENTITY = network([parameter(), result(1)], "0.0->1.0")

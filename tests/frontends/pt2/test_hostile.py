@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from aot.check import check
 from aot.frontends import read_model
-from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
+from aot.runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
+from aot.tools.check import check
 from tests.frontends.onnx.models import converted
 from tests.frontends.pt2.archives import MODEL, entries, packed
 from tests.frontends.pt2.test_operations import FAMILIES, contents

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import aot
-from aot import overview
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
+from aot.tools import overview
 from tests.frontends.onnx.models import run
 from tests.frontends.pt2.test_operations import array, assert_close, contents, saved
 

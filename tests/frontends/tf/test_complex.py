@@ -10,7 +10,7 @@ import pytest
 from aot.compilation.driver import stages
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 from tests.frontends.tf.graphs import graph, written
 
 X = np.array([0.5, -2], np.float32)

@@ -16,7 +16,7 @@ import pytest
 import aot
 from aot.frontends.tf.files.checkpoint import Checkpoint
 from aot.frontends.tf.files.crc32c import crc32c
-from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
+from aot.runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 from tests.frontends.tf import bundles
 from tests.frontends.tf.graphs import FLOAT, INT32, function, graph, messages, saved_model, tensor, written
 

@@ -9,7 +9,7 @@ import pytest
 
 import aot
 from aot.ir.graph import Graph
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 from tests.cases import LOOSE
 from tests.frontends.tf.tf_models import NAMES, calls_of, unpacked
 

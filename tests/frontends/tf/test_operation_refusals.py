@@ -11,7 +11,7 @@ from aot.frontends import front_passes, read_model
 from aot.frontends.tf.files.messages import GraphDef
 from aot.frontends.tf.graph.nets import Item, output_count
 from aot.frontends.tf.outside.refused import REASON
-from runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
+from aot.runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 
 TYPES = {"float32": 1, "int32": 3, "int64": 9, "complex64": 8}
 IMAGE, MATRIX = ("float32", (1, 4, 4, 3)), ("float32", (3, 4))

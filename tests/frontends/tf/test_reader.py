@@ -10,10 +10,10 @@ import pytest
 from google.protobuf import text_format
 
 import aot
-from aot.check import check
 from aot.frontends.tf.files.tensors import array
 from aot.ir.graph import Graph
-from runtime.errors import CorruptError, UnsupportedError, UsageError
+from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
+from aot.tools.check import check
 from tests.frontends.tf.graphs import BOOL, FLOAT, INT32, function, graph, node, saved_model, tensor, written
 
 X = np.array([-1, 2], np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aot
-from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
+from aot.runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 from tests.frontends.onnx.models import run
 from tests.frontends.tf.graphs import FLOAT, graph, messages, saved_model, tensor, written
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aot
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 from tests.frontends.onnx.models import converted, run
 from tests.frontends.tflite.models import Net, Op, Tensor, constant, model
 from tests.frontends.tflite.test_reader import saved

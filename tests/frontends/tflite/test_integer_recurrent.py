@@ -10,7 +10,7 @@ import pytest
 
 import aot
 from aot.frontends.unsupported import UnconvertedError
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 from tests.frontends.onnx.models import converted, run
 from tests.frontends.tflite.integer_recurrent_cases import data_of, lstm_file, lstm_inputs, svdf_file, svdf_tensors
 from tests.frontends.tflite.models import Net, Op, Tensor, model

@@ -14,7 +14,7 @@ import pytest
 import aot
 from aot.frontends import read_model
 from aot.frontends.unsupported import UnconvertedError
-from runtime.errors import AotError, CorruptError, UsageError
+from aot.runtime.errors import AotError, CorruptError, UsageError
 from tests.frontends.onnx.models import converted, run
 from tests.frontends.tflite.models import Net, Op, Tensor, constant, model
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from aot.opset.elementwise.unary import Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.fuzz.graphs.growing import Growing, Value
 
 F32, F16, F64, BF16, I32, I64, I8, U8, BOOL = (

@@ -16,7 +16,7 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.movement.movement import Split
 from aot.opset.movement.shape import Reshape
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.fuzz.graphs.formulas import Equality, ints, number, rank_of, rule, size_of
 from tests.properties.drawing import Draw
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.properties.drawing import Draw
 
 Equality = Callable[[Builder, OutPort, Draw], OutPort | None]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.interpret import interpret
@@ -14,9 +15,8 @@ from aot.ir.op import Op, RegionOp, Stateful
 from aot.ir.registry import REGISTRY
 from aot.ir.types import Array, Dim, dtype_of, numpy_dtype
 from aot.opset.control.infrastructure import Constant, Parameter, Result
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import AotError, InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, InternalError
 from tests.properties.drawing import Draw
 
 MOST_ELEMENTS = 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aot.ir.graph import Graph
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.fuzz.case import Case
 from tests.fuzz.cutting import cut
 from tests.fuzz.graphs.growing import Growing, grow

@@ -15,8 +15,8 @@ from onnx.reference import ReferenceEvaluator
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
-from runtime.errors import AotError, InternalError
-from runtime.model import CompiledModel
+from aot.runtime.errors import AotError, InternalError
+from aot.runtime.model import CompiledModel
 from tests.fuzz.case import Case
 from tests.fuzz.graphs.growing import Refused
 from tests.fuzz.graphs.onnx_growing import OPSETS, OnnxGrowing, grow

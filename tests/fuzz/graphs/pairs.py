@@ -14,7 +14,7 @@ import numpy as np
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from runtime.errors import AotError, InternalError
+from aot.runtime.errors import AotError, InternalError
 from tests.fuzz.case import Case
 from tests.fuzz.cutting import cut
 from tests.fuzz.graphs.equal import COMPUTING, MOVING

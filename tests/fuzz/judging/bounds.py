@@ -16,7 +16,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import Op
 from aot.ir.types import Array
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 
 RUNS = 4
 FACTOR = 8.0

@@ -18,8 +18,8 @@ from aot.ir.interpret import interpret
 from aot.ir.types import Array, numpy_dtype
 from aot.opset.control.infrastructure import Parameter
 from aot.options import CompileOptions
-from runtime.errors import AotError, InternalError, UnsupportedError
-from runtime.model import CompiledModel
+from aot.runtime.errors import AotError, InternalError, UnsupportedError
+from aot.runtime.model import CompiledModel
 from tests.fuzz.case import Case
 from tests.fuzz.judging.bounds import Expected, expectations, no_states
 from tests.fuzz.judging.peers import openvino_is_trusted, openvino_results

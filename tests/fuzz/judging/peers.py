@@ -11,7 +11,7 @@ import openvino
 
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 # operations whose results in f32, i32 and boolean are known to be right; all others are left out
 TRUSTED = frozenset(

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from aot.compilation.driver import stages
-from runtime.errors import AotError
+from aot.runtime.errors import AotError
 from tests.frontends.gguf.networks import Network
 from tests.frontends.gguf.test_transformers import ARCHITECTURES, saved
 from tests.fuzz.case import Case

@@ -16,12 +16,12 @@ from typing import Any
 
 import tokenizers as package
 
+from aot.runtime.errors import AotError
 from aot.text.kept import ENTRY, metadata_in
 from aot.text.pieces import PIECES
 from aot.text.stream import Stream
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import of_metadata, read_tokenizer
-from runtime.errors import AotError
 from tests.frontends.gguf.files import write
 from tests.fuzz.case import Case
 from tests.fuzz.mutants.changes import changed_bytes, drawn_changes, number

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from aot.codegen.target import Target
 from aot.compilation.driver import Compilation, in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import ints
 from tests.lowering.quantised import NATIVE, convolution, data, quantised, weights, whole
 from tests.passes.check import Make, graph_of

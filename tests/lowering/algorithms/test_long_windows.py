@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.loops import Var, dense
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -12,8 +14,6 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.lowering.algorithms.long_windows import split_load, split_taps, split_weights
 from aot.options import CompileOptions
-from codegen.ir.access import known
-from codegen.ir.loops import Var, dense
 from tests.lowering.algorithms.test_winograd import exact
 from tests.lowering.check import compiled, weights
 from tests.passes.check import graph_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Group
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -13,7 +14,6 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.lowering.algorithms import separate_functions
 from aot.options import CompileOptions
-from codegen.ir.definition import Group
 from tests.lowering.check import compiled, conv, ints, weights
 from tests.passes.check import Make, graph_of, values
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Group
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -12,9 +14,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.products.pooling import AvgPool, DilatedMaxPool, MaxPool
 from aot.options import CompileOptions
-from codegen.ir.definition import Group
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import compiled, conv, ints, weights
 from tests.passes.check import graph_of

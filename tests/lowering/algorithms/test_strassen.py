@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -13,8 +14,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
 from aot.options import CompileOptions
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import Make, compiled, conv, weights
 from tests.passes.check import graph_of, values
 

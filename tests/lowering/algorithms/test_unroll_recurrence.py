@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.program import Region
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
 from aot.ir.graph import Graph
@@ -12,8 +13,7 @@ from aot.ir.types import dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.recurrent.recurrent import LSTMSequence
 from aot.options import CompileOptions
-from codegen.ir.program import Region
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE
 
 SIZE, BATCH, STEPS = 192, 2, 4

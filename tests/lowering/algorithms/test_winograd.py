@@ -9,6 +9,13 @@ import pytest
 
 import aot.compilation.stages
 import aot.lowering.algorithms.use_winograd
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.access import known
+from aot.codegen.ir.definition import Group
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -16,13 +23,6 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from codegen.costs import COSTS
-from codegen.ir.access import known
-from codegen.ir.definition import Group
-from codegen.ir.expressions import rewrite
-from codegen.ir.index import normal
-from codegen.ir.loops import Const
-from codegen.target import Target
 from tests.lowering.check import compiled, conv, weights
 from tests.passes.check import graph_of
 

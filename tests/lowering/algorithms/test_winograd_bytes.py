@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -16,8 +17,7 @@ from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.lowering.algorithms.winograd_matrices import Kind, growth, into, weight_matrix, whole_factor
 from aot.options import CompileOptions
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.algorithms.test_winograd import points_of, same
 from tests.lowering.quantised import CLOSE, NATIVE, bytes_of, data, numbers_of, whole
 from tests.passes.check import Make, graph_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.access import known
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.ir.access import known
 from tests.lowering.algorithms.test_winograd import MOST, RMS, exact, points_of
 from tests.lowering.check import asks, compiled, conv, weights
 from tests.passes.check import graph_of

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.elementwise.binary import AutoBroadcast
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
-from runtime.errors import UsageError
-from runtime.model import CompiledModel
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
+from aot.runtime.model import CompiledModel
 from tests.passes.check import Make
 
 Size = int | str

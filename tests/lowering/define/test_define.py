@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Space, Var, dense
 from aot.compilation.driver import stages
 from aot.ir.op import LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.types import TensorType
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Space, Var, dense
-from runtime.errors import InternalError
+from aot.runtime.errors import InternalError
 from tests.passes.check import graph_of
 
 

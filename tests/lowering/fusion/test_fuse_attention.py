@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Reduce, Var, dense
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
@@ -12,11 +16,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, Dim
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Reduce, Var, dense
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import Tolerance
 from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import Make, compiled, ints, weights

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Group
+from aot.codegen.schedules.row_strips import rows_of
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -12,9 +15,6 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import MaxPool
 from aot.options import CompileOptions
-from codegen.ir.definition import Group
-from codegen.schedules.row_strips import rows_of
-from codegen.target import Target
 from tests.lowering.check import Make, calls, compiled, conv, weights
 from tests.passes.check import graph_of, values
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from aot.codegen.ir.traverse import reads
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.ir.traverse import reads
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import calls, compiled, conv, ints, weights
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Group
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
@@ -15,8 +17,6 @@ from aot.ir.types import Dim
 from aot.lowering.fusion.group_rows import MEMBERS
 from aot.opset.reduction.normalization import Inside
 from aot.options import CompileOptions
-from codegen.ir.definition import Group
-from codegen.ir.loops import Var
 from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import calls, compiled, conv, ints, weights
 

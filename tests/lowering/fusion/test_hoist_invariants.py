@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from aot.codegen.ir.definition import Group
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.image.grid import Outside, SampleMode
-from codegen.ir.definition import Group
 from tests.lowering.check import compiled
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import aot.lowering.fusion.join_results as join_results
+from aot.codegen.ir.program import Region
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -16,9 +18,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from codegen.ir.program import Region
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.check import ints
 from tests.lowering.quantised import CLOSE, bytes_of, convolution, data, numbers_of, quantised, weights

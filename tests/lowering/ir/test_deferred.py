@@ -22,7 +22,7 @@ from aot.lowering.storage.integers import whole_numbers
 from aot.options import CompileOptions
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import graph_of
 
 RANGES = {DType.U8: (0, 255), DType.I8: (-128, 127), DType.U4: (0, 15), DType.I4: (-8, 7)}

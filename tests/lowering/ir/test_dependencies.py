@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Load, Var, dense, prim
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
@@ -13,10 +15,8 @@ from aot.lowering.ir.dependencies import sort
 from aot.lowering.ir.steps import Step, Steps
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Load, Var, dense, prim
-from runtime.abi import DType
-from runtime.errors import InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
 from tests.lowering.check import calls, compiled, conv, ints, weights
 
 

@@ -7,14 +7,14 @@ import itertools
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Const, Expr, Var, prim
 from aot.compilation.driver import compile_model
 from aot.ir.graph import Graph
 from aot.lowering.ir.greatest import MOST, greatest
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.movement.blocks import ReorgYolo
 from aot.options import CompileOptions
-from codegen.ir.loops import Const, Expr, Var, prim
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 C, H, N = Var("c", 16), Var("h", 3), Var("n")
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -13,12 +18,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Dim
 from aot.opset.movement.padding import PadMode
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Var
-from codegen.ir.schedule import Schedule
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.dynamic.networks import check, parameter, result
 from tests.lowering.check import Make, calls, compiled, conv, ints, weights
 

@@ -8,17 +8,7 @@ import onnx
 import pytest
 
 import aot
-from aot.compilation.sources import as_file
-from aot.compilation.stages import Compilation
-from aot.ir.graph import Graph
-from aot.ir.types import Dim, simplify
-from aot.lowering.define.define import define
-from aot.lowering.define.regions import lower_region
-from aot.lowering.ir.proof import Counters, Proof, prove
-from aot.lowering.ir.steps import Step, Steps, Value
-from aot.opset.movement import slicing
-from aot.options import CompileOptions
-from codegen.ir.loops import (
+from aot.codegen.ir.loops import (
     Alloc,
     Const,
     Expr,
@@ -35,8 +25,18 @@ from codegen.ir.loops import (
     prim,
     select,
 )
-from codegen.ir.program import Region
-from runtime.abi import DType
+from aot.codegen.ir.program import Region
+from aot.compilation.sources import as_file
+from aot.compilation.stages import Compilation
+from aot.ir.graph import Graph
+from aot.ir.types import Dim, simplify
+from aot.lowering.define.define import define
+from aot.lowering.define.regions import lower_region
+from aot.lowering.ir.proof import Counters, Proof, prove
+from aot.lowering.ir.steps import Step, Steps, Value
+from aot.opset.movement import slicing
+from aot.options import CompileOptions
+from aot.runtime.abi import DType
 from tests.cases import tables
 from tests.opset.test_compiled import add
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from aot.codegen.ir.loops import Expr, Var
 from aot.lowering.ir.reach import after
 from aot.lowering.ir.symbolic_sizes import Sizes
-from codegen.ir.loops import Expr, Var
 
 N = Var("n")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Expr, Var, as_expr, prim
 from aot.lowering.ir.symbolic_sizes import MANY, Sizes
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Expr, Var, as_expr, prim
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 N = Var("n", None, 1)
 

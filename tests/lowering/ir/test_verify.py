@@ -8,6 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Const, cast
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
@@ -18,11 +21,8 @@ from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering, pipeline
 from aot.lowering.run import run_lowering
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Const, cast
-from codegen.target import Target
-from runtime.abi import DType
-from runtime.errors import InternalError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError, UnsupportedError
 from tests.lowering.check import compiled, weights
 from tests.passes.check import graph_of
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from aot.codegen import costs
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen import costs
-from codegen.llvm.host import parse_target
-from runtime.machine import missing_features
+from aot.runtime.machine import missing_features
 from tests.passes.check import Make, graph_of, values
 
 PAIRS = "x86-64-v4-bf16"

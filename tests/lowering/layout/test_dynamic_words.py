@@ -8,6 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -17,9 +19,7 @@ from aot.ir.types import Array
 from aot.lowering.ir.steps import Choice
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from codegen.llvm.host import parse_target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
 
 FAST = "x86-64-v4-bf16 fast"

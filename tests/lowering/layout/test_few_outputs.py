@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from aot.codegen.ir.printer import schedule_text
+from aot.codegen.schedules.rows import rows
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from codegen.ir.printer import schedule_text
-from codegen.schedules.rows import rows
 from tests.codegen.schedules.test_choose import FAR, product
 from tests.lowering.check import compiled, conv, weights
 

@@ -10,7 +10,7 @@ import pytest
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import compiled, conv, weights
 
 

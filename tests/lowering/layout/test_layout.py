@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.expressions import walk
+from aot.codegen.ir.loops import Buffer, Expr, Prim
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import expressions, members
 from aot.compilation.driver import stages
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import Rounding
 from aot.options import CompileOptions
-from codegen.ir.access import known
-from codegen.ir.expressions import walk
-from codegen.ir.loops import Buffer, Expr, Prim
-from codegen.ir.program import Region
-from codegen.ir.traverse import expressions, members
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import asks, calls, compiled, conv, ints, weights
 from tests.passes.check import graph_of
 

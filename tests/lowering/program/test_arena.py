@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
@@ -16,8 +17,7 @@ from aot.lowering.program.arena import ALIGN, Life, lifetimes, place, plan
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.products.convolution import Convolution
 from aot.options import CompileOptions
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import compiled, weights
 
 life = st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6))

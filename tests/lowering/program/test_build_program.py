@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.codegen.ir.program import Region
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.ir.program import Region
 from tests.lowering.check import calls, compiled, conv, weights
 from tests.passes.check import graph_of
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import aot.lowering.program.constant_places
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Reduce, Var, dense
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError
+from aot.codegen.nest.nest import apply
+from aot.codegen.nest.pack import pack_array
 from aot.ir.types import dtype_of
 from aot.lowering.ir.steps import Value
 from aot.lowering.program.constant_places import Constants, Weights
 from aot.lowering.program.kernel_parameters import separated
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Reduce, Var, dense
-from codegen.ir.program import Region
-from codegen.ir.schedule import Pack, Schedule, ScheduleError
-from codegen.nest.nest import apply
-from codegen.nest.pack import pack_array
 
 ROW, J, K = Var("i", 4), Var("j", 8), Var("k", 8)
 X, W, Y, Z = dense("x0", 4, 8), dense("w0", 8, 8), dense("y0", 4, 8), dense("y1", 4, 8)

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import aot.lowering.program.write_in_place as write_in_place
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.program import Place, Region
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.ir.definition import Definition
-from codegen.ir.program import Place, Region
-from codegen.target import Target
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.check import compiled, ints, weights
 from tests.lowering.quantised import convolution, data, quantised

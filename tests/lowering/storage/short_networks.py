@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.codegen.ir.chains import is_chains
+from aot.codegen.ir.traverse import members
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from codegen.ir.chains import is_chains
-from codegen.ir.traverse import members
-from codegen.llvm.host import parse_target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.lowering.check import conv, ints, weights
 from tests.lowering.quantised import quantised

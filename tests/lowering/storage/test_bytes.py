@@ -15,7 +15,7 @@ from aot.ir.interpret import interpret
 from aot.opset.control.control_flow import If
 from aot.opset.control.port_maps import InputMap, OutputMap
 from aot.options import CompileOptions
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.dynamic.loops import Body
 from tests.dynamic.networks import parameter, result
 from tests.lowering.check import ints

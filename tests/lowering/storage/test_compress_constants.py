@@ -16,7 +16,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array, numpy_dtype
 from aot.opset.elementwise.conversion import LEVELS
 from aot.options import CompileOptions
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import graph_of, values
 
 DEEP, WIDE = 256, 48

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -18,10 +19,9 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.lowering.pipeline import pipeline
 from aot.options import CompileOptions
-from codegen.llvm.host import parse_target
-from runtime.abi import DType
-from runtime.describe import notes
-from runtime.machine import missing_features
+from aot.runtime.abi import DType
+from aot.runtime.describe import notes
+from aot.runtime.machine import missing_features
 from tests.lowering.check import conv, weights
 from tests.lowering.storage.short_networks import CASES, ERROR, linear, types
 from tests.passes.check import graph_of, values

@@ -12,7 +12,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.quantised import CLOSE, HAS, NATIVE, TARGETS
 from tests.passes.check import graph_of
 

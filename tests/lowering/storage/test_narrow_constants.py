@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.ir.program import Program
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -17,9 +19,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.lowering.pipeline import pipeline
 from aot.options import CompileOptions
-from codegen.ir.program import Program
-from codegen.llvm.host import parse_target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import graph_of, values
 
 FEW, MANY = 2, 64  # rows

@@ -13,9 +13,9 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.options import CompileOptions
-from runtime.abi import DType
-from runtime.describe import notes
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.describe import notes
+from aot.runtime.errors import UsageError
 from tests.lowering.check import ints
 from tests.lowering.quantised import CLOSE, HAS, TARGETS
 from tests.passes.check import Make, graph_of

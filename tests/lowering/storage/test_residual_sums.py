@@ -11,7 +11,7 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import tile_registers
 from tests.lowering.check import conv, ints, weights
 from tests.lowering.storage.short_networks import run_here, short

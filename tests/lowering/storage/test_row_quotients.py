@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.loops import Expr, Space, Var, dense, prim
+from aot.codegen.ir.printer import expr_text
+from aot.codegen.ir.traverse import members
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.lowering.storage.precision.row_quotients import invert_divisors
-from codegen.ir.definition import Definition, Group
-from codegen.ir.loops import Expr, Space, Var, dense, prim
-from codegen.ir.printer import expr_text
-from codegen.ir.traverse import members
 from tests.lowering.check import ints, weights
 from tests.lowering.storage.short_networks import ERROR, run_here, short
 from tests.passes.check import graph_of, values

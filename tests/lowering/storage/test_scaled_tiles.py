@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Buffer, Reduce, Size, Var, cast, dense
+from aot.codegen.ir.printer import kernel_text
+from aot.codegen.ir.schedule import Schedule, ScheduleError
+from aot.codegen.nest.nest import apply
+from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.compilation.driver import in_memory
-from codegen.ir.definition import Definition
-from codegen.ir.loops import Buffer, Reduce, Size, Var, cast, dense
-from codegen.ir.printer import kernel_text
-from codegen.ir.schedule import Schedule, ScheduleError
-from codegen.nest.nest import apply
-from codegen.schedules.choose import choose
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.quantised import CLOSE
 from tests.lowering.storage.test_group_sums import KINDS, ROUNDED, Weights, data, expected, made_of

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import runtime
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
@@ -17,9 +18,8 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from aot.precision import Precision, precision_of
-from codegen.llvm.host import parse_target
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 from tests.codegen.emulated_tiles import HAS_TILES, tile_registers
 from tests.lowering.check import ints, weights
 from tests.lowering.quantised import data, quantised

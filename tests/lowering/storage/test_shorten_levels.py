@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
@@ -14,7 +15,6 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.opset.elementwise.activation import Approximation
 from aot.options import CompileOptions
-from codegen.target import Target
 from tests.codegen.emulated_tiles import runs
 from tests.lowering.check import conv
 from tests.lowering.quantised import F32, I8, bytes_of, data

@@ -11,7 +11,7 @@ from aot.lowering.storage.parts import in_parts
 from aot.lowering.storage.stored_bytes import Shifted, stored_bytes
 from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ROWS, COLUMNS = 16, 64
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
@@ -15,8 +16,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array, dtype_of
 from aot.options import CompileOptions
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import runs
 from tests.lowering.check import conv
 from tests.lowering.quantised import I8, SCALE, U8, bytes_of, data, numbers_of

@@ -15,7 +15,7 @@ from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.lowering.storage import use_integer_dots
 from aot.options import CompileOptions
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import conv, ints
 from tests.lowering.quantised import (
     CLOSE,

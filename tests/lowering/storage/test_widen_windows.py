@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.stages import Compilation
@@ -12,7 +13,6 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
-from codegen.llvm.host import parse_target
 from tests.codegen.emulated_tiles import runs, tile_registers
 from tests.lowering.quantised import CLOSE, data, quantised, weights
 from tests.passes.check import Make, graph_of

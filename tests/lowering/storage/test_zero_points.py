@@ -9,7 +9,7 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.check import ints
 from tests.lowering.quantised import (
     F32,

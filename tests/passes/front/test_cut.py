@@ -9,12 +9,12 @@ import pytest
 from onnx import helper
 from typer.testing import CliRunner
 
-import cli
+from aot import cli
 from aot.compilation.driver import compile_model
-from aot.convert import convert_model
 from aot.ir.types import Array
 from aot.options import CompileOptions, cut_of
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
+from aot.tools.convert import convert_model
 from tests.frontends.onnx.models import model, save
 
 X = np.float32([[1, -2, 3], [-4, 5, -6]])

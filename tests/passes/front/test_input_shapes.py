@@ -9,14 +9,14 @@ import onnx
 import pytest
 
 import aot
+from aot.codegen.ir.loops import Expr, Var
 from aot.ir.graph import Graph
 from aot.ir.types import dim_text
 from aot.opset.control.infrastructure import Parameter
 from aot.passes.front.input_shapes import InputShapes
-from codegen.ir.loops import Expr, Var
-from runtime.abi import DType
-from runtime.describe import notes
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.describe import notes
+from aot.runtime.errors import UsageError
 
 BATCH, SEQ = Var("batch", None, 0), Var("seq", 65, 2)  # seq: 2 to 64
 

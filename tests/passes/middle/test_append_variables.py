@@ -19,7 +19,7 @@ from aot.opset.movement.movement import Concat
 from aot.passes.middle.control.append_variables import append_variables
 from aot.passes.middle.control.shorten_variables import ShortenVariables
 from aot.precision import precision_of
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.dynamic.networks import compiled
 from tests.dynamic.test_append import attention, close
 from tests.dynamic.test_variables import adding, cache, loop, two_caches

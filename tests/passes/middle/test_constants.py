@@ -9,7 +9,7 @@ from aot.ir.graph import OutPort
 from aot.passes.middle.fold_constants import FoldConstants, fold_constants
 from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
 from aot.passes.middle.remove_dead_code import remove_dead_code
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import after, graph_of, operations, weights
 
 

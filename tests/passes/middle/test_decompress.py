@@ -10,7 +10,7 @@ from aot.ir.types import Array
 from aot.opset.control.infrastructure import Constant
 from aot.passes.middle.decompress_weights import decompress_weights
 from aot.passes.middle.fold_constants import fold_constants
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import graph_of
 
 N = np.arange(24, dtype=np.uint8).reshape(4, 6) * 10

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from aot.codegen.ir.loops import Var
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
@@ -19,8 +20,7 @@ from aot.passes.middle.control.loops_to_sequences import loops_to_sequences
 from aot.passes.middle.control.simplify_loops import simplify_loops
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
-from codegen.ir.loops import Var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE
 from tests.passes.check import operations, weights
 

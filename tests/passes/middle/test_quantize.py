@@ -15,7 +15,7 @@ from aot.ir.types import Array
 from aot.opset.elementwise.binary import AutoBroadcast
 from aot.passes.middle.decompose import decompose
 from aot.passes.run import run_passes
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import Make, after, graph_of
 
 STEPS = {"Subtract", "Divide", "Round", "Clamp", "Multiply", "Add"}

@@ -16,7 +16,7 @@ from aot.ir.graph import OutPort
 from aot.opset.elementwise.conversion import converted
 from aot.opset.reduction.sorting import Mode
 from aot.options import CompileOptions
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import graph_of
 
 Array = np.ndarray[Any, np.dtype[Any]]

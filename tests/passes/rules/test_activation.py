@@ -11,7 +11,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import activation, algebra, norm
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE
 from tests.passes.check import after
 

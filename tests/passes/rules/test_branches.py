@@ -12,7 +12,7 @@ from aot.opset.products.pool_windows import AutoPad
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import branches, conv
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import LOOSE
 from tests.passes.check import Make, Size, after, weights
 

@@ -16,7 +16,7 @@ from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import algebra, conv, pooling
 from aot.passes.run import run_passes
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.cases import EXACT, LOOSE
 from tests.passes.check import after, graph_of, weights
 

@@ -13,7 +13,7 @@ from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from aot.passes.middle.merge_equal_nodes import merge_equal_nodes
 from aot.passes.pipeline import canonicalize
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.lowering.quantised import convolution, data
 from tests.lowering.quantised import fake as in_range
 from tests.passes.check import Make, after, graph_of

@@ -21,8 +21,8 @@ from aot.passes.middle.layout.interface_layout import InterfaceLayout
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import shape
 from aot.passes.run import run_passes
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 from tests.cases import LOOSE
 from tests.passes.check import after, graph_of, operations, values, weights
 

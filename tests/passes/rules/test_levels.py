@@ -10,7 +10,7 @@ from aot.ir.graph import OutPort
 from aot.opset.products.pooling import DilatedMaxPool
 from aot.passes.pipeline import canonicalize, simplify
 from aot.passes.rules import levels
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import after
 from tests.rules.entries.quantisation import (
     SCALE,

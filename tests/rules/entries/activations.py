@@ -7,7 +7,7 @@ import math
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.passes.rules import activation, norm
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import Make
 from tests.rules.proof import Entry, Pattern
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from aot.passes.rules import algebra
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import Make
 from tests.rules.proof import Entry, Pattern
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.passes.middle import decompose, decompress_weights, run_time_axes
+from aot.runtime.abi import DType
 from aot.writers.openvino import forms
-from runtime.abi import DType
 from tests.cases import Tolerance
 from tests.rules.proof import Entry, Pattern
 

@@ -9,7 +9,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.movement.movement import Split
 from aot.passes.rules import shape
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.rules.proof import Entry, Pattern
 
 BOX = ("n=2", "m=3", "k=4")

@@ -9,7 +9,7 @@ from aot.opset.image.resize_weights import Mode
 from aot.opset.movement.movement import Split
 from aot.opset.movement.padding import PadMode
 from aot.passes.rules import fake_quantize, levels
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.rules.proof import Entry, Pattern
 
 ROUNDED = "numbers are levels times a scale, rounded in f32, which real numbers do not show"

@@ -10,7 +10,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import MaxPool_8
 from aot.passes.rules import branches, conv, pooling
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.passes.check import Make
 from tests.rules.proof import Entry, Pattern
 

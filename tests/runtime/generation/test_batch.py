@@ -9,8 +9,8 @@ import pytest
 
 from aot import compile_model
 from aot.frontends.gguf.decoder import Decoder
-from runtime import Batch, CompiledModel, Generator, load
-from runtime.errors import UsageError
+from aot.runtime import Batch, CompiledModel, Generator, load
+from aot.runtime.errors import UsageError
 from tests.frontends.gguf.networks import WORDS, Network
 
 NETWORKS = [

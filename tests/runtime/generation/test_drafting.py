@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from aot import compile_model
-from cli import app
-from runtime import CompiledModel, Drafting, Generator, Sampling, load
-from runtime.errors import UsageError
+from aot.cli import app
+from aot.runtime import CompiledModel, Drafting, Generator, Sampling, load
+from aot.runtime.errors import UsageError
 from tests.frontends.gguf.networks import Network
 
 IDS = [5, 1, 40, 7, 7, 63, 2]

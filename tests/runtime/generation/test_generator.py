@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from aot import compile_model
-from runtime import CompiledModel, Generator, Sampling, load
-from runtime.errors import UsageError
+from aot.runtime import CompiledModel, Generator, Sampling, load
+from aot.runtime.errors import UsageError
 from tests.frontends.gguf.networks import WORDS, Network
 
 IDS = [5, 1, 40, 7, 7, 63, 2]

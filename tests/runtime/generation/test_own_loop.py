@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from aot import compile_model
-from cli import app
-from runtime import Generator, Sampling, load
-from runtime.abi import (
+from aot.cli import app
+from aot.runtime import Generator, Sampling, load
+from aot.runtime.abi import (
     ABI_VERSION,
     ERROR_LOGITS,
     ERROR_SAMPLING,
@@ -26,8 +26,8 @@ from runtime.abi import (
     Generation,
     Table,
 )
-from runtime.errors import UsageError
-from runtime.generation.own_loop import OwnLoop, loop_of
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.own_loop import OwnLoop, loop_of
 from tests.compilers import compiler
 from tests.frontends.gguf.networks import WORDS, Network
 
@@ -209,8 +209,8 @@ def test_it_raises_what_a_callback_raises(folder: Path) -> None:
 def test_a_signal_ends_it(folder: Path) -> None:
     program = """
 import os, signal, sys
-from runtime import Sampling, load
-from runtime.generation.own_loop import loop_of
+from aot.runtime import Sampling, load
+from aot.runtime.generation.own_loop import loop_of
 
 def told(token):
     os.kill(os.getpid(), signal.SIGINT)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.errors import UsageError
-from runtime.generation.sampling import Sampler, Sampling, candidates, exponentials
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.sampling import Sampler, Sampling, candidates, exponentials
 
 LOGITS = np.log(np.array([0.1, 0.4, 0.05, 0.4, 0.05], np.float32))
 

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from aot import compile_model
-from runtime import CompiledModel, Generator
-from runtime.errors import UsageError
+from aot.runtime import CompiledModel, Generator
+from aot.runtime.errors import UsageError
 from tests.frontends.gguf.networks import WORDS, Network
 
 IDS = [5, 1, 40, 7, 7, 63, 2]

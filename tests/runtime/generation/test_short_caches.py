@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from aot import compile_model
-from runtime import Batch, CompiledModel, Generator, Sampling, load
-from runtime.abi import DType
-from runtime.generation.interface import step_inputs
+from aot.runtime import Batch, CompiledModel, Generator, Sampling, load
+from aot.runtime.abi import DType
+from aot.runtime.generation.interface import step_inputs
 from tests.frontends.gguf.networks import WORDS, Network
 
 NETWORK = Network("llama", "F32")

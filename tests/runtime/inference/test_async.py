@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors import BusyError, CancelledError, UsageError
-from runtime.inference.executor import Executor
-from runtime.pipeline import Pipeline
+from aot.runtime.errors import BusyError, CancelledError, UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.pipeline import Pipeline
 
 X = np.arange(1000, dtype=np.float32)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 X = np.arange(1000, dtype=np.float32)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors import CancelledError, UsageError
+from aot.runtime.errors import CancelledError, UsageError
 from tests.programs import built, chain
 
 X = np.ones(1000, np.float32)

@@ -15,8 +15,8 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
-from runtime import CompiledModel
-from runtime.inference.outputs import Outputs
+from aot.runtime import CompiledModel
+from aot.runtime.inference.outputs import Outputs
 from tests.passes.check import graph_of
 
 LARGE, SMALL = 1 << 15, 1 << 8  # elements

@@ -19,12 +19,12 @@ import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
-import cli
 import runtime
+from aot import cli
 from aot.compilation.driver import compile_model
-from runtime.errors import CancelledError, UsageError
-from runtime.inference.executor import Executor
-from runtime.pipeline import Pipeline
+from aot.runtime.errors import CancelledError, UsageError
+from aot.runtime.inference.executor import Executor
+from aot.runtime.pipeline import Pipeline
 from tests.compilers import compiler
 
 X = np.arange(1000, dtype=np.float32)

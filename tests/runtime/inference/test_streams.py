@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors import UsageError
-from runtime.inference.streams import Streams, _by_core, shares
+from aot.runtime.errors import UsageError
+from aot.runtime.inference.streams import Streams, _by_core, shares
 
 X = np.arange(1000, dtype=np.float32)
 HERE = os.sched_getaffinity(0)

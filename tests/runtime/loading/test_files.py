@@ -20,23 +20,23 @@ import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
-import cli
 import runtime
+from aot import cli
+from aot.codegen.llvm.host import host
 from aot.compilation.cache import key_of
 from aot.compilation.driver import compile_model, stages
 from aot.frontends import read_model
 from aot.options import CompileOptions, values_of
-from aot.supply import signature
-from codegen.llvm.host import host
-from runtime.arrays.files import read_arrays
-from runtime.describe import manifest_text
-from runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
-from runtime.loading.elf import ElfFile
-from runtime.loading.library import read_manifest, verify
-from runtime.loading.manifest import parse
-from runtime.loading.weights import _header as header_of
-from runtime.loading.weights import update_weights
-from runtime.machine import missing_features, unreported
+from aot.runtime.arrays.files import read_arrays
+from aot.runtime.describe import manifest_text
+from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
+from aot.runtime.loading.elf import ElfFile
+from aot.runtime.loading.library import read_manifest, verify
+from aot.runtime.loading.manifest import parse
+from aot.runtime.loading.weights import _header as header_of
+from aot.runtime.loading.weights import update_weights
+from aot.runtime.machine import missing_features, unreported
+from aot.tools.supply import signature
 
 ROOT = Path(__file__).parents[3]
 DIGITS = ROOT / "examples" / "digits"

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime import abi
-from runtime.errors import AotError, CorruptError, PlatformError
-from runtime.loading.elf import ElfFile
-from runtime.loading.library import read_manifest
-from runtime.machine import cgroup_quota, default_threads, missing_features
+from aot.runtime import abi
+from aot.runtime.errors import AotError, CorruptError, PlatformError
+from aot.runtime.loading.elf import ElfFile
+from aot.runtime.loading.library import read_manifest
+from aot.runtime.machine import cgroup_quota, default_threads, missing_features
 from tests.programs import built, chain
 
 X = np.arange(1000, dtype=np.float32)

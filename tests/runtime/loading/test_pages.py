@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from runtime.loading.pages import populate
+from aot.runtime.loading.pages import populate
 
 SIZE = 16 << 20
 

@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import codegen.llvm.build
 import runtime
-from codegen.ir.program import ConstantBlock, Program
-from codegen.llvm.build import Built, build
-from codegen.llvm.host import parse_target
-from codegen.llvm.object.append import append
-from runtime.abi import WEIGHTS_PAGE
-from runtime.errors import CorruptError, UnsupportedError, UsageError
-from runtime.loading.elf import ElfFile
-from runtime.loading.library import read_manifest
+from aot.codegen.ir.program import ConstantBlock, Program
+from aot.codegen.llvm.build import Built, build
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.llvm.object.append import append
+from aot.runtime.abi import WEIGHTS_PAGE
+from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
+from aot.runtime.loading.elf import ElfFile
+from aot.runtime.loading.library import read_manifest
 from tests.programs import built, chain
 
 X = np.arange(1000, dtype=np.float32)
@@ -154,14 +153,14 @@ def test_more_than_two_gigabytes_inside(tmp_path: Path, monkeypatch: pytest.Monk
             stream.seek(found.offset + FAR)
             stream.write(np.float32(2).tobytes())
 
-    monkeypatch.setattr(codegen.llvm.build, "append", without_zeros)
-    monkeypatch.setattr(codegen.llvm.build, "weights_hash", no_hash)
+    monkeypatch.setattr("aot.codegen.llvm.build.append", without_zeros)
+    monkeypatch.setattr("aot.codegen.llvm.build.weights_hash", no_hash)
     built(far()).write_shared(tmp_path / "m.so")
     np.testing.assert_array_equal(runtime.load(tmp_path / "m.so")(X)[0], X * 4)
 
 
 def test_an_object_holds_less_than_two_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codegen.llvm.build, "weights_hash", no_hash)
+    monkeypatch.setattr("aot.codegen.llvm.build.weights_hash", no_hash)
     with pytest.raises(UnsupportedError, match="make them external"):
         built(far()).write_object(tmp_path / "m.o")
     assert not list(tmp_path.iterdir())

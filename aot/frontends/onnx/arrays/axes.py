@@ -11,7 +11,7 @@ from math import prod
 from aot.frontends.conversion.calls import Call
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 OPEN_END = 2**63 - 1  # end of a slice: above any size
 

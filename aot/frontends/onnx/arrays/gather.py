@@ -10,7 +10,7 @@ from aot.ir.graph import OutPort
 from aot.opset.detection.suppression.corners import Encoding
 from aot.opset.movement.gather import NegativeIndices
 from aot.opset.reduction.sorting import Mode, Order
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @onnx("Gather")

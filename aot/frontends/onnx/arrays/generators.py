@@ -8,7 +8,7 @@ from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @onnx("Range")

@@ -7,8 +7,8 @@ from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
 from aot.opset.movement.padding import PadMode
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 @onnx("Transpose")

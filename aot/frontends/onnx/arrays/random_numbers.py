@@ -12,8 +12,8 @@ import numpy as np
 
 from aot.frontends.onnx.registry import SHORT, Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 KEY_MASK = (1 << 64) - 1
 DRAWN_TYPES = (*SHORT, DType.F32, DType.F64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 REDUCTIONS = {
     "none": Combination.NONE,

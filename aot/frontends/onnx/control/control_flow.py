@@ -30,8 +30,8 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.opset.control.control_flow import Loop, TensorIterator
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 UNROLLED = 1 << 10  # nodes that unrolling may make
 

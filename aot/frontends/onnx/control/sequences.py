@@ -16,8 +16,8 @@ from aot.frontends.onnx.control.tensor_sequence import (
 )
 from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 Parts = Sequenced | TensorSequence
 

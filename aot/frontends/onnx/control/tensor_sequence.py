@@ -9,8 +9,8 @@ from aot.frontends.conversion.calls import Packed, Sequenced, Size
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, Shape, differs, dim_text
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 ENDLESS = 2**63 - 1  # end of a slice that goes to the end
 

@@ -9,7 +9,7 @@ from aot.frontends.onnx.neural.convolution import windowing
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @onnx("Col2Im")

@@ -12,7 +12,7 @@ from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
 from aot.opset.image.resize_taps import Sampling, axes_of, resampled
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MODES = {"nearest": Mode.NEAREST, "linear": Mode.LINEAR, "cubic": Mode.CUBIC}
 COORDINATE_MODES = {c.value: c for c in Coordinates}

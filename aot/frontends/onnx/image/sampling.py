@@ -11,7 +11,7 @@ from aot.frontends.onnx.arrays.generators import counted
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.image.grid import Outside, SampleMode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MODES = {
     "bilinear": SampleMode.BILINEAR,

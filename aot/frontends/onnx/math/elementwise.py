@@ -10,7 +10,7 @@ from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
 from aot.opset.elementwise.conversion import SMALL_FLOATS
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SAME = {
     "Abs": "Abs",

@@ -13,8 +13,8 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.ir.values.estimate import check_table
 from aot.opset.signal.fourier import radices
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 # Longest transforms that are products with a matrix, in f64: cancelling terms then give nearly zero. Others of small
 # prime factors take an eighth of the time and less in stages; where a factor is large, chirps take more.

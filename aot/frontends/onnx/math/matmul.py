@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 
 @onnx("MatMul")

@@ -8,7 +8,7 @@ from aot.frontends.onnx.math.elementwise import converted
 from aot.frontends.onnx.neural.convolution import convolved
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def limits(dtype: DType) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from aot.frontends.onnx.arrays.axes import count_of, reduced_at
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SAME = {
     "ReduceSum": "ReduceSum",

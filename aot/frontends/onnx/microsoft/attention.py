@@ -7,7 +7,7 @@ from aot.frontends.onnx.microsoft.operations import MS
 from aot.frontends.onnx.neural.attention import factor, heads_first, heads_last, rotated
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @onnx("Attention", domain=MS)

@@ -8,8 +8,8 @@ from aot.frontends.onnx.microsoft.operations import MS
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 @onnx("MatMulNBits", domain=MS)

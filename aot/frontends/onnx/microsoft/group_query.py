@@ -16,7 +16,7 @@ from aot.frontends.onnx.neural.normalization import rms_normalized
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.base.decomposition import softmax_with_sink
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @onnx("GroupQueryAttention", domain=MS)

@@ -18,7 +18,7 @@ from aot.frontends.onnx.neural.normalization import (
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MS = "com.microsoft"
 

@@ -12,8 +12,8 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.opset.recurrent.quantised import QuantisedLSTMRecurrence
 from aot.opset.recurrent.recurrent import is_full, one_each
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 GATES = "2031"  # f i c o among i o f c
 

@@ -15,7 +15,7 @@ from aot.frontends.onnx.neural.pooling import average_pool, max_pool
 from aot.frontends.onnx.neural.softmax import weights
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def numbers(node: Call, x: OutPort, scale: OutPort, zero: OutPort | None, axis: int = 0) -> OutPort:

@@ -11,7 +11,7 @@ from aot.frontends.onnx.control.tensor_sequence import ENDLESS
 from aot.frontends.onnx.neural.softmax import weights
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 # Values of `qk_matmul_output_mode`: the stage of the scores that output 3 returns.
 QK_PLAIN, QK_CAPPED, QK_BIASED, QK_SOFTMAX = range(4)

@@ -7,7 +7,7 @@ from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, simplify
 from aot.opset.products.pool_windows import AutoPad
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 AUTO_PAD = {
     "NOTSET": AutoPad.EXPLICIT,

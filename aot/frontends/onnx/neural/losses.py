@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @onnx("NegativeLogLikelihoodLoss")

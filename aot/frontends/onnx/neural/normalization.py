@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def along(node: Call, v: OutPort, x: OutPort, axis: int = 1) -> OutPort:

@@ -10,8 +10,8 @@ from aot.ir.graph import OutPort
 from aot.opset.detection.roi_align import Aligned, Pooling
 from aot.opset.products.pool_windows import Rounding
 from aot.opset.products.pooling import Counted
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 def _rounding(node: Call) -> Rounding:

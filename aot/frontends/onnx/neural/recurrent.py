@@ -10,8 +10,8 @@ from aot.ir.graph import OutPort
 from aot.opset.recurrent.cell_activations import usual_parameters
 from aot.opset.recurrent.recurrent import Direction
 from aot.opset.recurrent.recurrent_cells import WeightsFormat
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 DIRECTIONS = {d.value: d for d in Direction}
 WITH_BETA = ("hardsigmoid", "scaledtanh", "affine")

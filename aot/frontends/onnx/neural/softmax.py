@@ -10,7 +10,7 @@ from math import prod
 from aot.frontends.onnx.registry import SHORT, Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MAX_SERIAL_TERMS = 16  # elements at most that are summed in bf16; of more, the last would be lost (256 + 1 = 256)
 

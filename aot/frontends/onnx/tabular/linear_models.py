@@ -21,8 +21,8 @@ from aot.frontends.onnx.tabular.scores import (
 )
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 MIN_PROBABILITY = 1e-7  # lower bound of a probability of two classes
 MAX_PAIRED_CLASSES = 256  # limit for probabilities by pairs of classes: their matrices grow with the third power

@@ -9,8 +9,8 @@ import numpy as np
 
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 ML = "ai.onnx.ml"
 

@@ -12,8 +12,8 @@ from aot.frontends.onnx.registry import Call, onnx
 from aot.frontends.onnx.tabular.scores import ML, named
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, dtype_of
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 DEFAULT_TEXT = "_Unused"  # default of attributes that are texts
 TEXTS_REASON = "texts as keys or categories are not supported: replace them by numbers outside of the model"

@@ -14,7 +14,7 @@ import numpy as np
 
 from aot.ir.types import Array
 from aot.opset.estimators.tree_tables import Forest
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.errors import ModelError, UnsupportedError
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = MODES = range(7)  # in the numbering of TreeEnsemble-5
 MAX_LEVELS = 4096  # levels of a tree at most

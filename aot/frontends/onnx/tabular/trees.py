@@ -24,8 +24,8 @@ from aot.frontends.onnx.tabular.tree_nodes import EQ, GT, GTE, LEQ, LT, MEMBER, 
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, numpy_dtype
 from aot.opset.estimators.trees import Aggregate
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")  # in the numbering of TreeEnsemble-5
 LEAF = -1

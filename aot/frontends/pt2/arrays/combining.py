@@ -26,7 +26,7 @@ from aot.frontends.pt2.arrays.sorting import ranked, sort
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 aten("unsafe_chunk.default")(chunk)
 aten("unsafe_split.Tensor")(split)

@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.pt2.registry import Call, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 CONSTANTS = {"zeros": 0, "ones": 1, "empty": 0}
 FACTORIES = ("zeros.default", "ones.default", "empty.memory_format", "full.default")

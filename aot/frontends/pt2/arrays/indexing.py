@@ -12,8 +12,8 @@ from aot.frontends.pt2.arrays.movement import transposed
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 REDUCTIONS = {
     "sum": Combination.SUM,

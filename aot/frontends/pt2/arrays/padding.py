@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aot.frontends.pt2.registry import Call, Number, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.movement.padding import PadMode
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 MODES = {"constant": PadMode.CONSTANT, "reflect": PadMode.REFLECT, "replicate": PadMode.EDGE}
 

@@ -8,7 +8,7 @@ from aot.frontends.pt2.arrays.generators import node_type
 from aot.frontends.pt2.arrays.sorting import ranked
 from aot.frontends.pt2.registry import SHORT, Call, Number, Size, aten
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 DRAWN = (*SHORT, DType.F32, DType.F64)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from aot.frontends.pt2.files.element_types import COMPLEX
 from aot.frontends.pt2.registry import Call, Complex, Size, aten
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 def sized(node: Call, *parts: OutPort) -> OutPort:

@@ -6,7 +6,7 @@ from aot.frontends.pt2.math.reduction import best
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def ranked(node: Call, x: OutPort, count: OutPort, axis: int, above: bool) -> tuple[OutPort, OutPort]:

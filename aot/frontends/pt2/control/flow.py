@@ -10,8 +10,8 @@ from aot.frontends.onnx.registry import Call as OnnxCall
 from aot.frontends.pt2.registry import Call, Outputs, aten_node
 from aot.frontends.tf.control.loops import while_
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 @aten_node("cond")

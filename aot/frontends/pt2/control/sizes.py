@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ARITHMETIC = {
     "_operator.add": "Add",

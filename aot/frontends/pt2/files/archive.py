@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from runtime.errors import BudgetError, CorruptError, UnsupportedError
-from runtime.regular import open_file
+from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError
+from aot.runtime.regular import open_file
 
 MOST_ENTRIES = 1 << 18  # two for each tensor of the largest networks, with room
 MAX_JSON_BYTES = 1 << 28  # networks of 10 000 nodes have a few MB

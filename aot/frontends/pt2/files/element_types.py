@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.abi import DType
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 ELEMENT_TYPES = {
     1: DType.U8,

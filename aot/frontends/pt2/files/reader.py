@@ -18,7 +18,7 @@ from aot.frontends.pt2.graph.importer import Walk
 from aot.frontends.pt2.graph.signature import Signature
 from aot.frontends.pt2.graph.symbols import read_symbols
 from aot.ir.graph import Graph
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 __all__ = ["read", "regions"]
 

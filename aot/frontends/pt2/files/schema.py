@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 T = TypeVar("T")
 WORDS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}

@@ -14,7 +14,7 @@ from aot.frontends.pt2.files.element_types import element_type
 from aot.frontends.pt2.files.schema import Table, union, whole
 from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.estimate import check_table
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 STRIDED = 7
 MOST_AXES = 64  # as many as PyTorch has

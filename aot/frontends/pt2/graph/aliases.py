@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aot.ir.graph import OutPort
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 
 Add = Callable[..., OutPort]  # adds a foreign operation: kind, tensors, and arguments by name
 Inverse = Callable[[Add, OutPort, OutPort, "View"], OutPort]

@@ -10,8 +10,8 @@ from aot.frontends.pt2.files.element_types import COMPLEX, ELEMENT_TYPES
 from aot.frontends.pt2.files.schema import Table, elements, real, union, whole, wrong
 from aot.frontends.pt2.registry import Argument
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import CorruptError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError
 
 LISTS = {
     "as_tensors": "as_tensor",

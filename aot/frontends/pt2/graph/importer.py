@@ -20,8 +20,8 @@ from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant
-from runtime.abi import DType
-from runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
 MOST_NODES = 1 << 20
 MAX_DEPTH = 32  # sub-graphs within sub-graphs

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 MAX_SPEC = 1 << 22  # characters
 VERSION = 1

@@ -23,8 +23,8 @@ from aot.frontends.pt2.graph.importer import MAX_DEPTH, Item, Walk, output_names
 from aot.frontends.pt2.registry import Argument
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
-from runtime.abi import DType
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 GRAPH = "as_graph"
 

@@ -20,8 +20,8 @@ from aot.ir.graph import OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.opset.control.infrastructure import Parameter, Result
-from runtime.abi import DType
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 STORED = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
 WRITTEN = "{}.written"  # the name of an output for an input that the program writes to

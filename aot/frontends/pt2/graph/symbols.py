@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from aot.codegen.ir.loops import Var
 from aot.frontends.pt2.files.schema import Table, union, whole
 from aot.ir.types import Dim, simplify
-from codegen.ir.loops import Var
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 MAX_EXPRESSION = 4096  # characters
 UNBOUNDED = 1 << 62  # numbers from here on stand for infinity

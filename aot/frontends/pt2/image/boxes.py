@@ -6,7 +6,7 @@ from aot.frontends.pt2.neural.convolution import biased
 from aot.frontends.pt2.registry import Call, aten
 from aot.ir.graph import OutPort
 from aot.opset.detection.roi_align import Aligned
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @aten("torchvision::nms.default")

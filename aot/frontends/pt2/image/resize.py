@@ -15,7 +15,7 @@ from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 CUBIC = -0.75  # the `a` of Keys' cubic convolution; -0.5 in antialiased resizing, as in Pillow
 NEAREST = {

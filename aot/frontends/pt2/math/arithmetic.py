@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.pt2.math.elementwise import trunc
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MODES = (None, "floor", "trunc")
 OF_BOOLEANS = {"Add": "LogicalOr", "Multiply": "LogicalAnd", "Maximum": "LogicalOr", "Minimum": "LogicalAnd"}

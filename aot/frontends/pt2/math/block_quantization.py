@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 SPACE = "torchao::"
 # The smallest normal numbers, which scales have at least.

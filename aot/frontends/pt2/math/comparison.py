@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 COMPARISONS = {
     "eq": "Equal",

@@ -24,8 +24,8 @@ from aot.frontends.pt2.registry import (
 )
 from aot.frontends.tf.math.complex_numbers import product, zeros
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 PART_TYPES: dict[Any, DType] = {COMPLEX[code]: PARTS[code] for code in COMPLEX}
 ALIASES = (

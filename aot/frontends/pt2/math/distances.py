@@ -9,7 +9,7 @@ from aot.frontends.pt2.math.reduction import norm
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.ir.values.estimate import check_table
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @aten("_pdist_forward.default", "pdist.default")

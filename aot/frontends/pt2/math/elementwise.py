@@ -7,7 +7,7 @@ import math
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 KEEPING = {"abs": "Abs", "neg": "Negative", "sign": "Sign", "sgn": "Sign"}  # integers stay integers
 ROUNDING = {"floor": "Floor", "ceil": "Ceiling"}

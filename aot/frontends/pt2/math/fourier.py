@@ -17,8 +17,8 @@ from aot.frontends.pt2.arrays.movement import transposed, windows
 from aot.frontends.pt2.math.complex_numbers import conj, paired, parts_of, view_as_complex
 from aot.frontends.pt2.registry import Call, Complex, Size, aten, aten_complex
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 Signal = Complex | OutPort
 EXPONENTS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}  # the sum is divided by n to this power

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode, Order
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 INFINITY = float("inf")
 

@@ -11,8 +11,8 @@ from aot.frontends.pt2.math.products import outer
 from aot.frontends.pt2.math.reduction import INFINITY, norm
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 # Lanczos's coefficients for g = 7, n = 9: ln gamma to 15 digits.
 LANCZOS = (

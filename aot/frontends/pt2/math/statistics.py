@@ -8,7 +8,7 @@ from aot.frontends.pt2.math.reduction import INFINITY, norm
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 LAST = (1 << 63) - 1

@@ -6,7 +6,7 @@ from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
 from aot.opset.movement.movement import Split
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 PLAIN = {

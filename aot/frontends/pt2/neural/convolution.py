@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aot.frontends.pt2.registry import Call, aten
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 
 def per_axis(node: Call, values: int | Sequence[int], rank: int, name: str) -> tuple[int, ...]:

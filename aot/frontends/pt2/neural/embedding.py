@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.opset.movement.embedding import Bag
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @aten("embedding.default")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 NONE, MEAN, SUM = 0, 1, 2  # by PyTorch's numbers
 

@@ -11,7 +11,7 @@ from aot.ir.graph import OutPort
 from aot.ir.types import Dim
 from aot.opset.products.pool_windows import Rounding
 from aot.opset.products.pooling import Counted
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 
 def rank_of(node: Call) -> int:

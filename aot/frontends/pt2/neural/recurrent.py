@@ -9,7 +9,7 @@ from typing import Any
 from aot.frontends.pt2.registry import Call, aten
 from aot.ir.graph import OutPort
 from aot.opset.recurrent.recurrent import Direction
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 ORDERS = {"lstm": "1023", "gru": "102", "rnn": "0"}  # the gates of the opset, each by its number in PyTorch
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def _count(node: Call, size: OutPort) -> OutPort:

@@ -7,7 +7,7 @@ from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.gather import NegativeIndices
 from aot.opset.reduction.sorting import Mode, Order
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tf("Gather", "ResourceGather")

@@ -7,8 +7,8 @@ from zlib import crc32
 
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 MASK = (1 << 64) - 1
 

@@ -9,7 +9,7 @@ from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
 from aot.opset.movement.movement import ReverseMode
 from aot.opset.movement.padding import PadMode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MIRRORS = {"REFLECT": PadMode.REFLECT, "SYMMETRIC": PadMode.SYMMETRIC}
 

@@ -8,7 +8,7 @@ from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 HOW = {
     "TensorScatterUpdate": Combination.NONE,

@@ -6,7 +6,7 @@ from aot.frontends.tf.arrays.scatter import highest, lowest
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 HOW = {"Sum": Combination.SUM, "Prod": Combination.PROD, "Max": Combination.MAX, "Min": Combination.MIN}
 

@@ -8,7 +8,7 @@ from aot.frontends.onnx.arrays.axes import unsqueezed_at
 from aot.frontends.tf.math.complex_numbers import Complex, Number, by_parts
 from aot.frontends.tf.registry import Call, Outputs, Value, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 PASSING = (
     "Identity",

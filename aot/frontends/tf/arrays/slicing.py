@@ -6,8 +6,8 @@ from aot.frontends.onnx.arrays.axes import OPEN_END
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.scatter import Combination
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def dense(node: Call, indices: OutPort, values: OutPort, shape: OutPort) -> OutPort:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.conversion.bodies import branched
 from aot.frontends.tf.registry import Call, Outputs, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tf("If")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aot.frontends.tf.control.tensor_list import TensorList, build_vector, element_shape, filled, length, zeros
 from aot.frontends.tf.registry import Call, Outputs, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 ENDLESS = 2**63 - 1
 

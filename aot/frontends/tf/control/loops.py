@@ -16,8 +16,8 @@ from aot.ir.op import Foreign
 from aot.opset.control.control_flow import Loop
 from aot.opset.control.infrastructure import Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 @tf("While", takes_complex=True)

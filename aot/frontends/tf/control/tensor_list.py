@@ -10,8 +10,8 @@ from aot.frontends.tf.registry import Call
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, TensorType, dim_text
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aot.frontends.conversion.lookup import place_of
 from aot.frontends.tf.registry import Call, conversion_of, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 
 @tf("TensorStridedSliceUpdate")

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from aot.ir.types import Array, numpy_dtype
-from runtime.abi import DType
-from runtime.errors import BudgetError, CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError
 
 FOLDER = "assets"
 MOST_BYTES = 1 << 28  # of one file; vocabularies have a few megabytes

@@ -18,7 +18,7 @@ from aot.frontends.tf.files.element_types import element_type
 from aot.frontends.tf.files.messages import BundleEntry, BundleHeader, parsed
 from aot.frontends.tf.files.tensors import from_bytes, shape_of
 from aot.ir.types import Array
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 _FOOTER, _MAGIC = 48, 0xDB4775248B80FB57
 _TRAILER = 5  # after a block: the kind of compression, and a checksum

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
 
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 Message = Any  # protobuf makes the classes when they are imported
 

@@ -29,7 +29,7 @@ from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Shape
 from aot.opset.control.infrastructure import Parameter, Result
-from runtime.errors import CorruptError, UnsupportedError, UsageError
+from aot.runtime.errors import CorruptError, UnsupportedError, UsageError
 
 __all__ = ["read", "regions", "tables", "variables"]
 

@@ -23,7 +23,7 @@ from aot.frontends.tf.graph.nets import Item, Net, Output, node_named, reference
 from aot.frontends.tf.graph.tables import FILE_FILLERS, FILLERS
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 
 INIT_SIGNATURE = "__saved_model_init_op"
 _INIT = ("saved_model_main_op", "legacy_init_op", "saved_model_init_op")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from aot.frontends.tf.files.messages import SavedModel, parsed, parsed_text
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 SERVE = "serve"
 

@@ -12,8 +12,8 @@ from aot.frontends.tf.files.element_types import COMPLEX, element_type, type_nam
 from aot.ir.inference import MAX_ELEMENTS
 from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.estimate import check_table
-from runtime.abi import DType
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 Message = Any
 

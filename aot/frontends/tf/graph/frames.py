@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output
 from aot.frontends.tf.graph.switches import MERGES, SWITCHES, without_switches
 from aot.ir.topological import producers_first
-from runtime.errors import CorruptError, ModelError
+from aot.runtime.errors import CorruptError, ModelError
 
 ENTERS, EXITS, NEXTS = ("Enter", "RefEnter"), ("Exit", "RefExit"), ("NextIteration", "RefNextIteration")
 FLOW = frozenset((*ENTERS, *EXITS, *NEXTS, *MERGES, *SWITCHES, "LoopCond"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runtime.errors import BudgetError
+from aot.runtime.errors import BudgetError
 
 Message = Any
 

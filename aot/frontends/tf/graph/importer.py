@@ -26,8 +26,8 @@ from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, dtype_of
 from aot.opset.control.infrastructure import Constant, Parameter
-from runtime.abi import DType
-from runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 
 MAX_DEPTH = 48  # functions within functions; each takes a few frames of Python's stack
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")

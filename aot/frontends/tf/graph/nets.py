@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aot.frontends.tf.defaults import defaults_of
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 Message = Any
 Attributes = Mapping[str, Message]  # AttrValue by name

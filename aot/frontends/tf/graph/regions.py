@@ -30,7 +30,7 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.opset.control.infrastructure import Result
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 _BOOLEAN = 10  # DT_BOOL
 Fill = Callable[[Scope, list[Value]], list[Value]]  # from the values of parameters to results

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output
 from aot.ir.topological import producers_first
-from runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 MERGES, SWITCHES = ("Merge", "RefMerge"), ("Switch", "RefSwitch")
 State = Mapping[Output, int]  # conditions, and which of the outputs of their Switches

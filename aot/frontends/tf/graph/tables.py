@@ -11,7 +11,7 @@ from aot.frontends.tf.files.assets import Columns, read_lines, table_of
 from aot.frontends.tf.files.element_types import element_type
 from aot.frontends.tf.graph.importer import Importer, data_of, rule
 from aot.frontends.tf.graph.nets import Item
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 __all__ = ["FILE_FILLERS", "FILLERS", "Table"]
 

@@ -14,7 +14,7 @@ from aot.frontends.tf.graph.nets import Item
 from aot.ir.graph import OutPort
 from aot.ir.op import Foreign
 from aot.ir.origin import Origin
-from runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError
 
 _UPDATES = {"AssignAddVariableOp": "AddV2", "AssignSubVariableOp": "Sub", "AssignAdd": "AddV2", "AssignSub": "Sub"}
 _ROWS = ("Update", "Add", "Sub", "Max", "Min")

@@ -10,7 +10,7 @@ from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
 from aot.opset.image.resize_taps import Sampling, axes_of, resampled
 from aot.opset.image.resize_weights import Coordinates, Mode, Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 TABLE = 1024.0  # steps between two pixels: TensorFlow has cubic weights in a table of so many entries
 SPATIAL = (2, 3)  # axes of images with channels first

@@ -9,7 +9,7 @@ from aot.frontends.tf.image.resize import weighed
 from aot.frontends.tf.neural.layout import image
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SIGMA = 0.5  # of the Gaussian kernel, which ends at 1.5
 NEAR = 1e-3  # below, Lanczos's kernel is 1

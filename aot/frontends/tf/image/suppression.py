@@ -7,7 +7,7 @@ from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.detection.suppression.corners import Encoding
 from aot.opset.reduction.sorting import Mode, Order
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def _kept(node: Call, boxes: OutPort, scores: OutPort, *limits: OutPort | float) -> tuple[OutPort, ...]:

@@ -17,7 +17,7 @@ from aot.frontends.conversion.calls import Packed
 from aot.frontends.tf.registry import Call, Conversion, mark_complex, takes_complex_numbers, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.broadcasting import BroadcastMode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 C = TypeVar("C", bound=Callable[..., Any])
 COMPLEX = {"complex64": DType.F32, "complex128": DType.F64}

@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.tf.math.complex_numbers import Number, by_parts, parts_of
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SAME = {
     "Abs": "Abs",

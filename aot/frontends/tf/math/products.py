@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.tf.math.complex_numbers import Complex, Number, parts_of
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tf("MatMul", "SparseMatMul", takes_complex=True)

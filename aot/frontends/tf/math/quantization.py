@@ -7,8 +7,8 @@ import numpy as np
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 @tf("FakeQuantWithMinMaxArgs")

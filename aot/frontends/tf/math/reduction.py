@@ -9,7 +9,7 @@ from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SAME = {
     "All": "ReduceLogicalAnd",

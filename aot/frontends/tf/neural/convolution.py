@@ -8,8 +8,8 @@ from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, simplify
 from aot.opset.products.pool_windows import AutoPad
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 PADDING = {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID, "EXPLICIT": AutoPad.EXPLICIT}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.tf.arrays.sparse import dense
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tf("CTCGreedyDecoder")

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from aot.frontends.tf.registry import Call
 from aot.ir.graph import OutPort
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 T = TypeVar("T")
 FORMATS = {"NHWC": True, "NDHWC": True, "NWC": True, "NCHW": False, "NCDHW": False, "NCW": False}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aot.frontends.tf.neural.layout import first_channels, has_last_channels, last_channels
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tf("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")

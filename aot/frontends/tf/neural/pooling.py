@@ -7,7 +7,7 @@ from aot.frontends.tf.neural.layout import first_channels, has_last_channels, im
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tf("MaxPool", "MaxPool3D")

@@ -10,7 +10,7 @@ from aot.ir.graph import Graph, OutPort
 from aot.opset.control.control_flow import Loop
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

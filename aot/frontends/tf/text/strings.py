@@ -9,7 +9,7 @@ import numpy as np
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SPACE = " \t\n\v\f\r"  # white space between words
 CHANGES: dict[str, Callable[[str], str]] = {

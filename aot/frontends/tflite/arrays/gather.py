@@ -5,7 +5,7 @@ from __future__ import annotations
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tflite("GATHER", stored=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 MIRRORS = ("REFLECT", "SYMMETRIC")
 

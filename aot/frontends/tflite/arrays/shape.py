@@ -6,8 +6,8 @@ from aot.frontends.tf.arrays.shape import plain
 from aot.frontends.tf.math.complex_numbers import Number, by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 @tflite("RESHAPE", stored=True)

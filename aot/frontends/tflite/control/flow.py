@@ -8,7 +8,7 @@ from aot.frontends.conversion.bodies import branched
 from aot.frontends.tf.control.loops import while_
 from aot.frontends.tflite.registry import Call, Outputs, tflite
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @tflite("IF", stored=True)

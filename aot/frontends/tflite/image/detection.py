@@ -8,8 +8,8 @@ from typing import Any, cast
 from aot.frontends.tflite.registry import Call, tflite
 from aot.frontends.tflite.schema import BROKEN
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 LIMITS = ("iou", "score")
 SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")

@@ -6,7 +6,7 @@ from aot.frontends.tflite.integers.fixed_point import of_input, requantised, sat
 from aot.frontends.tflite.registry import Call, exact
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 BYTES = (DType.I8, DType.U8)
 INTEGERS = (*BYTES, DType.I16, DType.I32)

@@ -17,7 +17,7 @@ from aot.frontends.tflite.registry import RANGES, Call
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 BITS = 31
 

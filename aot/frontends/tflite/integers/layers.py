@@ -26,8 +26,8 @@ from aot.frontends.tflite.registry import Call, exact
 from aot.frontends.tflite.tensors import COMPUTED
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 MOST_TAPS = 1 << 8  # products of 16 and 8 bits whose sum, with a bias, fits 32 bits for certain
 MOST_EXACT = 1 << 8  # products of 8 bits whose sum is below 2^24: exact in f32, whose products are faster than of i32

@@ -10,7 +10,7 @@ from aot.frontends.tflite.neural.pooling import windows
 from aot.frontends.tflite.registry import Call, exact
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @exact("CONCATENATION")

@@ -32,8 +32,8 @@ from aot.frontends.tflite.registry import Call, conversion_of, exact
 from aot.frontends.tflite.tensors import Quantization
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 GATE_BITS = 12  # of a gate before its activation, behind the point
 UNIT_BITS = 15  # of what a sigmoid or a tanh gives, behind the point

@@ -11,7 +11,7 @@ from aot.frontends.tf.math.complex_numbers import Number, by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SAME = {
     "ABS": "Abs",

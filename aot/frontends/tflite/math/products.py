@@ -6,8 +6,8 @@ from typing import Any
 
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
-from runtime.abi import DType
-from runtime.errors import ModelError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
 
 
 def rows(node: Call, x: OutPort, width: OutPort) -> OutPort:

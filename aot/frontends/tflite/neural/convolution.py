@@ -8,7 +8,7 @@ from aot.frontends.tflite.neural.layout import first_channels, image, last_chann
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 PADDING = {0: AutoPad.SAME_UPPER, 1: AutoPad.VALID}
 TF_PADDING = {0: "SAME", 1: "VALID"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aot.frontends.tflite.registry import Call
 from aot.ir.graph import OutPort
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 
 def first_channels(node: Call, x: OutPort) -> OutPort:

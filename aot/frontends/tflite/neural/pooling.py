@@ -8,7 +8,7 @@ from aot.frontends.tflite.neural.convolution import padding, steps
 from aot.frontends.tflite.neural.layout import first_channels, image, last_channels
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 
 
 def windows(node: Call) -> dict[str, Any]:

@@ -9,21 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.chains import block_terms, chain_factors
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite, variables, walk
+from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Size, Space, Var, dense
+from aot.codegen.ir.primitives import CHAINS
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import move_loads
 from aot.lowering.ir.lane_axes import lane_axis
 from aot.lowering.ir.steps import Step, Value
 from aot.lowering.storage.precision.few_channels import few_channels
 from aot.lowering.storage.precision.fill_blocks import can_fill, dim_along, filled, laid_out
 from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, MIN_ROWS, ShortTypes
 from aot.lowering.storage.precision.short_weights import ShortWeights
-from codegen.ir.access import known
-from codegen.ir.chains import block_terms, chain_factors
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables, walk
-from codegen.ir.loops import Buffer, Const, Load, Reduce, Size, Space, Var, dense
-from codegen.ir.primitives import CHAINS
-from codegen.ir.program import Region
-from codegen.ir.traverse import move_loads
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MIN_COLUMNS = 8  # columns of a product from which words of two terms are faster than f32, half of a tile register empty
 

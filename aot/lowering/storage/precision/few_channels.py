@@ -15,13 +15,13 @@ from typing import TypeVar
 import ml_dtypes
 import numpy as np
 
+from aot.codegen.ir.chains import block_terms
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, dense, prim, select
 from aot.ir.types import Array
-from codegen.ir.chains import block_terms
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.index import normal
-from codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, dense, prim, select
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 T = TypeVar("T")
 MAX_CHANNELS = 4  # with more, zeros would fill most of a block, or the channels fill one themselves

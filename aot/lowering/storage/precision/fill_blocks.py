@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from codegen.ir.access import known
-from codegen.ir.chains import chain_factors, padded_terms
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import loads, rewrite, variables
-from codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense, prim
-from runtime.abi import DType
+from aot.codegen.ir.access import known
+from aot.codegen.ir.chains import chain_factors, padded_terms
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense, prim
+from aot.runtime.abi import DType
 
 
 def can_fill(axis: Var, r: Reduce, constants: frozenset[str]) -> bool:

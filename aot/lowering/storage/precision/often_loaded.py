@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
+from aot.codegen.ir.access import all_axes, known
+from aot.codegen.ir.chains import chain_factors
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, variables
+from aot.codegen.ir.loops import Load, Var
+from aot.codegen.ir.traverse import Work, members
 from aot.lowering.ir.steps import Steps
-from codegen.ir.access import all_axes, known
-from codegen.ir.chains import chain_factors
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, variables
-from codegen.ir.loops import Load, Var
-from codegen.ir.traverse import Work, members
 
 MIN_WINDOW = 9  # terms of a window over channels from which conversions take longer than reading twice the bytes
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from aot.codegen.ir.chains import chain_factors
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, dense
+from aot.codegen.ir.program import Region
 from aot.lowering.ir.steps import Value
 from aot.lowering.storage.precision.short_types import MIN_DOT_TERMS, ShortTypes
 from aot.lowering.storage.precision.short_weights import ShortWeights
-from codegen.ir.chains import chain_factors
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import rewrite, variables
-from codegen.ir.loops import Const, Expr, Load, Reduce, Var, dense
-from codegen.ir.program import Region
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def shorten_recurrent_products(g: Group, types: ShortTypes, weights: ShortWeights) -> Group:

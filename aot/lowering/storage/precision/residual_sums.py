@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aot.codegen.ir.expressions import loads
+from aot.codegen.ir.loops import Expr, Load, Prim
+from aot.codegen.ir.traverse import members
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.precision.statistics import is_statistic
-from codegen.ir.expressions import loads
-from codegen.ir.loops import Expr, Load, Prim
-from codegen.ir.traverse import members
 
 
 def residual_sums(steps: Steps) -> frozenset[str]:

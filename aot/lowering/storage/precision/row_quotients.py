@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen.ir.definition import Definition, Group
-from codegen.ir.expressions import loads, rewrite
-from codegen.ir.loops import Const, Expr, Load, Prim, prim
-from codegen.ir.traverse import Work, members, rewrite_work
-from runtime.abi import DType
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.expressions import loads, rewrite
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, prim
+from aot.codegen.ir.traverse import Work, members, rewrite_work
+from aot.runtime.abi import DType
 
 
 def invert_divisors(work: Work) -> Work:

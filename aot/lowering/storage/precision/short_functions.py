@@ -11,11 +11,11 @@ Each is one formula of multiply-adds for all targets, so that their bits are equ
 
 from __future__ import annotations
 
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Const, Expr, Prim, prim
+from aot.codegen.ir.traverse import Work, rewrite_work
 from aot.opset.elementwise.activation import Approximation, Gelu, Mish
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Const, Expr, Prim, prim
-from codegen.ir.traverse import Work, rewrite_work
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 SHORT = {"exp_normal": "exp_short", "erf": "erf_short", "tanh": "tanh_short"}
 OPERATIONS = {

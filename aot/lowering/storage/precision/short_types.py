@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from aot.codegen.costs import COSTS
+from aot.codegen.ir.loops import Buffer
+from aot.codegen.ir.program import Region
+from aot.codegen.target import Target
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.storage.precision.often_loaded import loads_together, read_by_windows
 from aot.precision import BF16, F16, Precision
-from codegen.costs import COSTS
-from codegen.ir.loops import Buffer
-from codegen.ir.program import Region
-from codegen.target import Target
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 READ = (Region.INPUT, Region.ARENA, Region.CONSTANT)  # memory that no later step of a block writes again
 MIN_ROWS = 4  # rows of a product below which memory limits it: its weights are short, and it sums in any order

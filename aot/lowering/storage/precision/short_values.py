@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.chains import chain_factors
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import multiplies_small, scaled_sum
+from aot.codegen.ir.expressions import loads, rewrite, variables, walk
+from aot.codegen.ir.loops import Buffer, Const, Expr, Prim
+from aot.codegen.ir.program import Region
+from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.lowering.ir.steps import Cycle, Step, Value
 from aot.lowering.storage.precision.residual_sums import residual_sums
 from aot.lowering.storage.precision.short_types import ShortTypes
 from aot.lowering.storage.precision.statistics import is_statistic
-from codegen.ir.access import known
-from codegen.ir.chains import chain_factors
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import multiplies_small, scaled_sum
-from codegen.ir.expressions import loads, rewrite, variables, walk
-from codegen.ir.loops import Buffer, Const, Expr, Prim
-from codegen.ir.program import Region
-from codegen.ir.traverse import members, move_loads, rewrite_work
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MIN_ELEMENTS = 1 << 10  # of a value that is worth rounding
 # Functions of the digits of a number, or with steps: their operands keep their digits.

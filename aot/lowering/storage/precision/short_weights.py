@@ -8,19 +8,19 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
+from aot.codegen.ir.access import known
+from aot.codegen.ir.chains import chain_factors
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.expressions import variables
+from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
+from aot.codegen.ir.traverse import members
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Step
 from aot.lowering.storage.integers import whole_numbers
 from aot.lowering.storage.precision.often_loaded import axes_around
 from aot.lowering.storage.precision.short_types import MIN_ROWS, ShortTypes
 from aot.lowering.storage.precision.short_values import MIN_ELEMENTS
-from codegen.ir.access import known
-from codegen.ir.chains import chain_factors
-from codegen.ir.definition import Definition
-from codegen.ir.expressions import variables
-from codegen.ir.loops import Buffer, Load, Reduce, Var
-from codegen.ir.traverse import members
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 MAX_F16 = 65504.0
 

@@ -4,13 +4,14 @@
     y[i, j] = max(chains[k](x.bf16[i, k] * w.bf16[k, j]) + b[j], 0)                             y: bf16
 
 Numbers are rounded once, when they are stored; kernels compute in f32. The shape of a product alone decides whether
-it sums so (`codegen.ir.chains`), never the target, so that all targets compute the same bits. Products of f16 are
+it sums so (`aot.codegen.ir.chains`), never the target, so that all targets compute the same bits. Products of f16 are
 sums of f32; data that a kernel loads often stay f32 there, as conversions would take longer than the loads.
 `--fast-math` leaves both to the target: bf16 is summed by dots of pairs, in tile registers, or as f16 is.
 """
 
 from __future__ import annotations
 
+from aot.codegen.ir.definition import Group
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.storage.precision.chained_products import ChainedProducts
 from aot.lowering.storage.precision.recurrent_products import shorten_recurrent_products
@@ -20,9 +21,8 @@ from aot.lowering.storage.precision.short_types import CHAINED, ShortTypes, Sums
 from aot.lowering.storage.precision.short_values import shorten_values
 from aot.lowering.storage.precision.short_weights import ShortWeights
 from aot.precision import Precision
-from codegen.ir.definition import Group
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 
 
 def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums: Sums = CHAINED) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from codegen.ir.access import known
-from codegen.ir.chains import chain_factors
-from codegen.ir.definition import Definition
-from codegen.ir.dot_widths import multiplies_small
+from aot.codegen.ir.access import known
+from aot.codegen.ir.chains import chain_factors
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.dot_widths import multiplies_small
 
 MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
 

@@ -7,6 +7,8 @@ from functools import partial
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Space, dense, prim
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, late_symbol
@@ -17,10 +19,8 @@ from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, over
 from aot.opset.detection.proposals.moved_boxes import LOG_LIMIT, corners, moved_array, moved_corners, within
 from aot.opset.detection.suppression.selection import at_most
 from aot.opset.movement.slicing import Prefix
-from codegen.ir.loops import Buffer, Expr, Space, dense, prim
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @op("opset9")

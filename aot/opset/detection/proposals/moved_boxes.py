@@ -8,11 +8,11 @@ from math import log
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Size, Space, dense, prim
+from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.types import Array, Dim
 from aot.opset.detection.boxes import Measure, Ranking, greedy, keep_apart, overlap, room_for
-from codegen.ir.loops import Buffer, Expr, Size, Space, dense, prim
-from codegen.script.script import Scripted, loops, parallel
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 LOG_LIMIT = log(1000 / 16)  # of the logarithm of a size
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
+from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.conditions import Condition, alike, at_least, in_range
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -22,10 +24,8 @@ from aot.opset.detection.proposals.moved_boxes import (
     temporaries,
     within,
 )
-from codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
-from codegen.script.script import Scripted, loops, parallel
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, select
+from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.conditions import Condition, alike, at_least
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
@@ -22,9 +24,7 @@ from aot.opset.detection.proposals.moved_boxes import (
     temporaries,
     within,
 )
-from codegen.ir.loops import Buffer, select
-from codegen.script.script import Scripted, loops, parallel
-from runtime.errors import ShapeError
+from aot.runtime.errors import ShapeError
 
 
 @op("opset6")

@@ -8,6 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, prim
+from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, select, var
 from aot.ir.op import Work
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim
@@ -23,9 +25,7 @@ from aot.opset.detection.boxes import (
     sort_by_score,
 )
 from aot.opset.detection.suppression.selection import Candidates, Selecting, Selection, SelectionWithin, at_most
-from codegen.ir.loops import Buffer, Expr, prim
-from codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, select, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 NEAR_ZERO = 1e-10  # added to divisors that may be 0
 

@@ -6,9 +6,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, prim
+from aot.codegen.script.script import Scripted
 from aot.ir.types import Array
-from codegen.ir.loops import Buffer, Expr, prim
-from codegen.script.script import Scripted
 
 
 class Encoding(StrEnum):

@@ -7,6 +7,8 @@ from functools import partial
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Space, dense, prim
+from aot.codegen.script.script import Scripted, array, loops, select, var
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
@@ -14,9 +16,7 @@ from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import check_limits, check_pairs, pairs, room_for
 from aot.opset.detection.kept_rows import KeptRows
 from aot.opset.detection.suppression.suppression import kept_at_most, list_kept, suppress
-from codegen.ir.loops import Buffer, Expr, Space, dense, prim
-from codegen.script.script import Scripted, array, loops, select, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
 MAX_POINTS = 20  # cutting by a line adds at most one point per two points: 4, 6, 9, 13, 19

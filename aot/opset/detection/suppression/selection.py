@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.op import DecomposedOp, Elements, LoopOp, Op, Work, late_symbol
@@ -23,10 +25,8 @@ from aot.ir.operand import Input, Operand
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
 from aot.opset.detection.boxes import check_pairs, pairs, sort_by_score
 from aot.opset.movement.slicing import Prefix
-from codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
-from runtime.errors import ShapeError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ShapeError
 
 
 class Sorting(StrEnum):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from aot.codegen.ir.loops import Expr, cast, prim, select
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.types import Array
 from aot.opset.detection.boxes import overlap as overlap_of
 from aot.opset.detection.boxes import overlaps
 from aot.opset.detection.suppression.corners import Encoding, corners_of
-from codegen.ir.loops import Expr, cast, prim, select
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @loops

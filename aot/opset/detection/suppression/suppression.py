@@ -11,6 +11,8 @@ from functools import partial
 
 import numpy as np
 
+from aot.codegen.ir.loops import Buffer, Space, as_expr, cast, dense, prim
+from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
@@ -31,9 +33,7 @@ from aot.opset.detection.kept_rows import KeptRows
 from aot.opset.detection.suppression.corners import Encoding, corner_array, corners_of
 from aot.opset.detection.suppression.soft_suppression import kept_softly, limit, suppress_softly
 from aot.opset.products.pool_windows import smaller
-from codegen.ir.loops import Buffer, Space, as_expr, cast, dense, prim
-from codegen.script.script import Scripted, loops, parallel, var
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from aot.opset.control.cache import PAST, SHOWN, Append, CacheRoom, CacheSizes
 from aot.opset.control.state import DYNAMIC, Assign, AssignCarried, Read
 from aot.opset.movement.movement import Concat
 from aot.opset.products.matmul import MatMul
-from runtime.abi import DType
-from runtime.errors import AotError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError
 
 VIEWS = ("Unsqueeze", "Squeeze", "Broadcast", "Reshape", "Tile")  # between a variable and the product that reads it
 

@@ -27,8 +27,8 @@ from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
 from aot.opset.control.state import DYNAMIC, Assign, AssignCarried, IsSet, KeptSizes, KeptValue, Read, ReadValue_6
 from aot.passes.front.scope_region_symbols import scope_region_symbols
-from runtime.abi import DType
-from runtime.errors import AotError, InternalError
+from aot.runtime.abi import DType
+from aot.runtime.errors import AotError, InternalError
 
 
 def carry_variables(graph: Graph) -> bool:

@@ -21,8 +21,8 @@ from aot.opset.control.infrastructure import Constant
 from aot.opset.control.port_maps import InputMap, OutputMap, first_part, in_order
 from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.passes.rewrite import sweep
-from runtime.abi import DType
-from runtime.errors import UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UnsupportedError
 
 UNROLLED = 256  # nodes of all iterations, up to which the fusion gained outweighs the code size
 

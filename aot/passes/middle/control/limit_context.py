@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from aot.ir.graph import Graph
 from aot.opset.control.cache import CacheRoom, CacheSizes
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 MAX_CONTEXT = 1 << 24  # tokens
 

@@ -27,7 +27,7 @@ from aot.opset.movement.slicing import Slice, StridedSlice
 from aot.opset.products.matmul import MatMul
 from aot.opset.recurrent.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from aot.passes.match import constant
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 ACTIVATIONS = {Sigmoid: "sigmoid", Tanh: "tanh", Relu: "relu"}
 

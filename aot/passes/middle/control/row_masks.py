@@ -12,16 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aot.codegen.ir.index import Affine, exactly, normal
+from aot.codegen.ir.loops import Var
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import RegionOp, Stateful
 from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.deferred import value_of
 from aot.opset.control.cache import CacheSizes
-from codegen.ir.index import Affine, exactly, normal
-from codegen.ir.loops import Var
-from runtime.errors import AotError
-from runtime.generation.interface import MASK, PLACES
-from runtime.generation.interface import ROWS as ORDER
+from aot.runtime.errors import AotError
+from aot.runtime.generation.interface import MASK, PLACES
+from aot.runtime.generation.interface import ROWS as ORDER
 
 COMPARISONS = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 MOST_TOKENS = 1 << 18  # tokens of the longest row that is tried

@@ -13,9 +13,9 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.opset.control.cache import PAST, Append, CacheSizes
 from aot.passes.middle.control.row_masks import differs_by_longest
-from runtime.abi import DType
-from runtime.errors import UsageError
-from runtime.generation.interface import MASK
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.interface import MASK
 
 ROWS = 5  # inputs of an Append with rows
 

@@ -14,7 +14,7 @@ from aot.ir.graph import Graph
 from aot.opset.control.cache import Append, CacheSizes
 from aot.opset.control.state import AssignCarried
 from aot.precision import BF16, Precision
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True, slots=True)

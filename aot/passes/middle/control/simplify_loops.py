@@ -28,7 +28,7 @@ from aot.opset.movement.scatter import ScatterUpdate
 from aot.opset.movement.shape import Reshape, Squeeze, Unsqueeze
 from aot.opset.movement.slicing import StridedSlice
 from aot.passes.match import constant
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def simplify_loops(graph: Graph) -> bool:

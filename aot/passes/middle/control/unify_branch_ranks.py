@@ -23,8 +23,8 @@ from aot.opset.control.control_flow import If, enter, known_truth
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import InputMap, OutputMap
 from aot.passes.front.scope_region_symbols import scope_region_symbols
-from runtime.abi import DType
-from runtime.errors import ModelError, UnsupportedError
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError, UnsupportedError
 
 
 def unify_branch_ranks(graph: Graph) -> bool:

@@ -13,7 +13,7 @@ from aot.ir.types import dim_text
 from aot.opset.control.infrastructure import Parameter
 from aot.passes.front.input_shapes import parameter_named
 from aot.passes.permutation import Order, inverse, is_identity, transposed
-from runtime.errors import UsageError
+from aot.runtime.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

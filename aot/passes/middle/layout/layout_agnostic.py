@@ -32,7 +32,7 @@ from aot.opset.reduction.softmax import LogSoftmax, Softmax
 from aot.opset.reduction.sorting import TopK
 from aot.passes.match import constant
 from aot.passes.permutation import Order, axis_after
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 Inputs = Sequence[OutPort | None]
 Rebuild = Callable[[Node, Order, Inputs, Builder], Node]

@@ -18,7 +18,7 @@ from aot.opset.base.families import Reduction
 from aot.opset.movement.gather import Gather
 from aot.opset.movement.shape import ShapeOf
 from aot.passes.permutation import Order, axis_after, inverse
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 
 def reads_any_order(port: InPort, q: Order) -> bool:

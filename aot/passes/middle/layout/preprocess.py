@@ -18,8 +18,8 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Array, dim_text, numpy_dtype
 from aot.opset.control.infrastructure import Parameter
-from runtime.abi import DType
-from runtime.errors import UsageError
+from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 
 Numbers = tuple[str | int, tuple[float, ...]]  # an input by name or by position; "": all inputs of floats
 FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.llvm.emit.arithmetic.small_floats import decode, encode
-from codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, number, scalar_of, suffix, vector
-from runtime.abi import DType
-from runtime.arrays.short_floats import FORMATS
-from runtime.errors import InternalError
+from aot.codegen.llvm.emit.arithmetic.small_floats import decode, encode
+from aot.codegen.llvm.emit.function_text import Function, Value, integer, lanes_of, number, scalar_of, suffix, vector
+from aot.runtime.abi import DType
+from aot.runtime.arrays.short_floats import FORMATS
+from aot.runtime.errors import InternalError
 
 PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4, DType.I2)  # one element a byte in memory
 SMALL = (*FORMATS, DType.F8E8M0)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codegen.ir.expressions import rewrite
-from codegen.ir.loops import Buffer, Const, Expr, Prim, Space
-from codegen.llvm.emit.arithmetic.shuffle import shuffle, spread
-from codegen.llvm.emit.function_text import Function, Value, constants, integer, lanes_of, number
-from runtime.abi import DType
+from aot.codegen.ir.expressions import rewrite
+from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Space
+from aot.codegen.llvm.emit.arithmetic.shuffle import shuffle, spread
+from aot.codegen.llvm.emit.function_text import Function, Value, constants, integer, lanes_of, number
+from aot.runtime.abi import DType
 
 MOST_NUMBERS = 16  # numbers of a table
 LEAST_LANES = 8  # lanes of the shortest permutation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from codegen.llvm.emit.arithmetic.convert import same
-from codegen.llvm.emit.function_text import Function, Value, is_constant, number
-from runtime.abi import DType
+from aot.codegen.llvm.emit.arithmetic.convert import same
+from aot.codegen.llvm.emit.function_text import Function, Value, is_constant, number
+from aot.runtime.abi import DType
 
 Emit = Callable[..., Value]  # (function, type of the operands, *operands)
 NAN = "0x7FF8000000000000"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from codegen.ir.index import Affine, bounds
-from codegen.llvm.emit.function_text import Function, Value, lanes_of, scalar_of, vector
+from aot.codegen.ir.index import Affine, bounds
+from aot.codegen.llvm.emit.function_text import Function, Value, lanes_of, scalar_of, vector
 
 
 def pieces(places: Sequence[int]) -> list[tuple[int, int]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from codegen.llvm.emit.function_text import Function, Value, integer, number
-from runtime.abi import DType
-from runtime.arrays.short_floats import FORMATS
+from aot.codegen.llvm.emit.function_text import Function, Value, integer, number
+from aot.runtime.abi import DType
+from aot.runtime.arrays.short_floats import FORMATS
 
 
 def decode(f: Function, dtype: DType, v: Value) -> Value:

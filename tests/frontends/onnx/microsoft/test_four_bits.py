@@ -13,7 +13,7 @@ from aot import CompileOptions
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.opset.elementwise.conversion import LEVELS
-from runtime.abi import DType
+from aot.runtime.abi import DType
 
 DEEP, WIDE, BLOCK = 256, 288, 32
 CLOSE = 1e-6  # of the largest sum

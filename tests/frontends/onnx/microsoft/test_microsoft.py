@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from aot.codegen.llvm.host import parse_target
+from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.options import CompileOptions
-from codegen.llvm.host import parse_target
-from codegen.target import Target
-from runtime.errors import ModelError
+from aot.runtime.errors import ModelError
 from tests.frontends.onnx.models import Array, Numbers, model, run, save
 from tests.frontends.onnx.oracle import expected
 

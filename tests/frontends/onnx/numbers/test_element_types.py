@@ -13,7 +13,7 @@ import aot
 from aot.frontends.onnx.element_types import DTYPES, UNSUPPORTED_TYPES
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.types import numpy_dtype
-from runtime.abi import DType
+from aot.runtime.abi import DType
 from tests.frontends.onnx.models import Array, converted, i64, model, save
 
 X = np.ones((1, 2, 3, 4), np.float32)

@@ -11,11 +11,11 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import aot
-import cli
 import runtime
+from aot import cli
 from aot.frontends.unsupported import UnconvertedError
 from aot.options import CompileOptions
-from runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError
 from tests.frontends.onnx.models import Array, converted, model, run, save
 
 SEED = 7

@@ -16,7 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from onnxruntime import InferenceSession, SessionOptions
 
 import aot
-from runtime.errors import UnsupportedError, UsageError
+from aot.runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, i64, model, save
 from tests.hostile import faults, hostile
 

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import aot
-from runtime.errors import ModelError, UsageError
+from aot.runtime.errors import ModelError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, converted, i64, model, run, save
 
 f32 = Numbers(17).f32

@@ -10,7 +10,7 @@ import pytest
 from onnx import NodeProto, helper
 
 import aot
-from runtime.errors import UnsupportedError, UsageError
+from aot.runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import Array, i64, model, save
 from tests.frontends.onnx.oracle import expected
 

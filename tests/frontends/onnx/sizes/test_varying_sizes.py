@@ -11,7 +11,7 @@ from onnx import helper
 from onnxruntime import InferenceSession
 
 import aot
-from runtime.errors import ModelError, UsageError
+from aot.runtime.errors import ModelError, UsageError
 from tests.frontends.onnx.models import Array, Numbers, model, save
 
 f32 = Numbers(29).f32

@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import pytest
 
-from aot.check import check
-from runtime.errors import AotError, ModelError, UnsupportedError
+from aot.runtime.errors import AotError, ModelError, UnsupportedError
+from aot.tools.check import check
 from tests.frontends.onnx.models import run, save
 from tests.frontends.onnx.tabular.test_tabular import ROWS, single
 

@@ -1,0 +1,68 @@
+"""Converts a model to OpenVINO IR: its graph behind the front phase and extensions, before it is simplified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+from aot.compilation.driver import stages
+from aot.compilation.outputs import check_outputs
+from aot.ir.graph import Graph
+from aot.ir.scope import within
+from aot.options import CompileOptions
+from aot.passes.middle.remove_dead_code import remove_dead_code
+from aot.passes.run import run_passes
+from aot.runtime.errors import UsageError
+from aot.runtime.version import VERSION
+from aot.writers.openvino import VERSIONS, write
+from aot.writers.openvino.forms import fold_formless, give_forms
+
+# options that the converted network depends on
+SAID = (
+    *("shapes", "dims", "values", "cut", "signature", "layouts", "mean", "scale", "reverse_channels", "seed"),
+    "extensions",
+)
+
+
+def convert_model(
+    model: str | Path | Graph,
+    output: str | Path,
+    options: CompileOptions | None = None,
+    *,
+    compress_to_f16: bool = False,
+    ir_version: int = 11,
+) -> None:
+    """Write a model (.onnx, .xml or a graph) as OpenVINO IR: `output`, an .xml, and the .bin beside it, both or none.
+
+    `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11.
+    Raises UsageError for a path that cannot be written, UnsupportedError where IR has no form for an operation, and
+    the errors of `compile_model` for a wrong model. A graph is changed in place.
+    """
+    options, path = options or CompileOptions(), Path(output)
+    made = stages(model, options)
+    if path.suffix != ".xml":
+        raise UsageError(f"convert: the output must be an .xml file, got {path}")
+    if ir_version not in VERSIONS:
+        raise UsageError(f"convert: the IR version must be one of {', '.join(map(str, VERSIONS))}, got {ir_version}")
+    if options.feeds:
+        raise UsageError(f"convert: IR has no inputs that may be left out, got feeds {', '.join(options.feeds)}")
+    check_outputs((path, path.with_suffix(".bin")), model)
+    graph = made.extended
+    if "conversion_parameters" not in graph.rt_info:
+        graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
+    with within(made.shared.scope):  # the graph may have operations of extensions
+        run_passes(graph, (give_forms, fold_formless, remove_dead_code))
+        write(graph, path, version=ir_version, half=compress_to_f16)
+
+
+def _parameters(model: str | Path | Graph, options: CompileOptions, half: bool) -> Mapping[str, object]:
+    """Facts about the conversion; without paths, so that the file is the same wherever it is made."""
+    found: dict[str, object] = {} if isinstance(model, Graph) else {"input_model": Path(model).name}
+    if half:
+        found["compress_to_fp16"] = "True"
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name in SAID and value != field.default:
+            found[field.name] = value.name if isinstance(value, Path) else repr(value)
+    return found

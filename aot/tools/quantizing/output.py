@@ -1,0 +1,31 @@
+"""Paths that quantisation writes, and options for networks whose interface has been changed already."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from aot.compilation.outputs import check_outputs
+from aot.options import CompileOptions
+from aot.runtime.errors import UsageError
+from aot.tools.convert import SAID
+
+
+def check_xml(output: Path, model: Path) -> None:
+    """Raise UsageError unless `output` is an .xml that can be written beside its .bin, and neither is the model."""
+    if output.suffix != ".xml":
+        raise UsageError(f"quantize: the output must be an .xml file, got {output}")
+    check_outputs((output, output.with_suffix(".bin")), model)
+
+
+def here(options: CompileOptions) -> CompileOptions:
+    """Return options for compiling on this machine, silently; UsageError for extensions, which IR cannot hold."""
+    if options.extensions is not None:
+        raise UsageError("quantize: a model without extensions, got some; next: aot convert --extensions, then this")
+    off = {"tune": None, "tune_file": None, "save_temps": None, "on_dump": None, "on_event": None}
+    return replace(options, target="native", specialise=(), hard_limits=False, **off)
+
+
+def without_interface(options: CompileOptions) -> CompileOptions:
+    """Return options for a graph that those about inputs, outputs and shapes have changed."""
+    return replace(options, **{name: getattr(CompileOptions(), name) for name in (*SAID, "feeds")})

@@ -1,0 +1,68 @@
+"""Provenance of a library: an in-toto statement with SLSA's predicate, which anybody can check by compiling again.
+
+subject m.so  <-  aot compile, with options  <-  m.xml, m.bin, by their SHA-256
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+from aot.compilation.recompile import is_same, options_of
+from aot.options import CompileOptions
+from aot.runtime.errors import CorruptError
+from aot.runtime.loading.library import verify
+from aot.runtime.regular import read_file
+from aot.runtime.version import VERSION
+from aot.tools.supply.materials import material, materials
+
+Json = dict[str, Any]
+_OTHER = (
+    "give the model's own files, this version of aot and the options that a library does not tell again: "
+    "--value, --extensions, --cut, --seed"
+)
+STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1"
+BUILD_TYPE = "urn:aot:compile:v1"
+
+
+def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
+    """Return the statement that `library` is `model`, compiled, after it was compiled again to the same content hash.
+
+    `options`: those that the library's manifest does not tell. CorruptError if the hash is another.
+    """
+    manifest = verify(library)
+    if not is_same(manifest, model, options_of(manifest, options)):
+        rule = f"compiling {model} again must give the hash {str(manifest.json['hash'])[:16]}..."
+        raise CorruptError(f"provenance: {library}: {rule}, got another", advice=_OTHER)
+    own = material(library)
+    sources = [{"name": s.name, "digest": {"sha256": s.sha256}} for s in materials(model)]
+    definition = {
+        "buildType": BUILD_TYPE,
+        "externalParameters": {"options": manifest.options, "contentHash": manifest.json["hash"]},
+        "internalParameters": {"toolchain": manifest.json["toolchain"], "triple": manifest.json["triple"]},
+        "resolvedDependencies": sources,
+    }
+    return {
+        "_type": STATEMENT,
+        "subject": [{"name": own.name, "digest": {"sha256": own.sha256}}],
+        "predicateType": PREDICATE,
+        "predicate": {
+            "buildDefinition": definition,
+            "runDetails": {"builder": {"id": "urn:aot", "version": {"aot": VERSION}}},
+        },
+    }
+
+
+def check_provenance(statement: Path, library: Path, model: Path, options: CompileOptions) -> None:
+    """Raise CorruptError unless the statement in a file is that of `provenance` here, for the same files."""
+    try:
+        told: object = json.loads(read_file(statement, "provenance"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"provenance: {statement}: must be JSON, got {error}") from None
+    made = json.loads(json.dumps(provenance(library, model, options), default=str))
+    if not isinstance(told, dict):
+        raise CorruptError(f"provenance: {statement}: must be a statement, got {type(told).__name__}")
+    given = cast(Json, told)
+    if wrong := next((key for key in made if made[key] != given.get(key)), None):
+        raise CorruptError(f"provenance: {statement}: {wrong} must be that of {library} and {model}, got another")
