@@ -6,7 +6,7 @@ that differ between targets (cache sizes, registers, near L3) are fields and pro
 A comment gives unit, meaning and source. Sources:
 
   measured DATE   a commit of that date introduced the rule for a gain that its subject names; which machine and command
-                  gave the number was not recorded (docs/benchmarks.md has the machines of that time)
+                  gave the number was not recorded (docs/measurements lists the machines)
   derived         follows from the instruction set or from documented latencies and sizes
   estimated       no measurement of this number is known; a value nearby may do as well
 

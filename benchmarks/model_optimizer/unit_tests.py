@@ -3,7 +3,7 @@
     python -m benchmarks.model_optimizer.unit_tests FOLDER [PATH ...] [--reasons N] [--list FILE]
 
 FOLDER holds `unit_tests` of `tools/mo` of OpenVINO's sources up to release 2024.6, alone: Model Optimizer's own code
-beside it would be tested instead. PATH is a file or folder of tests below `unit_tests/mo` (`graph`, `ops/eye_test.py`);
+beside it would be tested instead. PATH is a file or folder of tests below `unit_tests/mo` (`graph`, `ops`);
 without one, AREAS. Each file is loaded like a file of an extension folder: what it imports of Model Optimizer is this
 project's. `--list` writes each test with its outcome.
 """

@@ -1,8 +1,8 @@
 """Ends an inference whose loops have no static bound: by `cancel()` from any thread, or by a signal in the main thread.
 
 Signal handlers of Python run in the main thread between bytecodes, so not while compiled code runs. Loops without a
-static bound call a function at intervals (`codegen/llvm/cancel.ll`), which lets handlers run; their exceptions end the
-inference.
+static bound call a function at intervals (`codegen/llvm/pool/cancel.ll`), which lets handlers run; their exceptions end
+the inference.
 """
 
 from __future__ import annotations

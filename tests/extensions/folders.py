@@ -71,7 +71,7 @@ class Count:
 
 
 def folder(place: Path, **files: str) -> Path:
-    """`middle_x="…"` becomes middle/x.py."""
+    """`middle_x="…"` becomes DIR/middle/x.py."""
     for name, text in files.items():
         path = place / "mine" / f"{name.replace('_', '/', 1)}.py"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -51,7 +51,7 @@ class ToAbs(FrontReplacementOp):
 
 
 def folder(place: Path, **files: str) -> Path:
-    """Files of an extension folder: `front_onnx_x` is front/onnx/x.py."""
+    """Files of an extension folder: `front_onnx_x` is DIR/front/onnx/x.py."""
     for name, text in files.items():
         path = place / "mine" / f"{name.replace('_', '/')}.py"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
     Conv - T(0,2,3,1) - Add - Relu - Concat(3) - T(0,3,1,2) - Conv      NHWC -> NCHW
     Conv -              Add - Relu - Concat(1) -              Conv
 
-A part is a connected set of layout-agnostic operations (carriers.py). It is reordered only if that needs fewer
+A part is a connected set of layout-agnostic operations (layout_agnostic.py). It is reordered only if that needs fewer
 Transposes at its boundary than now, so the pass terminates.
 """
 
