@@ -28,6 +28,7 @@ python_use_unqualified_type_names = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!aot\.|runtime\.).*")]
 nitpick_ignore = [
     ("py:class", "aot.ir.graph.Graph"),
+    ("py:class", "aot.codegen.ir.loops.Kernel"),
     ("py:class", "aot.compilation.shared.Shared"),
     ("py:class", "aot.compilation.sources.Message"),
     ("py:class", "aot.compilation.search.precision.LayerError"),
