@@ -1,24 +1,39 @@
-"""Fixtures and options of all tests: lowering passes are checked one by one, and goldens can be written anew."""
+"""Fixtures and options of all tests: lowering passes are checked one by one, and goldens can be written anew.
+
+LLVM's code generator takes most of a compilation's time. Tests that are not about code run with its lowest effort, and
+compile a module once that they compile again; those in `DEFAULT_CODE`, those with the marker `default_code`, one in
+`SAMPLE` of the others, and all with --default-code get the code that users get. So does every process that tests start.
+"""
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
+from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import aot.compilation.stages
+from aot.codegen.llvm.object import optimize, workers
 from aot.lowering.run import LoweringReport, run_lowering
 
 # no bound of time, which a busy machine exceeds, and the same cases in every run
 settings.register_profile("aot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("aot")
 
+DEFAULT_CODE = ("tests/codegen/", "tests/opset/test_compiled.py", "tests/runtime/test_races.py", "tests/whole/")
+SAMPLE = 8
+_COMPILE_MODULE = optimize.compile_module
+_compile_once = lru_cache(maxsize=256)(_COMPILE_MODULE)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the goldens that differ, and fail")
     parser.addoption("--quick", action="store_true", help="one case of each test")
+    parser.addoption("--default-code", action="store_true", help="compile with the effort of LLVM that users get")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -42,6 +57,27 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish() -> None:
     """Let plugins that are imported for the summary see all objects again."""
     gc.unfreeze()
+
+
+def _has_default_code(item: pytest.Item) -> bool:
+    return (
+        bool(item.config.getoption("--default-code"))
+        or item.nodeid.startswith(DEFAULT_CODE)
+        or item.get_closest_marker("default_code") is not None
+        or crc32(item.nodeid.encode()) % SAMPLE == 0
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Choose LLVM's effort before the first fixture of a test compiles."""
+    is_default = _has_default_code(item)
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_default:
+            patch.setattr(optimize, "EFFORT", 0)
+            patch.setattr(workers, "compile_module", _compile_once)
+            patch.setattr(workers, "MOST_PROCESSES", 0)  # beside this one: they would not know the effort
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

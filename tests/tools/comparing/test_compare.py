@@ -35,7 +35,7 @@ from aot.tools.comparing.sides import Compiled, Reference, Take
 from aot.writers.openvino import write
 from tests.archives import arrays_of
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 DIGITS = ROOT / "examples" / "digits"
 MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
 LAYERS = ["conv", "relu", "pattern", "flat", "product", "out"]  # of `network`, by the names of its tensors

@@ -19,7 +19,7 @@ from aot import cli
 from aot.tools.report.drawing import chain
 from aot.tools.report.page import page
 
-DIGITS = Path(__file__).parent.parent.parent / "examples" / "digits"
+DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 MODEL = DIGITS / "model.xml"
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 DIGITS = ROOT / "examples" / "digits"
 SOURCES = ("aot", "codegen", "runtime", "cli.py")
 PLACES = (

@@ -29,7 +29,7 @@ from aot.runtime.loading.manifest import Dim, TensorInfo
 from aot.tools.running.sandbox import _received as received
 from tests.compilers import compiler
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DIGITS = ROOT / "examples" / "digits"
 MODEL, SEVEN = DIGITS / "model.xml", DIGITS / "seven.npy"
 HEAD = """

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from aot import cli
 
-MODEL = Path(__file__).parent.parent.parent / "examples" / "digits" / "model.xml"
+MODEL = Path(__file__).parents[3] / "examples" / "digits" / "model.xml"
 
 
 def aot(*arguments: object, code: int = 0) -> str:
