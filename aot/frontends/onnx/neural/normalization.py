@@ -113,14 +113,18 @@ def _int(node: Call, dim: object) -> int:
 
 @onnx("LRN")
 def lrn(node: Call, x: OutPort) -> OutPort:
-    return node.build.LRN(
-        x,
-        node.list([1]),
-        alpha=node.number("alpha", 1e-4),
-        beta=node.number("beta", 0.75),
-        bias=node.number("bias", 1.0),
-        size=node.integer("size"),
-    )
+    """x / (bias + alpha / size * sum of squares of `size` channels)^beta; of an even number, one more behind."""
+    build, size = node.build, node.integer("size")
+    alpha, beta, bias = node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0)
+    if size % 2 or size < 1:
+        return build.LRN(x, node.list([1]), alpha=alpha, beta=beta, bias=bias, size=size)
+    rest = (0,) * (x.type.rank - 2)
+    ones = (1,) * (x.type.rank - 1)
+    squares = build.Unsqueeze(build.Multiply(x, x), node.list([1]))
+    fields = {"strides": ones, "pads_begin": ((size - 1) // 2, *rest), "pads_end": (size // 2, *rest)}
+    mean = build.AvgPool(squares, kernel=(size, *ones[1:]), exclude_pad=False, **fields)
+    total = build.Add(build.Multiply(build.Squeeze(mean, node.list([1])), alpha), bias)
+    return build.Divide(x, build.Power(total, beta))
 
 
 @onnx("LpNormalization")

@@ -1,0 +1,27 @@
+"""Each conversion of ONNX's operations has a case, but for a few."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("onnxruntime")
+
+from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
+from tests.frontends.onnx.case import FAMILIES, groups
+
+DRAWN = {  # of the right distribution, but other numbers: test_random_numbers.py
+    *("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+}
+OF_THE_OPTIMISER = {  # ONNX Runtime has them in the domain of ONNX only, whose cases are those of the same functions
+    "com.microsoft.LayerNormalization",
+    "com.microsoft.SimplifiedLayerNormalization",
+}
+NO_TENSOR = {"ai.onnx.ml.ZipMap"}  # it gives dictionaries; ours are the scores: test_tabular.py
+
+
+def test_conversions_have_cases() -> None:
+    load_conversions()
+    tried = {one.op for family in FAMILIES for group in groups(family) for _, one in group}
+    own = {f"{domain}.{kind}".removeprefix(".") for domain, kind in CONVERSIONS}
+    assert sorted(own - tried - DRAWN - OF_THE_OPTIMISER - NO_TENSOR) == []
+    assert sorted(tried - own) == []
