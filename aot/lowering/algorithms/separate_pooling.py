@@ -18,11 +18,12 @@ from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
 from aot.codegen.ir.traverse import Work
 from aot.codegen.schedules.pointwise import fresh
+from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
 
 
-def separate_pooling(steps: Steps) -> None:
+def separate_pooling(steps: Steps, _context: Context) -> None:
     """Rewrite poolings; strides and halos are final."""
     for step in steps.steps:
         if step.schedule is None:

@@ -23,6 +23,7 @@ from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.ir.traverse import rewrite_work
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value
 from aot.runtime.abi import DType
 
@@ -47,7 +48,7 @@ class _Shift:
         return self.elements.setdefault(b.name, moved) == moved
 
 
-def unroll_recurrence(steps: Steps, target: Target) -> None:
+def unroll_recurrence(steps: Steps, context: Context) -> None:
     """Turn groups that carry values through time into repeated steps, where their weights are worth several threads."""
     made: list[Step] = []
     for step in steps.steps:
@@ -58,7 +59,7 @@ def unroll_recurrence(steps: Steps, target: Target) -> None:
     steps.steps = made
     for step in steps.steps:
         if len(step.works) == 1 and isinstance(step.works[0], Group):
-            _spread(step, step.works[0], steps, target)
+            _spread(step, step.works[0], steps, context.target)
 
 
 def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:

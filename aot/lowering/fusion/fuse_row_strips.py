@@ -22,14 +22,15 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
 from aot.codegen.ir.program import Region
 from aot.codegen.schedules.row_strips import rows_of
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
 
 
-def fuse_row_strips(steps: Steps, target: Target) -> None:
+def fuse_row_strips(steps: Steps, context: Context) -> None:
     """Fuse expansion, windows and projection into one step each. Strides are final, and halos are there."""
-    if target.near_l3:
+    if context.target.near_l3:
         return
-    found = _Strips(steps, target)
+    found = _Strips(steps, context.target)
     for step in list(steps.steps):
         found.consider(step)
 

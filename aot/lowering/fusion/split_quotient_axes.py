@@ -15,12 +15,13 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Size, Var, as_expr
+from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
 from aot.runtime.abi import DType
 
 
-def split_quotient_axes(steps: Steps) -> None:
+def split_quotient_axes(steps: Steps, _context: Context) -> None:
     """Rewrite every reduction with quotient axes, and copies that repeat a dynamic number of elements."""
     for step in steps.steps:
         d = step.definition
