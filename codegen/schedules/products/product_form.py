@@ -13,6 +13,7 @@ from aot.codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, smal
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
+from aot.codegen.schedules.request import Fused
 from aot.runtime.abi import DType
 
 
@@ -103,14 +104,16 @@ def width_of(n: int, lanes: int) -> int:
     return lanes
 
 
-def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Return the loops around a tile; dynamic ones are fused into one, since any of them may have one iteration."""
+def loops_of(d: Definition, axes: Sequence[Var], fused: Fused = ()) -> tuple[list[str], Fused]:
+    """Return the loops around a tile, and the axes that these fuse: dynamic ones, any of which may have one iteration.
+
+    `fused`: axes that other loops fuse, whose names are taken.
+    """
     if len(axes) < 2 or not varies(axes):
-        return [a.name for a in axes]
-    taken = {name for name, _ in fuse}
+        return [a.name for a in axes], ()
+    taken = {name for name, _ in fused}
     name = next(n for n in (fresh(letter, d) for letter in "pqr") if n not in taken)
-    fuse.append((name, tuple(a.name for a in axes)))
-    return [name]
+    return [name], ((name, tuple(a.name for a in axes)),)
 
 
 def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False, once: bool = False) -> Tile:
