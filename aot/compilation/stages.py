@@ -194,7 +194,7 @@ class Compilation:
 
     @property
     def _tuning_share(self) -> float | None:
-        """Return the seconds of tuning for each version."""
+        """Return the seconds of tuning for each version; None without tuning."""
         return None if self.options.tune is None else self.options.tune / self._copies
 
     @property

@@ -22,7 +22,7 @@ Plan = Callable[[Definition | Group, frozenset[Var]], Choice]
 
 
 def is_chain(g: Group) -> bool:
-    """True if it consists of products, and of groups over its own axes alone."""
+    """True if the group consists of products, and of groups over its own axes alone."""
     inner = [m for m in g.members if isinstance(m, Group)]
     return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
 
@@ -53,7 +53,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Choice:
 
 
 def _size(g: Group, row: Var, target: Target) -> int:
-    """Return the rows of a block, whose temporaries fill half of L2: a divisor of all rows if there is one."""
+    """Return the rows of a block whose temporaries fit half of L2; a divisor of all rows if there is one."""
     if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
         return COSTS.dynamic_attention_rows
     large = (t for t in g.temps if len(t.shape) > len(g.axes))

@@ -90,6 +90,6 @@ def _carries(g: Group) -> bool:
 
 
 def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
-    """True if the point that reads `index` writes it, at `target`: indices that move with shared axes are equal."""
+    """True if a point reads only what it writes itself: `index` and `target` are equal where shared axes move them."""
     moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
     return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)

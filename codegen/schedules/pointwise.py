@@ -57,7 +57,7 @@ def pointwise(request: Request) -> Choice:
 
 
 def _computed_with(d: Definition) -> frozenset[Var]:
-    """Return axes whose values are computed with, as in tests of padding: fusing them would cost a division a lane."""
+    """Return the axes that values are computed from, as in tests of padding; if fused, they cost a division a lane."""
     return variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 
@@ -108,7 +108,7 @@ def _unfused_loop(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
 
 
 def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]) -> Var | None:
-    """Return an axis along which an access is contiguous that is strided along the lanes; None without one.
+    """Return an axis along which an access is contiguous although the lanes stride over it; None without one.
 
     Tiles of both axes are transposed in registers.
     """

@@ -47,7 +47,7 @@ def _block(d: Definition, row: Var, size: int) -> Definition:
 
 
 def rows_of(g: Group, target: Target) -> int:
-    """Return the rows of a strip, whose temporaries fill half of L2; equal strips, as many as cores, if possible."""
+    """Return the rows of a strip whose temporaries fit half of L2; equal strips, equally many a core, if possible."""
     row = g.axes[-1]
     n, most = extent(row), max(1, (target.l2 // 2 - _bytes(g, 0)) // (_bytes(g, 1) - _bytes(g, 0)))
     sizes = [k for k in parts(n) if most // 2 < k <= most]

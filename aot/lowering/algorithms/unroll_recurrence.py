@@ -35,7 +35,7 @@ class _Shift:
     elements: dict[str, int]
 
     def add(self, b: Buffer, index: tuple[Expr, ...], t: Var) -> bool:
-        """True if the access moves as the others of this buffer do."""
+        """Note how far an access moves with each step; True if all accesses of its buffer move alike."""
         moved = 0
         for i, stride in zip(index, b.strides, strict=True):
             at = normal(i, {})
@@ -144,7 +144,7 @@ def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Step
 
 
 def _reads_clock(d: Definition, t: Var) -> bool:
-    """True if a value depends on the number of the step itself. A kernel for all steps does not know it."""
+    """True if a value is computed from the number of the time step, which a kernel for all steps does not know."""
     return t in variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 

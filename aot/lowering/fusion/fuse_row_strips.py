@@ -49,7 +49,7 @@ class _Strips:
                 self.readers.setdefault(name, []).append(step)
 
     def consider(self, step: Step) -> None:
-        """True if it is a windowed step between steps that it may be fused with."""
+        """Fuse a step of windows with the producer of its input, and with its consumer, where that pays."""
         b = _main(step) if id(step) not in self.joined else None
         if b is None or b.reduction is None:
             return
@@ -195,7 +195,7 @@ def _down(d: Definition, x: Load, k: int) -> RowRange | None:
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:
-    """Return how far reads reach out of dimension `k` on either side."""
+    """Return how many elements reads reach out of dimension `k` before its start and after its end."""
     low, high = map(int, bounds(normal(x.index[k], {})))
     return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
 

@@ -111,14 +111,14 @@ def _is_nested(a: Var, terms: Mapping[Expr, int]) -> bool:
 
 
 def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
-    """True if it is read where the remainders are, and nowhere else."""
+    """True if exactly the operands that move with the remainders move with `a`, which has a static size."""
     assert d.reduction is not None
     sites = loads(d.reduction.body)
     return isinstance(a.extent, int) and all((a in x.index) == bool(variables(*x.index) & {*rests}) for x in sites)
 
 
 def _move_together(d: Definition, rests: list[Var]) -> bool:
-    """True if each operand moves with all of them or with none. Then they are one axis for what is read."""
+    """True if each operand moves with all remainders or with none, so that one axis can replace them."""
     assert d.reduction is not None
     found = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
     return all(len(v) in (0, len(rests)) for v in found)

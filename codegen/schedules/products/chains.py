@@ -59,7 +59,7 @@ def chained(request: Request, form: MatmulShape) -> Choice:
 def word_panels(
     d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...], across: int = 1
 ) -> tuple[Pack, ...]:
-    """Return the packing of constant weights; in words if their terms lie along the last `across` axes of `sums`."""
+    """Return the packing of constant weights, in words where their innermost axes are the last `across` of `sums`."""
     accesses, inner = reads(d, body=True), sums[-across:]
     found = packs(accesses, form.lane, constants, PANEL, sums, form.outer)
     indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}
@@ -70,7 +70,7 @@ def word_panels(
 
 
 def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
-    """Return rows and vectors of the register tile: two accumulators an output, two halves of words of the weights.
+    """Return rows and vectors of the register tile; an output takes two accumulators, a vector of words two registers.
 
     Four vectors where there are few rows: columns of data are then read in one pass, and halves of their words in turn.
     """

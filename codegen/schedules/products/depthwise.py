@@ -99,7 +99,7 @@ def _words(d: Definition, form: MatmulShape, target: Target, constants: frozense
 def _packs(
     d: Definition, form: MatmulShape, down: Var | None, width: int, constants: frozenset[str]
 ) -> tuple[Pack, ...]:
-    """Return the packings of constants; of weights in words along `down`, which then lies innermost."""
+    """Return the packings of constants; with an axis `down`, weights are packed in words along it."""
     sums = tuple(a for a in form.sums if a != down)
     if down is None:
         return packs(reads(d), form.lane, constants, width, sums)

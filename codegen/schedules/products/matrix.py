@@ -98,7 +98,7 @@ def in_tiles(request: Request, form: MatmulShape) -> Choice | None:
 
 
 def _whole_tiles(row: str, rows: list[Var]) -> Tile:
-    """Return the tile of rows that overwrite an operand: tiles divide them, as none may read what another one wrote."""
+    """Return the tile of rows that overwrite an operand; tiles divide them, so that none reads what another wrote."""
     count = prod(map(extent, rows))
     if varies(rows) or count <= 2 * ROWS:
         return Tile(row, 2 * ROWS, Tail.CUT)
@@ -213,7 +213,7 @@ def _is_passed(b: PaddingTerms) -> bool:
 
 
 def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
-    """True if blocks of the rows' operand lie side by side, and columns lie in words or can be arranged in panels."""
+    """True if the rows' operand is contiguous within blocks, and columns are packed in words or may be, in panels."""
     fused = found.axis not in form.sums  # by `_bytes`, which has looked at it
     if not fused and not is_contiguous(found.x, found.axis, found.terms):
         return False

@@ -136,7 +136,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
 
 
 def _are_streamed(d: Definition, form: MatmulShape, loops: ProductLoops, target: Target) -> bool:
-    """True if few rows multiply a dynamic number of columns by dots that read two rows of these: of each a long run."""
+    """True if few rows multiply a dynamic number of columns by dots of pairs: these read long runs of two rows."""
     factors = dot_factors(d.reduction, form.lane.name) if target.sums_pairs and d.reduction is not None else None
     if factors is None or not varies((form.lane,)) or not takes_rows(d, form.sums[-1], form.lane.name):
         return False
@@ -189,7 +189,7 @@ def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, epilogu
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
-    """True if so few iterations surround the tile that some cores get one more than others."""
+    """True if so few iterations surround the tile that one more on some cores takes much longer."""
     count = extent(loops[0])
     return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
 

@@ -36,7 +36,7 @@ def extent(a: Var) -> int:
 def matmul_shape(
     d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int, pairs: bool = False
 ) -> MatmulShape | None:
-    """Return the roles; None if no output axis serves as lanes. `pairs`: dots sum products of bf16."""
+    """Return the roles of axes; None if no output axis serves as lanes. `pairs`: dots sum products of bf16."""
     assert d.reduction is not None
     body, out = reads(d, body=True), store(d)
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
@@ -59,7 +59,7 @@ def matmul_shape(
 
 
 def is_thin(d: Definition, form: MatmulShape) -> bool:
-    """True if lanes along the sum are better, because other axes are short."""
+    """True if lanes are better along the sum, because the axis of the lanes is short."""
     along = (a for a in form.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
     return extent(form.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)
 
@@ -105,7 +105,7 @@ def width_of(n: int, lanes: int) -> int:
 
 
 def loops_of(d: Definition, axes: Sequence[Var], fused: Fused = ()) -> tuple[list[str], Fused]:
-    """Return the loops around a tile, and the axes that these fuse: dynamic ones, any of which may have one iteration.
+    """Return the loops around a tile and what they fuse: dynamic axes, each of which may have one iteration only.
 
     `fused`: axes that other loops fuse, whose names are taken.
     """

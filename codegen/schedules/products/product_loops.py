@@ -118,7 +118,7 @@ def _static_rows(
 
 
 def tiled_rows(d: Definition, form: MatmulShape, constants: frozenset[str]) -> Var:
-    """Return the row axis to tile: the last one, but another one where that is short, or dynamic and may be short.
+    """Return the row axis to tile: the last one, or another one where the last is short or may be short.
 
     Queries of the heads that share keys, for instance: their number is known, that of the tokens is often 1.
     """
