@@ -39,6 +39,7 @@ def chain(g: Group, target: Target, plan: Plan) -> Choice:
         if isinstance(m, Definition):
             block = replace(m, axes=tuple(replace(a, extent=size) if a == row else a for a in m.axes))
             made, more = plan(block, frozenset(outer))
+            made = made if again else _without_overlap(made, row)
         else:
             made, more = plan(m, frozenset())
         plans.append(replace(made, parallel=None))
@@ -50,6 +51,15 @@ def chain(g: Group, target: Target, plan: Plan) -> Choice:
         return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(plans)), reasons
     shared = next((a for a in outer if known(a.extent or 1) > 1), row)
     return Schedule(tile=tile, parallel=shared.name, members=tuple(plans)), reasons
+
+
+def _without_overlap(s: Schedule, row: Var) -> Schedule:
+    """Return a schedule that cuts its tiles of rows: a block of a dynamic number of rows may be shorter than a tile."""
+    if not varies((row,)):
+        return s
+    return replace(
+        s, tile=tuple(replace(t, tail=Tail.CUT) if t.axis == row.name and t.tail is Tail.LAP else t for t in s.tile)
+    )
 
 
 def _size(g: Group, row: Var, target: Target) -> int:
