@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import is_
 
 from aot.codegen.ir.traverse import Work
 from aot.ir.values.deferred import release
-from aot.lowering.context import Context
-from aot.lowering.ir.steps import Steps
+from aot.lowering.ir.steps import Cycle, Steps
 from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering
 from aot.runtime.errors import AotError, InternalError
@@ -38,8 +37,7 @@ class LoweringReport:
 
 def run_lowering(
     steps: Steps,
-    passes: Sequence[Lowering],
-    context: Context,
+    passes: Iterable[Lowering],
     *,
     stop_after: int | None = None,
     observe: Observer | None = None,
@@ -48,23 +46,21 @@ def run_lowering(
     """Run `passes` on `steps`, which change in place.
 
     `stop_after`: after so many passes only required ones run. `observe` is called after each pass, with the steps.
-    `verify`: check the steps before the first and after each pass. Raises InternalError, which names the pass, for
-    steps that a pass broke, and for two passes of one name; errors of other classes leave as they are, with a note that
-    names the pass.
+    `verify`: check the steps before the first pass, after each that changes them, and after the last. Raises
+    InternalError, which names the pass, for steps that a pass broke; errors of other classes leave as they are, with
+    a note that names the pass.
     """
-    if doubles := [name for name, count in Counter(p.name for p in passes).items() if count > 1]:
-        raise InternalError(f"lowering: a pass has a name of its own, got {', '.join(doubles)} twice")
     blocks = list(steps.blocks())  # passes may add blocks, which they finish themselves
     if verify:
         verify_steps(steps)
     reports: list[LoweringReport] = []
-    known = _works(steps)
+    known, seen = _works(steps), _parts(steps)
     for number, item in enumerate(passes):
         if stop_after is not None and number >= stop_after and not item.required:
             continue
         begin = time.perf_counter()
         for block in (steps,) if item.whole else blocks:
-            _step(item, block, context)
+            _step(item, block)
         for block in steps.blocks():
             block.layouts = item.gives
         _release(steps)
@@ -75,17 +71,22 @@ def run_lowering(
         known = now
         LOG.info("%s", reports[-1])
         if verify:
-            _check(item, steps)
+            parts = _parts(steps)
+            if len(parts) != len(seen) or not all(map(is_, parts, seen)):
+                _check(item, steps)
+            seen = parts
         if observe is not None:
             observe(reports[-1], steps)
+    if verify:
+        verify_steps(steps)
     return reports
 
 
-def _step(item: Lowering, block: Steps, context: Context) -> None:
+def _step(item: Lowering, block: Steps) -> None:
     if block.layouts is not item.needs:
         raise InternalError(f"{item.name}: needs {item.needs.value} layouts, got {block.layouts.value} ones")
     try:
-        item.run(block, context)
+        item.run(block)
     except AotError as error:
         error.add_note(f"in lowering pass {item.name}")
         raise
@@ -103,6 +104,18 @@ def _release(steps: Steps) -> None:
     for value in steps.values.values():
         if value.data is not None:
             release(value.data)
+
+
+def _parts(steps: Steps) -> list[object]:
+    """Return what `verify_steps` looks at: objects that do not change, in the order of the steps."""
+    found: list[object] = [*steps.values.values(), *steps.outputs, *steps.symbols, *steps.sizes.meaning]
+    for block in steps.blocks():
+        found.append(block.layouts)
+        for step in block.steps:
+            found += (*step.works, *step.binds.values())
+            if isinstance(step.control, Cycle):
+                found += (*step.control.enters, *step.control.leaves, *step.control.start)
+    return found
 
 
 def _works(steps: Steps) -> set[Work]:

@@ -163,7 +163,8 @@ def _same(b: Buffer, value: Value, where: str) -> None:
     fits = b.dtype is own.dtype and len(b.shape) == len(own.shape) and len(b.strides) == len(own.strides)
     mine, other = (*b.shape, *b.strides, b.origin), (*own.shape, *own.strides, own.origin)
     fits = fits and all(m == o for m, o in zip(mine, other, strict=True) if isinstance(m, int) and isinstance(o, int))
-    _require(fits, where, f"touches {b.name} as {_place(b)}, which is {_place(own)}")
+    if not fits:
+        raise InternalError(f"steps: {where} touches {b.name} as {_place(b)}, which is {_place(own)}")
 
 
 def _place(b: Buffer) -> str:
