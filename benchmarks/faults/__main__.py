@@ -1,0 +1,127 @@
+"""Puts faults into the project, one at a time, and runs the tests that touch the line until one fails.
+
+    python -m benchmarks.faults record lines.db tests/opset tests/lowering     which tests touch which lines; none: all
+    python -m benchmarks.faults run lines.db --count 150 --json found.json     the share that is found, and survivors
+
+Faults are drawn by `--seed`, equally from the folders of `AREAS`, from the lines that a recorded test touches; equal
+sources give equal faults. Each is put into a copy of the project. A line that more than `--most` tests touch is tried
+with so many of them, drawn by the same seed. A fault counts as found if a test fails, if the tests cannot be
+collected, and if they do not end. To compare two suites, do both at both commits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+
+import coverage
+
+from benchmarks.faults.kinds import Fault, faults_in
+from benchmarks.faults.recording import FILE
+
+ROOT = Path(__file__).parents[2]
+AREAS = ("aot/frontends", "aot/opset", "aot/passes", "aot/lowering", "codegen", "runtime")
+SECONDS = 900  # after which tests count as endless
+
+Lines = dict[str, dict[int, list[str]]]  # of a file: the tests that touch each line
+
+
+def record(file: Path, tests: list[str]) -> None:
+    """Run tests, in this process's environment, and write which lines each of them touches."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.faults.recording", "-p", "no:cacheprovider"]
+    subprocess.run([*command, *tests], cwd=ROOT, env=os.environ | {FILE: str(file.resolve())}, check=False)
+    data = coverage.Coverage(str(file.resolve()))
+    data.combine([str(file.resolve().parent)])
+    data.save()
+
+
+def lines_of(file: Path) -> Lines:
+    """Read a record."""
+    data = coverage.CoverageData(str(file))
+    data.read()
+    found: Lines = {}
+    for path in sorted(data.measured_files()):
+        lines = data.contexts_by_lineno(path)
+        name = Path(path).relative_to(ROOT).as_posix()
+        found[name] = {n: sorted(t for t in tests if t) for n, tests in lines.items() if any(tests)}
+    return found
+
+
+def chosen(lines: Lines, count: int, seed: int) -> list[Fault]:
+    """Draw faults from all areas in turn."""
+    dice, by_area = random.Random(seed), defaultdict[str, list[Fault]](list)
+    for area in AREAS:
+        for path in sorted(p for p in lines if p.startswith(area + "/")):
+            by_area[area] += [f for f in faults_in(ROOT, path) if f.line in lines[path]]
+        dice.shuffle(by_area[area])
+    turns = [found for row in zip(*by_area.values(), strict=False) for found in row]
+    return turns[:count]
+
+
+def verdict(fault: Fault, tests: list[str], copy: Path) -> str:
+    """Put the fault into the copy and run the tests; return `found` with the test that failed first, or `survived`."""
+    before = fault.put(copy)
+    names = copy / "tests.txt"
+    names.write_text("\n".join(tests))
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", f"@{names}"]
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "found: the tests do not end"
+    finally:
+        (copy / fault.path).write_bytes(before)
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return "survived" if done.returncode == 0 else f"found: {failed[0] if failed else 'nothing runs'}"
+
+
+def run(file: Path, count: int, seed: int, most: int, out: Path | None) -> None:
+    """Try faults, print each verdict, and the share found at the end."""
+    lines, results = lines_of(file), list[dict[str, object]]()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "project"
+        names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in names.splitlines():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
+        for fault in chosen(lines, count, seed):
+            tests = lines[fault.path][fault.line]
+            tried = sorted(random.Random(seed).sample(tests, min(most, len(tests))))
+            said = verdict(fault, tried, copy)
+            results.append(asdict(fault) | {"verdict": said, "tests": len(tests)})
+            print(f"{said}\n    {fault}", flush=True)
+            if out is not None:
+                out.write_text(json.dumps(results, indent=1) + "\n")
+    found = sum(str(r["verdict"]).startswith("found") for r in results)
+    print(f"{found} of {len(results)} found")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["record", "run"])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("tests", nargs="*", help="folders or files of tests to record")
+    parser.add_argument("--count", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most", type=int, default=100, help="tests for each fault")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    if given.what == "record":
+        record(given.file, given.tests)
+    else:
+        run(given.file, given.count, given.seed, given.most, given.json)
+
+
+if __name__ == "__main__":
+    main()

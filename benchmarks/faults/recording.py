@@ -1,0 +1,29 @@
+"""A plugin of pytest: writes down which lines each test touches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import coverage
+import pytest
+
+FILE = "AOT_FAULTS_RECORD"  # variable of the environment: the file of the record
+SOURCES = ("aot", "codegen", "runtime")
+
+_cover = coverage.Coverage(os.environ[FILE], data_suffix=True, source=[s for s in SOURCES if os.path.isdir(s)])
+_cover.start()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Lines belong to the test that runs; those of imports belong to none."""
+    _cover.switch_context(item.nodeid)
+    result = yield
+    _cover.switch_context("")
+    return result
+
+
+def pytest_unconfigure() -> None:
+    _cover.stop()
+    _cover.save()
