@@ -24,7 +24,7 @@ from aot.lowering.run import LoweringReport, run_lowering
 settings.register_profile("aot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("aot")
 
-DEFAULT_CODE = ("tests/codegen/", "tests/opset/test_compiled.py", "tests/runtime/test_races.py", "tests/whole/")
+DEFAULT_CODE = ("tests/codegen/", "tests/runtime/test_races.py", "tests/whole/")
 SAMPLE = 8
 _COMPILE_MODULE = optimize.compile_module
 _compile_once = lru_cache(maxsize=256)(_COMPILE_MODULE)
@@ -68,23 +68,18 @@ def _has_default_code(item: pytest.Item) -> bool:
     )
 
 
+def _run_verified(*args: Any, **options: Any) -> list[LoweringReport]:
+    return run_lowering(*args, **options | {"verify": True})
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Choose LLVM's effort before the first fixture of a test compiles."""
+    """Choose LLVM's effort before the first fixture of a test compiles, and check steps as `aot compile --verify`."""
     is_default = _has_default_code(item)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aot.compilation.stages, "run_lowering", _run_verified)
         if not is_default:
             patch.setattr(optimize, "EFFORT", 0)
             patch.setattr(workers, "compile_module", _compile_once)
             patch.setattr(workers, "MOST_PROCESSES", 0)  # beside this one: they would not know the effort
         return (yield)
-
-
-@pytest.fixture(autouse=True)
-def verified_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every compilation in a test checks its steps after each lowering pass, as `aot compile --verify` does."""
-
-    def run(*args: Any, **options: Any) -> list[LoweringReport]:
-        return run_lowering(*args, **options | {"verify": True})
-
-    monkeypatch.setattr(aot.compilation.stages, "run_lowering", run)

@@ -74,7 +74,6 @@ def test_nest_agrees_with_reference(case: Case) -> None:
             assert case.tolerance.allows(found, expected), f"{found}\n{expected}"
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_operations_are_values(case: Case) -> None:
-    op: Op = case.op
-    assert op.__doc__ and op == replace(op) and hash(op) == hash(replace(op))
+def test_operations_are_values() -> None:
+    ops: list[Op] = [case.op for table in tables().values() for case in table]
+    assert [op for op in ops if op != replace(op) or hash(op) != hash(replace(op))] == []

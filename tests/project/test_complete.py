@@ -6,12 +6,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from aot.ir.op import FORMS, ComputeOp, DecomposedOp, LoopOp, Op, RegionOp, ViewOp
 from aot.ir.registry import REGISTRY
 from aot.tools.table import markdown, operations
-from tests.cases import Case, tables
+from tests.cases import tables
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("aot", "benchmarks", "codegen", "docs", "examples", "runtime", "scripts", "tests", "typings")
@@ -30,7 +28,8 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 CASES = [case for table in tables().values() for case in table]
 TRIED = {type(case.op) for case in CASES}
 
-each_op = pytest.mark.parametrize("op", REGISTRY.values(), ids=REGISTRY)
+OPS = list(REGISTRY.values())
+RUN = [op for op in OPS if op.type not in FORMLESS and not issubclass(op, RegionOp)]
 
 
 def name(path: Path) -> str:
@@ -43,37 +42,31 @@ def test_every_family_is_imported() -> None:
     assert registered == families
 
 
-@each_op
-def test_op_says_what_it_means(op: type[Op]) -> None:
-    text = op.__dict__.get("__doc__") or ""
-    assert text and not text.startswith(f"{op.__name__}("), "the docstring is the formula"
+def test_operations_say_what_they_mean() -> None:
+    """The docstring is the formula."""
+    texts = {op: op.__dict__.get("__doc__") or "" for op in OPS}
+    assert [op for op, text in texts.items() if not text or text.startswith(f"{op.__name__}(")] == []
 
 
-@each_op
-def test_op_has_one_form(op: type[Op]) -> None:
-    forms = [form for form in FORMS if issubclass(op, form)]
-    assert len(forms) == (0 if op.type in FORMLESS else 1)
-    for form in forms:
-        assert form is RegionOp or hasattr(op, METHODS[form])
+def test_operations_have_one_form() -> None:
+    forms = {op: [form for form in FORMS if issubclass(op, form)] for op in OPS}
+    assert [op for op, found in forms.items() if len(found) != (0 if op.type in FORMLESS else 1)] == []
+    found = ((op, form) for op in OPS for form in forms[op] if form is not RegionOp)
+    assert [op for op, form in found if not hasattr(op, METHODS[form])] == []
 
 
-@each_op
-def test_op_has_inference_and_reference(op: type[Op]) -> None:
-    assert hasattr(op, "infer") or op.outputs is not Op.outputs or op.type == "Constant"
-    if op.type not in FORMLESS and not issubclass(op, RegionOp):
-        assert hasattr(op, "reference") or op.evaluate is not Op.evaluate
+def test_operations_have_inference_and_reference() -> None:
+    assert [op for op in OPS if op.outputs is Op.outputs and op.type != "Constant" and not hasattr(op, "infer")] == []
+    assert [op for op in RUN if op.evaluate is Op.evaluate and not hasattr(op, "reference")] == []
 
 
-@each_op
-def test_op_has_cases(op: type[Op]) -> None:
-    if op.opset and op.type not in FORMLESS and not issubclass(op, RegionOp):  # without a set: made by passes alone
-        assert op in TRIED
+def test_operations_have_cases() -> None:
+    assert [op for op in RUN if op.opset and op not in TRIED] == []  # without a set: made by passes alone
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_cases_have_the_element_types_that_the_table_says(case: Case) -> None:
-    first = case.operands()[0] if case.inputs else None
-    assert first is None or case.op.elements.include(first.dtype)
+def test_cases_have_the_element_types_that_the_table_says() -> None:
+    first = [(case, case.operands()[0]) for case in CASES if case.inputs]
+    assert [case for case, x in first if x is not None and not case.op.elements.include(x.dtype)] == []
 
 
 def test_page_of_operations_is_up_to_date() -> None:
@@ -86,10 +79,12 @@ def test_definitions_are_registered_once() -> None:
     assert [key for key, count in found.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_module_is_short(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 500
-    assert path.stem not in VAGUE
+def test_modules_are_short() -> None:
+    assert [name(path) for path in MODULES if len(path.read_text().splitlines()) > 500] == []
+
+
+def test_names_of_modules_say_something() -> None:
+    assert [name(path) for path in MODULES if path.stem in VAGUE] == []
 
 
 def test_nothing_refers_to_a_machine() -> None:

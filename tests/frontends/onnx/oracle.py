@@ -12,8 +12,8 @@ from tests.frontends.onnx.models import Array
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
-def session(path: Path, optimised: bool = True, threads: int = 0) -> Any:
-    """A model in ONNX Runtime, on the CPU; not optimised, its nodes run as written. 0 threads: one a core."""
+def session(path: Path, optimised: bool = True, threads: int = 1) -> Any:
+    """A model in ONNX Runtime, on the CPU; not optimised, its nodes run as written. Threads wait by spinning."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     if not optimised:
@@ -21,7 +21,7 @@ def session(path: Path, optimised: bool = True, threads: int = 0) -> Any:
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def expected(path: Path, *inputs: Array, threads: int = 0) -> list[Array]:
+def expected(path: Path, *inputs: Array, threads: int = 1) -> list[Array]:
     """What ONNX Runtime gives for the model as it is written; `inputs` in the model's order."""
     running = session(path, optimised=False, threads=threads)
     return running.run(None, {i.name: x for i, x in zip(running.get_inputs(), inputs, strict=True)})
