@@ -58,7 +58,7 @@ def rule_names(passes: tuple[object, ...]) -> list[str]:
 
 
 def watched(passes: tuple[Any, ...], name: str, record: Record) -> tuple[Any, ...]:
-    """Return passes whose rules of that name, or in a set of that name, tell of their attempts."""
+    """Return `passes`, in which the rules of a name, or of the set of that name, record their attempts."""
     return tuple(_watched(one, name, record) if isinstance(one, RuleSet) else one for one in passes)
 
 

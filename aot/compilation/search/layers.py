@@ -22,7 +22,7 @@ Results = Sequence[dict[str, Array]]
 
 @dataclass(frozen=True, slots=True)
 class LayerSearch:
-    """A network whose input `flags` tells which of `layers` are changed, and the expected outputs of each sample.
+    """A network with an input `flags` that selects the changed ones of `layers`, and the expected outputs of samples.
 
     `work`: arithmetic of each layer; `progress` gets the number of layers that are done, and of all.
     """

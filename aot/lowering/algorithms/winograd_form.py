@@ -307,7 +307,7 @@ def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[V
 
 
 def _strided(stride: int, step: int, inside: bool) -> bool:
-    """True if there is a transform for it. Axes outside of the window move by one."""
+    """True if there is a transform for a window of this stride. Axes outside of the window move by one."""
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 

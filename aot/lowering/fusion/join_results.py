@@ -17,10 +17,11 @@ from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Var
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, members, reads, writes
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 
 
-def join_results(steps: Steps) -> None:
+def join_results(steps: Steps, _context: Context) -> None:
     """Move the works of functions of one value to the step that computes it."""
     touching: dict[str, list[int]] = {}
     for at, step in enumerate(steps.steps):

@@ -84,7 +84,7 @@ def _block(value: Value, plan: Pack | None) -> ConstantBlock:
 
 
 def _pieces(value: Value, plan: Pack | None) -> Iterator[Array]:
-    """Yield the elements as they lie in memory, a number of rows at a time where each lies in one place."""
+    """Yield the elements in memory order, in batches of rows where rows are contiguous there, else all at once."""
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
     for begin, end in _cuts(value, plan):

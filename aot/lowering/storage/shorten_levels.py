@@ -18,6 +18,7 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Expr, Prim, prim
 from aot.codegen.ir.primitives import SHORT_FUNCTIONS
 from aot.codegen.ir.traverse import rewrite_work
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.byte_values import is_byte
 from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
@@ -51,7 +52,7 @@ class _Line:
         return error * self.factor <= MOST_ERROR
 
 
-def shorten_levels(steps: Steps) -> None:
+def shorten_levels(steps: Steps, _context: Context) -> None:
     """Compute functions with few digits where their results become levels."""
     for step in steps.steps:
         step.works = tuple(rewrite_work(w, _level) for w in step.works)

@@ -40,9 +40,6 @@ class Sums:
         return Sums(target.sums_pairs, plain, target.fast_math and not target.has_tiles)
 
 
-CHAINED = Sums()
-
-
 class ShortTypes:
     """The types of 16 bits that `precision` gives the layers of `steps`, and how values were used before the pass."""
 
