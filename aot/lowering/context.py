@@ -1,4 +1,4 @@
-"""What lowering passes may ask about the compilation that they are part of."""
+"""The compilation that lowering passes are part of, as far as they may ask about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makers of schedules are given and what they return: a definition with its surroundings; a schedule with reasons.
+"""Arguments and results of makers of schedules: a definition with its surroundings; a schedule with reasons.
 
 Makers are functions `Request -> Choice`. Reasons are functions whose texts are made when they are read, by `explain`.
 """
