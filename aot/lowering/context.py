@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.target import Target
 from aot.options import CompileOptions
 from aot.precision import Precision, precision_of

@@ -8,9 +8,9 @@ between any two passes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from aot.codegen.dataclass import dataclass
 from aot.lowering.algorithms.halve_products import halve_products
 from aot.lowering.algorithms.separate_functions import separate_functions
 from aot.lowering.algorithms.separate_pooling import separate_pooling

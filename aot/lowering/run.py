@@ -6,9 +6,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import is_
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.traverse import Work
 from aot.ir.values.deferred import release
 from aot.lowering.context import Context

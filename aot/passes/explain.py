@@ -11,12 +11,13 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.passes.pattern import PatternRule, layer_of

@@ -17,8 +17,8 @@ Factors of i16 may be sums of data and weights (`halved_factors`):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, access, all_axes, coefficient, known, volume
 from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition

@@ -18,11 +18,11 @@ Values that are equal in a whole sum without such steps are computed once before
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from operator import mul
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.dot_widths import scaled_sum
 from aot.codegen.ir.expressions import children, loads, rewrite, variables, walk
 from aot.codegen.ir.loops import (

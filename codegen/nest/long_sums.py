@@ -11,10 +11,10 @@ that the order of a sum does not depend on its length; sums of less than a block
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.loops import (
     Buffer,

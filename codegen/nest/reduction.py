@@ -9,10 +9,11 @@ out[tile] = value(acc)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.definition import Definition, identity
 from aot.codegen.ir.dot_widths import (

@@ -6,8 +6,8 @@ Makers are functions `Request -> Choice`. Reasons are functions whose texts are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import reads
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var

@@ -7,11 +7,11 @@ each layer tells the error that this layer alone causes in the results, without 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.model import CompiledModel

@@ -7,10 +7,10 @@ y[h, w, c] = max[j](t[h, w + j, c])                           and 5
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf, prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient, offset, unravel, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables

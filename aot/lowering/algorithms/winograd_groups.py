@@ -8,10 +8,11 @@ The matrices are those of `aot.lowering.algorithms.winograd_matrices`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known, varies, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables

@@ -19,11 +19,12 @@ One element takes one product then, and two take three (Karatsuba): (d0 + d1) g1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from aot.codegen.dataclass import dataclass
 
 Matrix = tuple[tuple[float, ...], ...]
 PAIRS = (0.75, 1.5)  # two pairs of points

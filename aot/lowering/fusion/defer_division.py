@@ -11,9 +11,10 @@ near the largest float. In bf16 the sum of a row is that of the rounded exponent
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known, varies
 from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition, Group

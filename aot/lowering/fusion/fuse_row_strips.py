@@ -11,9 +11,10 @@ come back from an L3 that is far. Rows of a that two strips read are made by bot
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import buffer_bytes, varies
 from aot.codegen.ir.definition import LOCAL, Definition, Group, RowRange
 from aot.codegen.ir.expressions import loads, rewrite, variables

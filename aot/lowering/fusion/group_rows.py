@@ -9,10 +9,11 @@ definition that reads the cluster at its own row index joins it. Several row axe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient, known, offset, points, unravel, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables

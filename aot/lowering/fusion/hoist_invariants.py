@@ -7,9 +7,10 @@ y[c, i, j] = x[c, f(g[i, j])] * h(g[i, j])      group over i { t0[j] = f(g[i, j]
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import COST, known, unravel, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk

@@ -8,9 +8,10 @@ q[n, c, h, w] = u8(y[n, c, h, w] / s)           and its levels, which the next c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, buffer_bytes, known, store, volume
 from aot.codegen.ir.definition import Definition, Group, Result
 from aot.codegen.ir.expressions import rewrite, variables

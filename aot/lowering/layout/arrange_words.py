@@ -15,10 +15,11 @@ Where the number of rows is dynamic each call chooses: few rows, as one token ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, all_axes, coefficient, known, varies
 from aot.codegen.ir.chains import is_chains, is_contiguous
 from aot.codegen.ir.definition import Definition, Group

@@ -11,11 +11,12 @@ without a reduction. Among the orders with that dimension innermost, one is take
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from math import inf, prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import all_axes, coefficient, known, offset, points
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import prod
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.program import ConstantBlock
 from aot.codegen.ir.schedule import Pack
 from aot.codegen.nest.pack import pack_array, pack_buffer

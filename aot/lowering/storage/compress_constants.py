@@ -14,12 +14,13 @@ Codes of nf4 and f4e2m1 lie so, too; a table of 16 numbers takes the place of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select

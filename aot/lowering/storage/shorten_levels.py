@@ -11,8 +11,7 @@ sum is replaced, too: it may be twelve times as large as the range before it is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.clamps import clamp_of, rounded_of
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Expr, Prim, prim

@@ -17,13 +17,14 @@ it. Integer sums are exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables

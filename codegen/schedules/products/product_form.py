@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, known, reads, store, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import fills, reads, runs_on, store, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
