@@ -1,8 +1,9 @@
 """Fixtures and options of all tests: lowering passes are checked one by one, and goldens can be written anew.
 
 LLVM's code generator takes most of a compilation's time. Tests that are not about code run with its lowest effort, and
-compile a module once that they compile again; those in `DEFAULT_CODE`, those with the marker `default_code`, one in
-`SAMPLE` of the others, and all with --default-code get the code that users get. So does every process that tests start.
+take kernels and modules that their process has compiled before. The code that users get have the tests in
+`DEFAULT_CODE`, those with the marker `default_code`, one in `SAMPLE` of the others, all with --default-code, and every
+process that tests start.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import aot.compilation.stages
+from aot.codegen.llvm import build
 from aot.codegen.llvm.object import optimize, workers
 from aot.lowering.run import LoweringReport, run_lowering
 
@@ -24,10 +26,11 @@ from aot.lowering.run import LoweringReport, run_lowering
 settings.register_profile("aot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("aot")
 
-DEFAULT_CODE = ("tests/codegen/", "tests/runtime/test_races.py", "tests/whole/")
+DEFAULT_CODE = ("tests/codegen/", "tests/whole/")
 SAMPLE = 8
 _COMPILE_MODULE = optimize.compile_module
 _compile_once = lru_cache(maxsize=256)(_COMPILE_MODULE)
+_emit_once = lru_cache(maxsize=1024)(build.emit)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,5 +84,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         if not is_default:
             patch.setattr(optimize, "EFFORT", 0)
             patch.setattr(workers, "compile_module", _compile_once)
+            patch.setattr(build, "emit", _emit_once)
             patch.setattr(workers, "MOST_PROCESSES", 0)  # beside this one: they would not know the effort
         return (yield)

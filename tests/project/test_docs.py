@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 
 from aot import cli
 
+pytestmark = pytest.mark.default_code
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(p.relative_to(ROOT)) for p in PAGES]
@@ -75,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("aot.codegen.llvm.host._processors", lambda: 2)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / "bin").mkdir()
-    for name, code in {"aot": '-m aot "$@"', "python": '"$@"'}.items():
+    for name, code in {"aot": '-m cli "$@"', "python": '"$@"'}.items():
         script = tmp_path / "bin" / name
         script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {code}\n")
         script.chmod(0o755)

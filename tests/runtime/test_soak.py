@@ -20,6 +20,7 @@ from aot.runtime.loading.library import read_manifest, verify
 from aot.runtime.loading.seal import seal
 from benchmarks.running.soak import soak
 
+pytestmark = pytest.mark.default_code
 ROOT = Path(__file__).parents[2]
 X = np.arange(1000, dtype=np.float32)
 
@@ -135,7 +136,7 @@ def test_mutilated_manifests_are_refused(chain_so: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_killed_compiler_leaves_no_half_output(tmp_path: Path) -> None:
     model, path = ROOT / "examples" / "digits" / "model.xml", tmp_path / "m.so"
-    command = [sys.executable, "-m", "aot", "compile", str(model), "--weights", "external", "-o", str(path)]
+    command = [sys.executable, "-m", "cli", "compile", str(model), "--weights", "external", "-o", str(path)]
     begin = time.monotonic()
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     whole = time.monotonic() - begin

@@ -21,6 +21,7 @@ from aot.runtime.errors import BusyError
 from aot.runtime.machine import default_threads
 from tests.programs import built, chain
 
+pytestmark = pytest.mark.default_code  # the pool of threads as users have it
 X = np.arange(1000, dtype=np.float32)
 
 
