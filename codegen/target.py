@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from aot.codegen.dataclass import dataclass
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 from aot.runtime.levels import AMX, LEVELS

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import UsageError
 
 BY_MODEL = ("max_batch", "batch_wait", "queue")  # settings that a model may have of its own

@@ -1,1 +1,1 @@
-"""Tools for one network or library: check, convert, compare, quantise, report, run, sign."""
+"""What looks at a network or a library: check, convert, compare, quantise, report, run, sign."""

@@ -9,7 +9,8 @@ unrolled p.t in 6:
 
 from __future__ import annotations
 
-from aot.codegen.dataclass import dataclass
+from dataclasses import dataclass
+
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import (
     Alloc,

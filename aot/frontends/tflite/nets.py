@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.blocks import with_blocks
 from aot.frontends.tflite.schema import Table, enumeration, names_of
 from aot.frontends.tflite.tensors import Stored, contents, read_tensor

@@ -11,10 +11,9 @@ come back from an L3 that is far. Rows of a that two strips read are made by bot
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from aot.codegen.costs import COSTS
-from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import buffer_bytes, varies
 from aot.codegen.ir.definition import LOCAL, Definition, Group, RowRange
 from aot.codegen.ir.expressions import loads, rewrite, variables
@@ -23,15 +22,14 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
 from aot.codegen.ir.program import Region
 from aot.codegen.schedules.row_strips import rows_of
 from aot.codegen.target import Target
-from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
 
 
-def fuse_row_strips(steps: Steps, context: Context) -> None:
+def fuse_row_strips(steps: Steps, target: Target) -> None:
     """Fuse expansion, windows and projection into one step each. Strides are final, and halos are there."""
-    if context.target.near_l3:
+    if target.near_l3:
         return
-    found = _Strips(steps, context.target)
+    found = _Strips(steps, target)
     for step in list(steps.steps):
         found.consider(step)
 
@@ -50,7 +48,7 @@ class _Strips:
                 self.readers.setdefault(name, []).append(step)
 
     def consider(self, step: Step) -> None:
-        """Fuse a step of windows with the producer of its input, and with its consumer, where that pays."""
+        """True if it is a windowed step between steps that it may be fused with."""
         b = _main(step) if id(step) not in self.joined else None
         if b is None or b.reduction is None:
             return
@@ -196,7 +194,7 @@ def _down(d: Definition, x: Load, k: int) -> RowRange | None:
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:
-    """Return how many elements reads reach out of dimension `k` before its start and after its end."""
+    """Return how far reads reach out of dimension `k` on either side."""
     low, high = map(int, bounds(normal(x.index[k], {})))
     return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
 

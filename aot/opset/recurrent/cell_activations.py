@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr, prim, select
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort

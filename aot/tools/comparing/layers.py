@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, Node, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions

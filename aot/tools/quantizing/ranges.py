@@ -5,11 +5,10 @@ values of all samples -> least and greatest -> histogram -> limits, with 0 on on
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import UsageError
 from aot.tools.quantizing.choices import Ranges

@@ -9,9 +9,8 @@ inner conditions are rewritten first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from aot.codegen.dataclass import dataclass
 from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output
 from aot.ir.topological import producers_first
 from aot.runtime.errors import CorruptError, UnsupportedError

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aot.codegen.dataclass import dataclass
+from dataclasses import dataclass
+
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
