@@ -9,8 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aot.options import CompileOptions
-from aot.runtime.errors import AotError, ModelError, UnsupportedError
 from aot.runtime.version import VERSION
 
 if TYPE_CHECKING:
@@ -21,7 +19,9 @@ if TYPE_CHECKING:
     from aot.extensions.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
     from aot.keywords import CompileKeywords
+    from aot.options import CompileOptions
     from aot.pytorch.exporting import export
+    from aot.runtime.errors import AotError, ModelError, UnsupportedError
     from aot.tools.comparing.compare import compare
     from aot.tools.convert import convert_model
     from aot.tools.quantizing.quantize import quantize_model
@@ -57,8 +57,10 @@ __all__ = [
 __version__ = VERSION
 
 _LATER = {
+    "AotError": "aot.runtime.errors",
     "Compilation": "aot.compilation.stages",
     "CompileKeywords": "aot.keywords",
+    "CompileOptions": "aot.options",
     "compare": "aot.tools.comparing.compare",
     "compile_model": "aot.compilation.driver",
     "FoundPrecision": "aot.compilation.search.precision",
@@ -66,6 +68,7 @@ _LATER = {
     "convert_model": "aot.tools.convert",
     "export": "aot.pytorch.exporting",
     "find_precision": "aot.compilation.search.precision",
+    "ModelError": "aot.runtime.errors",
     "operation": "aot.extensions.decorators",
     "Quantised": "aot.tools.quantizing.report",
     "quantize_model": "aot.tools.quantizing.quantize",
@@ -74,6 +77,7 @@ _LATER = {
     "rewrite": "aot.extensions.decorators",
     "SmallWeights": "aot.tools.quantizing.weights",
     "stages": "aot.compilation.driver",
+    "UnsupportedError": "aot.runtime.errors",
 }
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.precision import precision_of
 from aot.runtime.arrays.files import read_arrays
 from aot.runtime.errors import UsageError

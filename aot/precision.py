@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import UsageError
 
 F32, BF16, F16 = "f32", "bf16", "f16"

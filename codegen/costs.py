@@ -15,7 +15,7 @@ To measure again, change a value and run `python -m benchmarks` or `python -m be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aot.codegen.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 from aot.runtime.levels import AMX, LEVELS

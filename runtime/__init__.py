@@ -7,18 +7,18 @@ from aot.runtime.alias import alias
 from aot.runtime.errors import AotError, BusyError, CancelledError
 from aot.runtime.inference.executor import Executor
 from aot.runtime.inference.request import InferRequest, Outputs
-from aot.runtime.inference.variables import VariableState
 from aot.runtime.loading.manifest import Dim, TensorInfo
-from aot.runtime.loading.weights import update_weights
 from aot.runtime.model import CompiledModel, import_model, load
-from aot.runtime.queue import AsyncInferQueue
 
 if TYPE_CHECKING:
     from aot.runtime.generation.batch import Batch
     from aot.runtime.generation.drafting import Drafting
     from aot.runtime.generation.generator import Generator
     from aot.runtime.generation.sampling import Sampling
+    from aot.runtime.inference.variables import VariableState
+    from aot.runtime.loading.weights import update_weights
     from aot.runtime.pipeline import Pipeline
+    from aot.runtime.queue import AsyncInferQueue
 
 __all__ = [
     "AotError",
@@ -44,11 +44,14 @@ __all__ = [
 
 # Imported when they are first used: a process that only infers does not wait for them.
 _LATER = {
+    "AsyncInferQueue": ".queue",
     "Batch": ".generation.batch",
     "Drafting": ".generation.drafting",
     "Generator": ".generation.generator",
     "Pipeline": ".pipeline",
     "Sampling": ".generation.sampling",
+    "update_weights": ".loading.weights",
+    "VariableState": ".inference.variables",
 }
 
 

@@ -18,7 +18,6 @@ from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.inference.executor import Executor
 from aot.runtime.inference.request import InferRequest, Outputs, find
 from aot.runtime.inference.streams import Streams, executor_of
-from aot.runtime.inference.string_request import StringRequest
 from aot.runtime.loading.library import Library, Pool, open_bytes, open_library
 from aot.runtime.loading.manifest import Manifest, TensorInfo
 from aot.runtime.machine import default_threads
@@ -134,7 +133,11 @@ class CompiledModel:
         `executor` runs asynchronous inferences; None: one that all requests of the model share. `callbacks` runs their
         callbacks, so that a slow one keeps no thread from inferring; None: the thread of the inference runs them.
         """
-        kind = StringRequest if any(t.string for t in (*self.manifest.inputs, *self.manifest.outputs)) else InferRequest
+        kind = InferRequest
+        if any(t.string for t in (*self.manifest.inputs, *self.manifest.outputs)):
+            from aot.runtime.inference.string_request import StringRequest
+
+            kind = StringRequest
         request = kind(
             self._library, self._pool, executor if executor is not None else self._executor, callbacks, next(self._ids)
         )

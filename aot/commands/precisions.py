@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.build import Built
 from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages

@@ -7,11 +7,11 @@ InferenceSession("m.onnx").run(None, {"x": x})
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import compile_model
 from aot.runtime.abi import DType
 from aot.runtime.arrays.files import is_compiled

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import compile_model as compile_one
 from aot.compilation.sources import as_file
 from aot.frontends import read_model

@@ -1,4 +1,4 @@
-"""Texts about a model for people that its file has: licence, author, description."""
+"""Metadata of a model's file for people: licence, author, description."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ MAX_LENGTH = 500  # characters of a text
 
 
 def about(rt_info: Mapping[str, object]) -> dict[str, str]:
-    """Return the texts of a graph's free information whose names tell what they are, by name; long ones are cut."""
+    """Return the graph's metadata strings whose keys end in one of `NAMES`, by key; long ones are truncated."""
     return {name: value[:MAX_LENGTH] for name, value in flat(rt_info) if _last(name) in NAMES and value}
 
 
 def flat(rt_info: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Give the texts of nested information, by names with dots."""
+    """Yield the strings of nested metadata with their keys, joined by dots."""
     for key, value in rt_info.items():
         if isinstance(value, Mapping):
             yield from flat(cast("Mapping[str, object]", value), f"{prefix}{key}.")

@@ -19,12 +19,13 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache, partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.levels import names_of
 from aot.extensions.folder import Extensions, load_for

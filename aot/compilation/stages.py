@@ -41,6 +41,7 @@ from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.ir.text.printer import print_graph as graph_text
 from aot.ir.values.small_weights import weight_bits
+from aot.lowering.context import Context
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
@@ -193,7 +194,7 @@ class Compilation:
 
     @property
     def _tuning_share(self) -> float | None:
-        """Return the seconds of tuning for each version."""
+        """Return the seconds of tuning for each version; None without tuning."""
         return None if self.options.tune is None else self.options.tune / self._copies
 
     @property
@@ -208,13 +209,17 @@ class Compilation:
             steps = define(self.optimized, lower_region)
         stop, verify = self.options.stop_after_lowering, self.options.verify
         self.lowering = run_lowering(
-            steps, self._lowering_passes, stop_after=stop, observe=self._show_steps, verify=verify
+            steps, self._lowering_passes, self._context, stop_after=stop, observe=self._show_steps, verify=verify
         )
         return steps
 
     @property
+    def _context(self) -> Context:
+        return Context.of(self.options, self.target)
+
+    @property
     def _lowering_passes(self) -> tuple[Lowering, ...]:
-        return lowering_pipeline(self.options, self.target)
+        return lowering_pipeline(self._context)
 
     def _show_steps(self, done: LoweringReport, steps: Steps) -> None:
         wanted = self.options.print_after
@@ -231,7 +236,7 @@ class Compilation:
             raise UsageError(f"--after: one of {', '.join(known)}, got {name}")
         with within(self.shared.scope):
             steps = define(self.optimized, lower_region)
-        run_lowering(steps, passes[: known.index(name)])
+        run_lowering(steps, passes[: known.index(name)], self._context)
         return text(steps)
 
     @budgeted

@@ -19,13 +19,14 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
 from typing import Any, TypeVar
 
+from aot.codegen.dataclass import dataclass
 from aot.extensions.declarations import check_used, lost_methods, passes_in
 from aot.extensions.modules import Modules
 from aot.ir.scope import Scope, raised_in, within

@@ -10,10 +10,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import AotError, CorruptError, UnsupportedError, UsageError
 
 Test = Callable[[bytes, Path], bool]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import InternalError
 
 

@@ -9,8 +9,9 @@ Links live in the ports alone; types are inferred on demand, and forgotten when 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.connection import Connection
 from aot.ir.inference import (
     MAX_FOLD_ELEMENTS,

@@ -6,13 +6,13 @@ Types, and small values too, because shapes depend on them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter, signature
 from math import prod
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
 from aot.ir.op import Foreign, Op, RegionOp
 from aot.ir.operand import Operand

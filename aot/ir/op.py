@@ -10,13 +10,13 @@ RegionOp                                                sub-graphs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Expr, Stmt, Var
 from aot.ir.conditions import Condition

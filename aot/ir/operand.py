@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Buffer, Expr, Load, Var, as_expr, prim
 from aot.codegen.ir.loops import Operand as ExprLike

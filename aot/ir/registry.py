@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op
 from aot.ir.scope import current, scope_for
 from aot.runtime.errors import InternalError

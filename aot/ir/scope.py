@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from aot.codegen.dataclass import dataclass
 
 EXTENSION_MODULES = "aot_extensions_"  # prefix of the names of modules of extension folders
 _PROJECT = "aot."  # modules of this project, which may be imported while a compilation runs

@@ -6,13 +6,13 @@ f32[1,3,224,224]      f32[batch,seq*2+1]      i64[...] (rank not known yet)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Expr
 from aot.codegen.ir.printer import expr_text
 from aot.ir.dims import shortest

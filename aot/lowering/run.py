@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
 from operator import is_
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.traverse import Work
 from aot.ir.values.deferred import release
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Cycle, Steps
 from aot.lowering.ir.verify import verify_steps
 from aot.lowering.pipeline import Lowering
@@ -37,7 +39,8 @@ class LoweringReport:
 
 def run_lowering(
     steps: Steps,
-    passes: Iterable[Lowering],
+    passes: Sequence[Lowering],
+    context: Context,
     *,
     stop_after: int | None = None,
     observe: Observer | None = None,
@@ -47,9 +50,11 @@ def run_lowering(
 
     `stop_after`: after so many passes only required ones run. `observe` is called after each pass, with the steps.
     `verify`: check the steps before the first pass, after each that changes them, and after the last. Raises
-    InternalError, which names the pass, for steps that a pass broke; errors of other classes leave as they are, with
-    a note that names the pass.
+    InternalError, which names the pass, for steps that a pass broke, and for two passes of one name; errors of other
+    classes leave as they are, with a note that names the pass.
     """
+    if doubles := [name for name, count in Counter(p.name for p in passes).items() if count > 1]:
+        raise InternalError(f"lowering: a pass has a name of its own, got {', '.join(doubles)} twice")
     blocks = list(steps.blocks())  # passes may add blocks, which they finish themselves
     if verify:
         verify_steps(steps)
@@ -60,7 +65,7 @@ def run_lowering(
             continue
         begin = time.perf_counter()
         for block in (steps,) if item.whole else blocks:
-            _step(item, block)
+            _step(item, block, context)
         for block in steps.blocks():
             block.layouts = item.gives
         _release(steps)
@@ -82,11 +87,11 @@ def run_lowering(
     return reports
 
 
-def _step(item: Lowering, block: Steps) -> None:
+def _step(item: Lowering, block: Steps, context: Context) -> None:
     if block.layouts is not item.needs:
         raise InternalError(f"{item.name}: needs {item.needs.value} layouts, got {block.layouts.value} ones")
     try:
-        item.run(block)
+        item.run(block, context)
     except AotError as error:
         error.add_note(f"in lowering pass {item.name}")
         raise

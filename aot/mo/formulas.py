@@ -10,12 +10,12 @@ are that number. Operands of Add, Mul, Maximum and Minimum fit in any order. The
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.mo.graph.graph import Graph, Node, rename_nodes
 
 NEAR = 1e-6  # distance of a constant from the number in a formula; files hold decimals of few digits

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.mo.back.replacement import BackReplacementPattern
 from aot.mo.front.common.replacement import FrontReplacementOp, FrontReplacementPattern, FrontReplacementSubgraph
 from aot.mo.front.extractor import CaffePythonFrontExtractorOp, FrontExtractorOp

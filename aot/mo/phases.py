@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.op import Foreign
 from aot.mo.bridge.from_mo import imported

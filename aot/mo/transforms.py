@@ -14,12 +14,12 @@ takes no part in the order. Source: Model Optimizer 2024.6, asked by making each
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.mo.implemented import code_of
 from aot.mo.refused import reasons
 from aot.mo.utils.error import Error

@@ -11,12 +11,13 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.passes.pattern import PatternRule, layer_of
@@ -58,7 +59,7 @@ def rule_names(passes: tuple[object, ...]) -> list[str]:
 
 
 def watched(passes: tuple[Any, ...], name: str, record: Record) -> tuple[Any, ...]:
-    """Return passes whose rules of that name, or in a set of that name, tell of their attempts."""
+    """Return `passes`, in which the rules of a name, or of the set of that name, record their attempts."""
     return tuple(_watched(one, name, record) if isinstance(one, RuleSet) else one for one in passes)
 
 

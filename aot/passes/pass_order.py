@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph
 from aot.runtime.errors import PassError
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign, RegionOp
 from aot.ir.scope import raised_in

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.outputs import check_outputs, library_files
 from aot.keywords import CompileKeywords

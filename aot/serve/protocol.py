@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import TensorInfo

@@ -12,11 +12,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import AotError, UsageError
 from aot.runtime.inference.executor import Executor
 from aot.runtime.loading.library import Pool, open_library

@@ -10,9 +10,10 @@ import logging
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.arrays.tensors import fits, mismatch
 from aot.runtime.errors import AotError, UsageError
 from aot.runtime.inference.agreement import out_of_range

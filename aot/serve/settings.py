@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import UsageError
 
 BY_MODEL = ("max_batch", "batch_wait", "queue")  # settings that a model may have of its own

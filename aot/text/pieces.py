@@ -5,7 +5,7 @@ Source: `pre_tokenizer` in the tokenizer.json of these models, and llama.cpp whe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from aot.codegen.dataclass import dataclass
 
 WORDS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 SHORT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"  # endings of English words

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.gguf.container import Metadata, read_header
 from aot.frontends.kinds import is_gguf
 from aot.runtime.arrays.files import is_compiled

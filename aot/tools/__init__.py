@@ -1,1 +1,1 @@
-"""What looks at a network or a library: check, convert, compare, quantise, report, run, sign."""
+"""Tools for one network or library: check, convert, compare, quantise, report, run, sign."""

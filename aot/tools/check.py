@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import stages
 from aot.frontends.unsupported import UnconvertedError
 from aot.ir.graph import Graph

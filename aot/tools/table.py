@@ -6,8 +6,8 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
 from aot.ir.op import Op, form_of
 from aot.ir.registry import EXTENSION, REGISTRY, opsets_of

@@ -53,7 +53,7 @@ class Soak:
 
     def start(self) -> None:
         """Start the server and wait until it is ready."""
-        command = [sys.executable, "-m", "cli", "serve", str(self.folder), "--port", str(self.port), "--threads", "1"]
+        command = [sys.executable, "-m", "aot", "serve", str(self.folder), "--port", str(self.port), "--threads", "1"]
         command += ["--grpc-port", str(self.grpc_port), "--max-context", "60", "--max-batch", "8", "--poll", "5"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)

@@ -35,7 +35,7 @@ def block_terms(n: Size) -> int:
 
 
 def padded_terms(n: int) -> int:
-    """Return the least terms in as few blocks as hold `n`, zeros behind them included; 0 if they fill no block."""
+    """Return the terms of a sum of `n` padded with zeros to whole, equal blocks; 0 if `n` is too short for one."""
     if block_terms(n) or n < MIN_BLOCK_TERMS:
         return n if block_terms(n) else 0
     blocks = -(-n // MAX_BLOCK_TERMS)

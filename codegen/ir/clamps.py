@@ -38,7 +38,7 @@ def rounded_of(value: Expr) -> tuple[Expr, int] | None:
 
 
 def without_inner_bounds(value: Expr, low: float, high: float) -> Expr:
-    """Return `value`, which is clamped from `low` to `high`, without bounds on its way that are no narrower.
+    """Remove bounds inside of `value` that are no narrower than the outer ones, `low` and `high`.
 
     Between them and the outer ones lie operations that keep the order of numbers, one of which rounds.
     """
@@ -51,7 +51,7 @@ def without_inner_bounds(value: Expr, low: float, high: float) -> Expr:
 
 
 def _inner(e: Expr) -> tuple[Prim, Expr, float] | None:
-    """Return the outermost bound in `e`, its operand, and the value of `e` at it, not rounded; None without one."""
+    """Return the outermost bound in `e`, its operand, and the value of `e` there before rounding; None without one."""
     path: list[Prim] = []
     while isinstance(e, Prim) and e.dtype is DType.F32 and (x := _ordered(e)) is not None:
         path.append(e)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import loads, reduction_in
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Size, Space, Var, dense
 from aot.codegen.ir.primitives import IDENTITY

@@ -17,8 +17,8 @@ Factors of i16 may be sums of data and weights (`halved_factors`):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, access, all_axes, coefficient, known, volume
 from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition
@@ -126,7 +126,7 @@ def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[L
 
 
 def dot_factors(reduction: Reduce, lane: str) -> tuple[Load, Load] | None:
-    """Return the data and the weights of a sum that dots compute, the latter of which move with `lane`, else None.
+    """Return the data and the weights of a sum that dots compute, where only weights move with `lane`; else None.
 
     Guards of padding around products of bf16 are left out: dots are emitted only where `is_guarded` is false.
     """
@@ -179,13 +179,13 @@ def takes_columns(d: Definition, part: Var, plan: Pack, lane: str) -> bool:
 
 
 def takes_rows(d: Definition, part: Var, lane: str) -> bool:
-    """True if products of bf16 have words of data along `part`, and weights that lie side by side along the lanes."""
+    """True if bf16 products read data that are contiguous along `part`, and weights that are along the lanes."""
     weights = _weights_of_pairs(d, part, lane)
     return weights is not None and coefficient(weights.at, part) is not None and _step(weights, lane) == 1
 
 
 def takes_arranged(d: Definition, part: Var, lane: str) -> bool:
-    """True if products of bf16 have words of data along `part`, and weights whose words lie side by side."""
+    """True if bf16 products read data that are contiguous along `part`, and weights that are arranged in words."""
     weights = _weights_of_pairs(d, part, lane)
     if weights is None or weights.load is None or _step(weights, lane) != word(DType.BF16):
         return False
@@ -202,7 +202,7 @@ def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
 
 
 def _weights_of_pairs(d: Definition, part: Var, lane: str) -> Access | None:
-    """Return the access to the columns of a sum of products of bf16, the other factors of which lie along `part`."""
+    """Return the access to the weights of a sum of bf16 products if the data are contiguous along `part`; else None."""
     factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
     if factors is None or factors[1].buffer.dtype is not DType.BF16 or not lie_in_words(d, (part,), factors[0]):
         return None
@@ -214,7 +214,7 @@ def _step(x: Access, axis: str) -> int | None:
 
 
 def lie_in_words(d: Definition, parts: tuple[Var, ...], x: Load) -> bool:
-    """True if data are contiguous along `parts`, outermost first, of which only that one may have a dynamic size."""
+    """True if data are contiguous along `parts`, outermost first; only the outermost may have a dynamic size."""
     data, step = access(x.buffer, x.index, all_axes(d)), 1
     for a in reversed(parts):
         if data.steps.get(a) != step or not (isinstance(a.extent, int) or a == parts[0]):

@@ -9,10 +9,11 @@ Atoms are loop variables, quotients that do not simplify, and all other expressi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, reduce
 from math import gcd, inf
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, as_expr, prim
 from aot.runtime.abi import DType

@@ -7,9 +7,9 @@ add[g, e](f32(i32(x[i, g, e]) * i32(w[g, e, j])) * s[g, j])     scaled: tiles su
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import unravel
 from aot.codegen.ir.chains import block_terms, chain_axis, chain_factors, is_chains
 from aot.codegen.ir.dot_widths import Field, fields, scaled_sum, small_factors

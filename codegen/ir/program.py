@@ -14,12 +14,13 @@ Control entries stand between calls: sizes that earlier calls have computed, jum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr, Kernel, Size, Var
 from aot.runtime import abi
 from aot.runtime.abi import DType

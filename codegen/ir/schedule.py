@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Size, Var, prim, select
 from aot.runtime.errors import ScheduleError

@@ -12,7 +12,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +22,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Kernel, Size, Var
 from aot.codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
 from aot.codegen.ir.traverse import uses_tiles

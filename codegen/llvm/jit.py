@@ -5,12 +5,11 @@ The code is the object that a shared library would hold; the weights are not cop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.build import Built
 from aot.runtime import abi
 from aot.runtime.errors import PlatformError

@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.program import ConstantBlock
 from aot.codegen.llvm.build import (
     Built,

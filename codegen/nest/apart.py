@@ -18,11 +18,11 @@ Values that are equal in a whole sum without such steps are computed once before
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from operator import mul
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.dot_widths import scaled_sum
 from aot.codegen.ir.expressions import children, loads, rewrite, variables, walk
 from aot.codegen.ir.loops import (
@@ -150,7 +150,7 @@ class Apart:
 
 
 def in_step(e: Expr, whole: Reduce, sums: tuple[Var, ...]) -> Expr:
-    """Return the sum over `sums` of `e`, of which only the terms of `whole`, a sum of integers, move along them.
+    """Sum `e` over `sums`, along which only the terms of `whole` move, a sum of integers.
 
     In the result, the body of `whole` stands for its sum.
     """
@@ -162,7 +162,7 @@ def in_step(e: Expr, whole: Reduce, sums: tuple[Var, ...]) -> Expr:
 
 
 def _times(e: Expr, count: int) -> Expr:
-    """Return `count` times an expression; a constant factor that comes last takes it up."""
+    """Return `count` times an expression; its last factor is multiplied instead if that is constant."""
     match e:
         case Prim("mul", (other, Const(value)), DType.F32) if value * count == 1:
             return other

@@ -11,9 +11,9 @@ So the halo is in the cache of the core that reads it next, and needs no units f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import variables

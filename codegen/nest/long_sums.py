@@ -11,10 +11,10 @@ that the order of a sum does not depend on its length; sums of less than a block
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.loops import (
     Buffer,
@@ -70,12 +70,12 @@ class LongSum:
 
 
 def far_sum(points: Points, name: str, *more: int) -> Buffer:
-    """Return the buffer of sums of blocks, in memory: registers hold what the terms go to."""
+    """Return the buffer for the sums of blocks; it is in memory, since registers hold the sum of the present block."""
     return dense(name, *points.shape, *more, space=Space.STACK, dtype=DType.F64)
 
 
 def is_long(reduction: Reduce, terms: Size, longest: int, doubled: bool = True) -> bool:
-    """True for a sum of more terms than `longest`, or of terms whose number varies.
+    """True if a sum has more than `longest` terms, or a dynamic number of them.
 
     `doubled`: products of matrices whose inner size varies stay one chain, because all their code would be doubled.
     """
@@ -122,12 +122,12 @@ def in_blocks(
 
 
 def if_blocks(extent: Size, size: int, stmts: Stmts) -> Stmts:
-    """Build statements for an axis that has a whole block."""
+    """Run `stmts` if an axis has at least one whole block."""
     return if_any_blocks(((extent, size),), stmts)
 
 
 def if_any_blocks(axes: tuple[tuple[Size, int], ...], stmts: Stmts) -> Stmts:
-    """Build statements for extents and sizes of blocks, one of which fits."""
+    """Run `stmts` if at least one of some extents holds a whole block. `axes`: extents and sizes of their blocks."""
     if any(isinstance(extent, int) and extent >= size for extent, size in axes):
         return stmts
     fits = [prim("le", Const(size), extent) for extent, size in axes if not isinstance(extent, int)]

@@ -60,7 +60,7 @@ from aot.runtime.abi import DType
 
 
 def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, points: Points, part: Spans) -> Stmts:
-    """Return the statements of one tile of the output; of all rows of some columns if these are no constants.
+    """Return the statements of one tile of the output, or, where columns are data, of some columns and all rows.
 
     The columns of data are arranged in words first, in a panel that all rows use.
     """

@@ -7,8 +7,7 @@ tile 0..3 += tile 4, 5 * tile 6, 7    results
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient, offset
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite

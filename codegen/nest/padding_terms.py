@@ -9,11 +9,12 @@ tile replaces `within`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, prod
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import bounds, normal

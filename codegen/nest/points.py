@@ -9,8 +9,7 @@ unrolled p.t in 6:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import (
     Alloc,

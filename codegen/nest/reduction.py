@@ -9,10 +9,11 @@ out[tile] = value(acc)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.definition import Definition, identity
 from aot.codegen.ir.dot_widths import (
@@ -187,7 +188,7 @@ def _prefetched(reduction: Reduce, schedule: Schedule) -> Load | None:
 
 
 def _part_terms(axis: Var, w: Load, schedule: Schedule) -> int:
-    """Return the terms of a sum by dots between prefetches of the next panel: all, if no tiles of the sum divide it.
+    """Return the terms that dots sum between prefetches of the next panel; all if the sum has no fitting divisor.
 
     Loads behind prefetches of many lines at a time wait for them.
     """
@@ -292,7 +293,7 @@ def along_lanes(definition: Definition, reduction: Reduce, schedule: Schedule, p
         return For(over, stmts, LoopKind.VECTOR, lanes)
 
     def pass_over(first: Size, steps: Size, width: int, ends: bool = False) -> Callable[[Spans], Stmts]:
-        """Build steps of `width` elements; of one that `ends`, elements may lie past the end."""
+        """Build steps of `width` elements. `ends`: some elements of the last step may lie past the end."""
         step, point = Var(f"{name}.o", steps), Var(f"{name}.t", width)
         at = step * width + as_expr(first, DType.I64) + (point if width > 1 else Const(0))
         target, index = (acc, cell) if width == 1 else (part, (*cell, point))

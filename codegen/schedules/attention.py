@@ -15,42 +15,55 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.ir.traverse import members
-from aot.codegen.schedules.reasons import note
+from aot.codegen.schedules.request import Choice, Reasons
 from aot.codegen.target import Target
 
-Plan = Callable[[Definition | Group, frozenset[Var]], Schedule]
+Plan = Callable[[Definition | Group, frozenset[Var]], Choice]
 
 
 def is_chain(g: Group) -> bool:
-    """True if it consists of products, and of groups over its own axes alone."""
+    """True if the group consists of products, and of groups over its own axes alone."""
     inner = [m for m in g.members if isinstance(m, Group)]
     return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
 
 
-def chain(g: Group, target: Target, plan: Plan) -> Schedule:
-    """`plan` schedules a member, given the axes around it that are points."""
+def chain(g: Group, target: Target, plan: Plan) -> Choice:
+    """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = _size(g, row, target)
-    note(lambda: f"{g.name}: products with rows between: blocks of {size} rows, half of L2 is {target.l2 // 2} bytes")
+    text = f"{g.name}: products with rows between: blocks of {size} rows, half of L2 is {target.l2 // 2} bytes"
+    reasons: Reasons = (lambda: text,)
     again = varies((row,)) and fills((row,), size) and not any(d.overwrites for d in members(g))
     plans: list[Schedule] = []
     for m in g.members:
         if isinstance(m, Definition):
             block = replace(m, axes=tuple(replace(a, extent=size) if a == row else a for a in m.axes))
-            plans.append(replace(plan(block, frozenset(outer)), parallel=None))
+            made, more = plan(block, frozenset(outer))
+            made = made if again else _without_overlap(made, row)
         else:
-            plans.append(replace(plan(m, frozenset()), parallel=None))
+            made, more = plan(m, frozenset())
+        plans.append(replace(made, parallel=None))
+        reasons += more
     tile = (Tile(row.name, size, Tail.LAP if again else Tail.SHORT),)
     if len(outer) > 1 and varies(outer):  # any of them may be 1
         name = next(n for n in "pqr" if n not in {a.name for a in g.axes})
         fuse = ((name, tuple(a.name for a in outer)),)
-        return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(plans))
+        return Schedule(fuse=fuse, tile=tile, parallel=name, members=tuple(plans)), reasons
     shared = next((a for a in outer if known(a.extent or 1) > 1), row)
-    return Schedule(tile=tile, parallel=shared.name, members=tuple(plans))
+    return Schedule(tile=tile, parallel=shared.name, members=tuple(plans)), reasons
+
+
+def _without_overlap(s: Schedule, row: Var) -> Schedule:
+    """Return a schedule that cuts its tiles of rows: a block of a dynamic number of rows may be shorter than a tile."""
+    if not varies((row,)):
+        return s
+    return replace(
+        s, tile=tuple(replace(t, tail=Tail.CUT) if t.axis == row.name and t.tail is Tail.LAP else t for t in s.tile)
+    )
 
 
 def _size(g: Group, row: Var, target: Target) -> int:
-    """Return the rows of a block, whose temporaries fill half of L2: a divisor of all rows if there is one."""
+    """Return the rows of a block whose temporaries fit half of L2; a divisor of all rows if there is one."""
     if varies((row,)) or not all(isinstance(n, int) for t in g.temps for n in t.shape[len(g.axes) :]):
         return COSTS.dynamic_attention_rows
     large = (t for t in g.temps if len(t.shape) > len(g.axes))

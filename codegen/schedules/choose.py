@@ -25,60 +25,61 @@ from aot.codegen.ir.traverse import members, reads, writes
 from aot.codegen.schedules.attention import chain, is_chain
 from aot.codegen.schedules.pointwise import pointwise
 from aot.codegen.schedules.products.product import product
-from aot.codegen.schedules.reasons import note, recorded
+from aot.codegen.schedules.request import Choice, Request, texts
 from aot.codegen.schedules.row_strips import strips
 from aot.codegen.schedules.rows import rows, rows_together
 from aot.codegen.target import Target
 
-NOTHING: frozenset[Var] = frozenset()
-
 
 def choose(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
     """Return the schedule of a kernel's work; buffers named in `constants` may be packed at compile time."""
-    return _chosen(work, target, constants)
+    return _chosen(work, target, constants)[0]
 
 
 def explain(work: Definition | Group, target: Target, constants: frozenset[str]) -> tuple[str, ...]:
     """Return the reasons for the schedule of `choose`: for each definition its form, the candidates, their costs."""
-    return recorded(lambda: _chosen.__wrapped__(work, target, constants))
+    return texts(_chosen(work, target, constants)[1])
 
 
 @lru_cache(maxsize=1 << 11)  # layers that repeat have equal works
-def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Schedule:
-    def plan(member: Definition | Group, shared: frozenset[Var]) -> Schedule:
-        return _planned(member, target, constants, shared)
+def _chosen(work: Definition | Group, target: Target, constants: frozenset[str]) -> Choice:
+    def plan(member: Definition | Group, points: frozenset[Var]) -> Choice:
+        return _planned(member, target, constants, points)
 
     if isinstance(work, Group) and is_chain(work):
         return chain(work, target, plan)
     if isinstance(work, Group) and work.row_ranges:
         return strips(work, target, plan)
-    return _planned(work, target, constants, NOTHING)
+    return plan(work, frozenset())
 
 
-def _planned(work: Definition | Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+def _planned(work: Definition | Group, target: Target, constants: frozenset[str], points: frozenset[Var]) -> Choice:
+    """Return the schedule of a member. `points`: axes of the groups around it, each a single point here."""
     if isinstance(work, Group):
-        return _group(work, target, constants, shared)
-    return _definition(work, target, constants, shared)
+        return _group(work, target, constants, points)
+    return _definition(Request(work, target, constants, points))
 
 
-def _definition(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
-    """Return the schedule of a definition. `shared`: axes of the groups around it, each a single point here."""
-    if d.reduction is None:
-        note(lambda: f"{d.out.name}: no reduction")
-        return pointwise(d, target, constants, shared)
-    found = product(d, target, constants, shared)
+def _definition(request: Request) -> Choice:
+    out = request.work.out.name
+    if request.work.reduction is None:
+        schedule, reasons = pointwise(request)
+        return schedule, (lambda: f"{out}: no reduction", *reasons)
+    found, why = product(request)
     if found is not None:
-        return found
-    note(lambda: f"{d.out.name}: no output axis serves as lanes")
-    return rows(d, target, constants, shared)
+        return found, why
+    schedule, reasons = rows(request)
+    return schedule, (*why, lambda: f"{out}: no output axis serves as lanes", *reasons)
 
 
-def _group(g: Group, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
-    inner = shared | frozenset(g.axes)
-    plans = tuple(replace(_planned(m, target, constants, inner), parallel=None) for m in g.members)
-    apart = not shared and not _carries(g)
-    tile = rows_together(g, plans, target) if apart else ()
-    return Schedule(tile=tile, parallel=g.axes[0].name if g.axes and apart else None, members=plans)
+def _group(g: Group, target: Target, constants: frozenset[str], points: frozenset[Var]) -> Choice:
+    inner = points | frozenset(g.axes)
+    planned = [_planned(m, target, constants, inner) for m in g.members]
+    plans, reasons = tuple(replace(s, parallel=None) for s, _ in planned), tuple(r for _, more in planned for r in more)
+    if points or _carries(g):
+        return Schedule(members=plans), reasons
+    tile, more = rows_together(g, plans, target)
+    return Schedule(tile=tile, parallel=g.axes[0].name if g.axes else None, members=plans), reasons + more
 
 
 def _carries(g: Group) -> bool:
@@ -89,6 +90,6 @@ def _carries(g: Group) -> bool:
 
 
 def _own(index: tuple[Expr, ...], target: tuple[Expr, ...], shared: tuple[Var, ...]) -> bool:
-    """True if the point that reads `index` writes it, at `target`: indices that move with shared axes are equal."""
+    """True if a point reads only what it writes itself: `index` and `target` are equal where shared axes move them."""
     moving = [k for k, i in enumerate(target) if variables(i) & set(shared)] or range(len(target))
     return all(normal(index[k], {}).key == normal(target[k], {}).key for k in moving)

@@ -13,69 +13,72 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.schedules.reasons import note
-from aot.codegen.target import Target
-from aot.runtime.abi import DType
+from aot.codegen.schedules.request import Choice, Fused, Request
 
 
-def pointwise(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+def pointwise(request: Request) -> Choice:
+    """Return the schedule of a definition without a reduction."""
+    d, lanes, constants, shared = request.work, request.lanes, request.constants, request.points
     axes = [a for a in d.axes if a not in shared]
     if not axes:
-        return Schedule()
-    lanes = lane_count(d, target)
+        return Schedule(), ()
     accesses = (store(d), *reads(d))
     axis = _lane_axis(axes, accesses, constants, lanes)
     order = sorted((a for a in axes if a is not axis), key=lambda a: -accesses[0].reach(a))
-    inner = _contiguous_axes(axis, order, accesses, _computed_with(d) if varies(axes) else frozenset())
+    inner, order = _contiguous_axes(axis, order, accesses, _computed_with(d) if varies(axes) else frozenset())
     across = None if _fills_code(d, inner, lanes) else _across(inner, order, accesses, constants)
     whole = _interleaved(inner, order, accesses[0], lanes) if across is None else 0
+    if whole:
+        inner, order = [order[-1], *inner], order[:-1]
+    rows, outer = list[Var](), order
     if across is not None:
-        order.remove(across)
-    rows = _contiguous_axes(across, order, accesses) if across is not None else []
-    outer = order
-    fuse: list[tuple[str, tuple[str, ...]]] = []
-    name, row = _fused_name("v", inner, d, fuse), _fused_name("r", rows, d, fuse)
-    parallel = name if not rows else row
-    apart = _unfused_loop(outer, shared)
-    if outer:
-        parallel = outer[0].name if shared else _fused_name("p", outer[: len(outer) - len(apart)], d, fuse)
-    head = [a.name for a in outer] if shared else [parallel, *(a.name for a in apart)] if outer else []
+        rows, outer = _contiguous_axes(across, [a for a in order if a is not across], accesses)
+    (name, fused), (row, row_fused) = _fused("v", inner, d), _fused("r", rows, d)
+    fused, parallel = fused + row_fused, row if rows else name
+    last = _unfused_loop(outer, shared)
+    if outer and shared:
+        parallel = outer[0].name
+    elif outer:
+        parallel, outer_fused = _fused("p", outer[: len(outer) - len(last)], d)
+        fused += outer_fused
+    head = [a.name for a in outer] if shared else [parallel, *(a.name for a in last)] if outer else []
     extent = prod(known(a.extent if a.extent is not None else 1) for a in inner)
     width = min(lanes, _power(extent))
     wide = whole or width * max(1, min(1 if rows else COSTS.pointwise_vectors, extent // max(width, 1)))
-    return Schedule(
-        fuse=tuple(fuse),
+    schedule = Schedule(
+        fuse=fused,
         order=(*head, *([row] if rows else []), name),
         tile=(*([Tile(row, lanes, Tail.CUT)] if rows else []), Tile(name, wide, Tail.CUT)),
         lanes=(name, width) if width > 1 else None,
         pack=packs(accesses, axis, constants, lanes) if len(inner) == 1 else (),
         parallel=None if shared else parallel,
     )
+    return schedule, (lambda: _lane_text(axes, accesses, constants, lanes),)
 
 
 def _computed_with(d: Definition) -> frozenset[Var]:
-    """Return axes whose values are computed with, as in tests of padding: fusing them would cost a division a lane."""
+    """Return the axes that values are computed from, as in tests of padding; if fused, they cost a division a lane."""
     return variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 
 def _contiguous_axes(
     axis: Var, order: list[Var], accesses: tuple[Access, ...], alone: frozenset[Var] = frozenset()
-) -> list[Var]:
-    """Return `axis` and the axes that continue where it ends, to be fused; remove them from `order`.
+) -> tuple[list[Var], list[Var]]:
+    """Return `axis` with the axes that continue where it ends, to be fused, and the rest of `order`.
 
     Axes in `alone` are not fused.
     """
-    found = [axis]
-    while order and alone.isdisjoint((axis, order[-1])) and _contiguous(order[-1], found, accesses):
-        found.insert(0, order.pop())
-    return found
+    found, rest = [axis], [*order]
+    while rest and alone.isdisjoint((axis, rest[-1])) and _contiguous(rest[-1], found, accesses):
+        found.insert(0, rest.pop())
+    return found, rest
 
 
 def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int) -> int:
-    """Fuse a lane axis shorter than a vector with the axis that the store continues along.
+    """Return the elements of a tile if a lane axis shorter than a vector fuses with the last axis of `order`; else 0.
 
-    Return the elements of a tile, a common multiple of the axis and the lanes; 0 if the axes cannot be fused. Each lane
-    of a tile then reads from a known place, so that loads become shuffles.
+    The store continues along that one. The tile is a common multiple of the axis and the lanes: each lane then reads
+    from a known place, so that loads become shuffles.
     """
     count = prod(known(a.extent if a.extent is not None else 1) for a in inner)
     tile = lcm(count, lanes)
@@ -84,19 +87,15 @@ def _interleaved(inner: list[Var], order: list[Var], stored: Access, lanes: int)
     outer = order[-1]
     if known(outer.extent or 1) * count < tile or stored.steps.get(inner[-1]) != 1:
         return 0
-    if stored.steps.get(outer) != count:
-        return 0
-    inner.insert(0, order.pop())
-    return tile
+    return tile if stored.steps.get(outer) == count else 0
 
 
-def _fused_name(letter: str, axes: list[Var], d: Definition, fuse: list[tuple[str, tuple[str, ...]]]) -> str:
-    """Return the name of an axis, or of several as one, which is added to `fuse`; "" for none."""
+def _fused(letter: str, axes: list[Var], d: Definition) -> tuple[str, Fused]:
+    """Return the name of an axis, or of several as one, and what it fuses; "" for none."""
     if len(axes) < 2:
-        return axes[0].name if axes else ""
+        return (axes[0].name if axes else ""), ()
     name = fresh(letter, d)
-    fuse.append((name, tuple(a.name for a in axes)))
-    return name
+    return name, ((name, tuple(a.name for a in axes)),)
 
 
 def _unfused_loop(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
@@ -109,7 +108,7 @@ def _unfused_loop(outer: list[Var], shared: frozenset[Var]) -> list[Var]:
 
 
 def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], constants: frozenset[str]) -> Var | None:
-    """Return an axis along which an access is contiguous that is strided along the lanes; None without one.
+    """Return an axis along which an access is contiguous although the lanes stride over it; None without one.
 
     Tiles of both axes are transposed in registers.
     """
@@ -118,7 +117,7 @@ def _across(inner: list[Var], order: list[Var], accesses: tuple[Access, ...], co
     far = [x for x in accesses if x.buffer.name not in constants and _is_far(x, inner[-1])]
     for a in order:
         if any(x.steps.get(a) == 1 for x in far):
-            row = _contiguous_axes(a, [other for other in order if other is not a], accesses)
+            row, _ = _contiguous_axes(a, [other for other in order if other is not a], accesses)
             if prod(known(b.extent if b.extent is not None else 1) for b in row) >= COSTS.min_transposed_extent:
                 return a
     return None
@@ -135,16 +134,6 @@ def _is_far(x: Access, a: Var) -> bool:
     return coefficient(x.at, a) is not None if step is None else abs(step) >= COSTS.gather_distance
 
 
-def lane_count(d: Definition, target: Target) -> int:
-    """Return the lanes of a vector of the widest type that a definition reads or writes."""
-    return target.lanes(widest(d))
-
-
-def widest(d: Definition) -> DType:
-    """Return the widest compute type that a definition reads or writes."""
-    return max((d.out.dtype.compute, *(x.buffer.dtype.compute for x in reads(d))), key=lambda t: t.bits)
-
-
 def fresh(name: str, d: Definition) -> str:
     taken = {a.name for a in d.axes} | {a.name for a in (d.reduction.axes if d.reduction is not None else ())}
     while name in taken:
@@ -158,26 +147,32 @@ def _power(n: int) -> int:
 
 
 def _lane_axis(axes: list[Var], accesses: tuple[Access, ...], constants: frozenset[str], lanes: int) -> Var:
-    """Return the axis with the fewest instructions: one for an access that moves by 0 or 1, else one for each lane.
+    """Return the axis with the fewest instructions; of equal ones the last."""
+    return min(reversed(axes), key=lambda a: _instructions(a, accesses, constants, lanes))
 
-    Loads that move by a few elements are shuffled out of that many vectors.
+
+def _lane_text(axes: list[Var], accesses: tuple[Access, ...], constants: frozenset[str], lanes: int) -> str:
+    """Return the reason of `_lane_axis` as text."""
+    costs = (f"{a.name} {_instructions(a, accesses, constants, lanes):.3g}" for a in axes)
+    return "lane axis by instructions an element: " + ", ".join(costs)
+
+
+def _instructions(a: Var, accesses: tuple[Access, ...], constants: frozenset[str], lanes: int) -> float:
+    """Return the instructions for an element with lanes along `a`.
+
+    One for an access that moves by 0 or 1, else one for each lane. Loads that move by a few elements are shuffled out
+    of that many vectors.
     """
-
-    def cost(a: Var) -> tuple[float, float]:
-        extent = known(a.extent if a.extent is not None else 1)
-        each = 0.0
-        for x in accesses:
-            step = x.steps.get(a, 0)
-            packable = x.load is not None and x.buffer.name in constants and a in x.load.index
-            vectors = 1 if step in (0, 1) or packable else COSTS.gather_distance
-            if step is not None and x.load is not None:
-                vectors = min(vectors, abs(step) + 1)
-            scattered = 1.5 if x.load is None else 1.0
-            each += vectors / max(min(lanes, extent), 1) if vectors < COSTS.gather_distance else scattered
-        return each, -axes.index(a)
-
-    note(lambda: "lane axis by instructions an element: " + ", ".join(f"{a.name} {cost(a)[0]:.3g}" for a in axes))
-    return min(axes, key=cost)
+    extent, each = known(a.extent if a.extent is not None else 1), 0.0
+    for x in accesses:
+        step = x.steps.get(a, 0)
+        packable = x.load is not None and x.buffer.name in constants and a in x.load.index
+        vectors = 1 if step in (0, 1) or packable else COSTS.gather_distance
+        if step is not None and x.load is not None:
+            vectors = min(vectors, abs(step) + 1)
+        scattered = 1.5 if x.load is None else 1.0
+        each += vectors / max(min(lanes, extent), 1) if vectors < COSTS.gather_distance else scattered
+    return each
 
 
 def _contiguous(outer: Var, inner: list[Var], accesses: tuple[Access, ...]) -> bool:

@@ -15,26 +15,26 @@ from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.ir.traverse import rewrite_work
 from aot.codegen.schedules.attention import Plan
 from aot.codegen.schedules.products.product_form import extent, parts
-from aot.codegen.schedules.reasons import note
+from aot.codegen.schedules.request import Choice, Reasons
 from aot.codegen.target import Target
 
 
-def strips(g: Group, target: Target, plan: Plan) -> Schedule:
-    """`plan` schedules a member, given the axes around it that are points."""
+def strips(g: Group, target: Target, plan: Plan) -> Choice:
+    """Return the schedule of strips. `plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = rows_of(g, target)
-    note(lambda: f"{g.name}: strips of {size} rows take {_bytes(g, size)} bytes, half of L2 is {target.l2 // 2}")
+    half = target.l2 // 2
+    reasons: Reasons = (lambda: f"{g.name}: strips of {size} rows take {_bytes(g, size)} bytes, half of L2 is {half}",)
     plans: list[Schedule] = []
     for m in g.members:
+        made, more = plan(_block(m, row, size) if isinstance(m, Definition) else m, frozenset(outer))
         if isinstance(m, Definition):
-            made = plan(_block(m, row, size), frozenset(outer))
             made = replace(made, blocks=tuple(b for b in made.blocks if b[0] != row.name))
-        else:
-            made = plan(m, frozenset(outer))
         plans.append(replace(made, parallel=None))
+        reasons += more
     tile = (Tile(row.name, size, Tail.SHORT),)
     order = (row.name, *(a.name for a in outer))
-    return Schedule(order=order, tile=tile, parallel=row.name, members=tuple(plans))
+    return Schedule(order=order, tile=tile, parallel=row.name, members=tuple(plans)), reasons
 
 
 def _block(d: Definition, row: Var, size: int) -> Definition:
@@ -47,7 +47,7 @@ def _block(d: Definition, row: Var, size: int) -> Definition:
 
 
 def rows_of(g: Group, target: Target) -> int:
-    """Return the rows of a strip, whose temporaries fill half of L2; equal strips, as many as cores, if possible."""
+    """Return the rows of a strip whose temporaries fit half of L2; equal strips, equally many a core, if possible."""
     row = g.axes[-1]
     n, most = extent(row), max(1, (target.l2 // 2 - _bytes(g, 0)) // (_bytes(g, 1) - _bytes(g, 0)))
     sizes = [k for k in parts(n) if most // 2 < k <= most]

@@ -13,13 +13,14 @@ from aot.codegen.ir.access import all_axes, known, reads, runs_on, store, varies
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Space, Var
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
-from aot.codegen.schedules.pointwise import fresh, packable, packs, widest
-from aot.codegen.schedules.reasons import note
+from aot.codegen.schedules.pointwise import fresh, packable, packs
+from aot.codegen.schedules.request import Choice, Reasons, Request, widest
 from aot.codegen.target import Target
 
 
-def rows(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule:
+def rows(request: Request) -> Choice:
     """Return the schedule of a reduction: lanes along the sum, or element by element if no axis runs along memory."""
+    d, target, constants, shared = request.work, request.target, request.constants, request.points
     assert d.reduction is not None
     outer = [a for a in d.axes if a not in shared]
     if not shared:
@@ -27,9 +28,10 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
     order = tuple(a.name for a in outer)
     parallel = None if shared or not outer else outer[0].name
     axis = _vector_axis(d, constants)
-    note(lambda: f"lanes along the sum: {axis.name}" if axis is not None else "no axis of the sum runs along memory")
+    text = f"lanes along the sum: {axis.name}" if axis is not None else "no axis of the sum runs along memory"
+    reasons: Reasons = (lambda: text,)
     if axis is None or known(axis.extent if axis.extent is not None else 1) < 4:
-        return Schedule(order=order, parallel=parallel)
+        return Schedule(order=order, parallel=parallel), reasons
     together = _fused_sum_axes(d, axis, constants)
     length = prod(known(a.extent if a.extent is not None else 1) for a in together)
     name = axis.name if len(together) == 1 else fresh("r", d)
@@ -46,7 +48,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
             blocks = ((parallel, COSTS.rows_block),)
         else:
             parallel = parallel if parallel is None else order[0]
-    return Schedule(
+    schedule = Schedule(
         fuse=((name, tuple(a.name for a in together)),) if len(together) > 1 else (),
         blocks=blocks,
         order=order,
@@ -56,6 +58,7 @@ def rows(d: Definition, target: Target, constants: frozenset[str], shared: froze
         parallel=parallel,
         pack=packs(reads(d, body=True), axis, constants, lanes),
     )
+    return schedule, reasons
 
 
 def _register_tile(d: Definition, outer: list[Var], lanes: int, target: Target) -> tuple[Tile, ...]:
@@ -123,7 +126,7 @@ def _vector_axis(d: Definition, constants: frozenset[str]) -> Var | None:
     return max(found, key=lambda a: known(a.extent if a.extent is not None else 1), default=None)
 
 
-def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[Tile, ...]:
+def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[tuple[Tile, ...], Reasons]:
     """Return the tile of short rows that a group computes member by member; () where a row passes all members at once.
 
     A fold of partial results waits for each of its steps, and so does what needs it: meanwhile the next row is summed.
@@ -132,14 +135,15 @@ def rows_together(g: Group, plans: Sequence[Schedule], target: Target) -> tuple[
     folds = any(_folds(m, p) for m, p in zip(works, plans, strict=False))
     lengths = [n for t in g.temps for n in t.shape if n not in g.axes]
     if not g.axes or not folds or len(works) < len(g.members) or not all(isinstance(n, int) for n in lengths):
-        return ()
+        return (), ()
     each = max(
         prod(known(a.extent or 1) for a in all_axes(m) if a not in g.axes) * m.out.dtype.compute.bytes for m in works
     )
     count = prod(known(a.extent or 1) for a in g.axes) // (COSTS.units_per_core * target.cores)
     size = min(COSTS.row_block_bytes // each, COSTS.max_row_block, known(g.axes[-1].extent or 1), count)
-    note(lambda: f"{g.name}: {size} rows of {each} bytes at a time" if size >= COSTS.min_row_block else "row by row")
-    return (Tile(g.axes[-1].name, size, Tail.SHORT),) if size >= COSTS.min_row_block else ()
+    if size < COSTS.min_row_block:
+        return (), (lambda: "row by row",)
+    return (Tile(g.axes[-1].name, size, Tail.SHORT),), (lambda: f"{g.name}: {size} rows of {each} bytes at a time",)
 
 
 def _folds(d: Definition, plan: Schedule) -> bool:

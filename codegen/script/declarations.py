@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, LoopKind, Operand, Size
 from aot.codegen.script.script_values import is_expr, match_integers
 from aot.runtime.abi import DType

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, Operand, Space, Stmt, Store, Var, as_expr, cast, dense
 from aot.codegen.script.declarations import Cell
 from aot.runtime.abi import DType

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import UsageError
 from aot.runtime.regular import open_file
 
-Arrays = dict[str, NDArray[np.generic]]
+if TYPE_CHECKING:  # slow to import
+    from numpy.typing import NDArray
+
+Arrays = dict[str, "NDArray[np.generic]"]
 
 _OF_OTHERS = {  # endings of files that linkers and loaders would not take ELF for
     **dict.fromkeys((".dll", ".exe", ".lib", ".obj", ".pyd", ".sys"), "a file for Windows"),

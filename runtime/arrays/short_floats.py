@@ -5,9 +5,8 @@ x = (-1)^sign 2^(exponent - bias) 1.mantissa          subnormals as in IEEE 754
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from aot.runtime.abi import DType
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """A type. `nan`: the code of NaN, which has a sign unless `unsigned_zero`. `infinite`: the code of infinity."""
 
     mantissa: int

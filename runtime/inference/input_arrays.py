@@ -21,7 +21,6 @@ from aot.runtime.arrays.tensors import (
     static_shape,
 )
 from aot.runtime.errors import UsageError
-from aot.runtime.inference.agreement import out_of_range
 from aot.runtime.loading.library import Library
 
 
@@ -48,6 +47,8 @@ class InputArrays:
         if type(array) is not np.ndarray or array.dtype != self._types[index]:
             array = as_array("input", info, value)
         if array.shape != info.shape and not fits(info, array.shape):
+            from aot.runtime.inference.agreement import out_of_range
+
             wrong = out_of_range(info, array.shape)
             raise UsageError(wrong) if wrong is not None else mismatch("input", info, array)
         if array is self._arrays[index] and array.flags.c_contiguous:

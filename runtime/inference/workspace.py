@@ -11,7 +11,6 @@ from itertools import accumulate, pairwise
 from aot.runtime.abi import ERROR_CANCELLED, ERROR_SIZE, ERROR_VALUE
 from aot.runtime.arrays.tensors import Array, Shape, aligned_bytes, static_shape
 from aot.runtime.errors import AotError, BudgetError, CancelledError, InternalError, UsageError
-from aot.runtime.inference.agreement import broken, disagreement
 from aot.runtime.loading.library import Library
 from aot.runtime.machine import memory
 
@@ -71,6 +70,8 @@ class Workspace:
         names = (*self._manifest.symbols, *self._manifest.late)
         values = dict(zip(names, self.symbols, strict=False))
         if code == ERROR_VALUE:
+            from aot.runtime.inference.agreement import broken
+
             return UsageError(f"infer: {broken(self._manifest.rules, values)}")
         if code == ERROR_CANCELLED:
             return CancelledError("request: the inference was cancelled")
@@ -89,6 +90,8 @@ class Workspace:
         if code == ERROR_SIZE:
             raise BudgetError(self._library.error_text(code))
         if code:
+            from aot.runtime.inference.agreement import disagreement
+
             raise UsageError(f"inputs: {disagreement(self._manifest.inputs, self._manifest.rules, shapes)}")
         known = self._parted(output_dims)
         if not self.is_data_dependent:

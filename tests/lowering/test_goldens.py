@@ -19,6 +19,7 @@ from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
+from aot.lowering.context import Context
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
@@ -174,18 +175,20 @@ def around(name: str, case: Case) -> tuple[str, str]:
         parsed, features=(*parsed.features, *case.features), cpu=case.cpu, cores=1, fast_math=case.fast_math
     )
     steps = define(stages(graph_of(case.make, *case.shapes, dtype=case.dtype), options).optimized, lower_region)
-    passes = pipeline(options, target)
+    context = Context.of(options, target)
+    passes = pipeline(context)
     at = [p.name for p in passes].index(name)
-    run_lowering(steps, passes[:at], verify=True)
+    run_lowering(steps, passes[:at], context, verify=True)
     before = steps_text(steps)
-    run_lowering(steps, passes[at : at + 1], verify=True)
+    run_lowering(steps, passes[at : at + 1], context, verify=True)
     return before, steps_text(steps)
 
 
 def test_every_pass_has_a_golden() -> None:
     found: set[str] = set()
     for precision in ("f32", "bf16"):
-        names = [p.name for p in pipeline(CompileOptions(precision=precision), Target.parse("x86-64-v3"))]
+        context = Context.of(CompileOptions(precision=precision), Target.parse("x86-64-v3"))
+        names = [p.name for p in pipeline(context)]
         assert [name for name in CASES if name in names] == names
         found |= {*names}
     assert {path.stem for path in GOLDENS.glob("*.txt")} == {*CASES} == found

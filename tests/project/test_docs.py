@@ -76,7 +76,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("aot.codegen.llvm.host._processors", lambda: 2)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / "bin").mkdir()
-    for name, code in {"aot": '-m cli "$@"', "python": '"$@"'}.items():
+    for name, code in {"aot": '-m aot "$@"', "python": '"$@"'}.items():
         script = tmp_path / "bin" / name
         script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {code}\n")
         script.chmod(0o755)

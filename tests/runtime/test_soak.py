@@ -136,7 +136,7 @@ def test_mutilated_manifests_are_refused(chain_so: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_killed_compiler_leaves_no_half_output(tmp_path: Path) -> None:
     model, path = ROOT / "examples" / "digits" / "model.xml", tmp_path / "m.so"
-    command = [sys.executable, "-m", "cli", "compile", str(model), "--weights", "external", "-o", str(path)]
+    command = [sys.executable, "-m", "aot", "compile", str(model), "--weights", "external", "-o", str(path)]
     begin = time.monotonic()
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     whole = time.monotonic() - begin

@@ -324,7 +324,7 @@ def test_settings_by_model() -> None:
 def test_the_command_stops_when_all_is_answered(factors: dict[int, Path], tmp_path: Path) -> None:
     """Requests that were accepted before SIGTERM are answered; SIGHUP loads what was replaced."""
     put(factors[2], tmp_path / "m.so")
-    command = [sys.executable, "-m", "cli", "serve", str(tmp_path / "m.so"), "--port", "0", "--log-json"]
+    command = [sys.executable, "-m", "aot", "serve", str(tmp_path / "m.so"), "--port", "0", "--log-json"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         [*command, "--log-requests"],

@@ -169,7 +169,7 @@ def test_results_do_not_depend_on_the_number_of_rewrites(name: str) -> None:
 
 def test_the_command_line_makes_the_same_library(tmp_path: Path) -> None:
     path, other = tmp_path / "a.so", tmp_path / "b.so"
-    subprocess.run([sys.executable, "-m", "cli", "compile", MODEL, "-o", path], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "-m", "aot", "compile", MODEL, "-o", path], check=True, cwd=ROOT)
     stages(MODEL, CompileOptions()).built.write_shared(other)
     assert path.read_bytes() == other.read_bytes()
     digits = arrays_of(MODEL.parent / "digits.npz")

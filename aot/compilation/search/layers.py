@@ -7,11 +7,11 @@ each layer tells the error that this layer alone causes in the results, without 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import UsageError
 from aot.runtime.model import CompiledModel
@@ -22,7 +22,7 @@ Results = Sequence[dict[str, Array]]
 
 @dataclass(frozen=True, slots=True)
 class LayerSearch:
-    """A network whose input `flags` tells which of `layers` are changed, and the expected outputs of each sample.
+    """A network with an input `flags` that selects the changed ones of `layers`, and the expected outputs of samples.
 
     `work`: arithmetic of each layer; `progress` gets the number of layers that are done, and of all.
     """

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.search.layers import LayerSearch, errors_of, results, samples_of, work_of

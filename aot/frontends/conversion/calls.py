@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import Call, Conversion
 from aot.frontends.unsupported import Problem
 from aot.ir.graph import Graph, Node

@@ -12,9 +12,10 @@ in each branch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import Packed
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort

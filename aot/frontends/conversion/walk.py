@@ -9,9 +9,10 @@ All nodes that cannot be converted are listed in one error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import Call, Outputs, Packed, Value, Whole
 from aot.frontends.conversion.dialect import Dialect, Dialects, foreign, given_inputs, rule_of_inputs
 from aot.frontends.conversion.forks import (

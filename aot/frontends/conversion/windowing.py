@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.opset.products.pool_windows import AutoPad
 
 

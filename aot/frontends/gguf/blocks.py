@@ -9,10 +9,11 @@ Source: ggml's `block_*` structures, which llama.cpp defines in ggml-common.h.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from aot.codegen.dataclass import dataclass
 
 Raw = NDArray[np.uint8]
 Floats = NDArray[np.float32]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.gguf.container import Container
 from aot.runtime.errors import CorruptError, UnsupportedError
 

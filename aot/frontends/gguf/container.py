@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.gguf.blocks import FORMATS, Format
 from aot.runtime.errors import CorruptError, UnsupportedError
 from aot.runtime.regular import check_file

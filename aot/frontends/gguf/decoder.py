@@ -9,11 +9,11 @@ Learned positions are added to x at its begin, and rotations turn queries and ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
 from aot.frontends.gguf.config import Config
 from aot.frontends.gguf.weights import Weights

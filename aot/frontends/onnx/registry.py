@@ -9,9 +9,9 @@ Inputs and outputs of conversions: `aot/frontends/conversion/calls.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import load_families

@@ -8,7 +8,6 @@ u6   4 values in 3 bytes: low four bits of each, first value highest; then the u
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.inference import MAX_FOLD_ELEMENTS
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType, numpy_dtype

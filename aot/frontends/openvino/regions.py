@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.openvino.xml import Element, Layer, integer
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Op, RegionOp

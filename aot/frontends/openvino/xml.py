@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from lxml import etree
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import CorruptError
 
 Element = etree._Element  # pyright: ignore[reportPrivateUsage]  lxml has no public name for it

@@ -9,8 +9,8 @@ higher category: boolean, integer, float.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.abi import DType
 
 SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)

@@ -22,12 +22,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr
 from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
 from aot.frontends.conversion.calls import Call as AnyCall

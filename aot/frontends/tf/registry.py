@@ -13,9 +13,9 @@ the attribute. Attributes of types are names: `node.dtype("T", DType.F32)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.families import enter, entered, load_families

@@ -9,11 +9,12 @@ read, their states: the foreign operation has one more output for each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Handle, Scope, foreign
 from aot.frontends.tf.math.complex_numbers import COMPLEX

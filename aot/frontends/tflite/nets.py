@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.blocks import with_blocks
 from aot.frontends.tflite.schema import Table, enumeration, names_of
 from aot.frontends.tflite.tensors import Stored, contents, read_tensor

@@ -8,9 +8,10 @@ Names of inputs and outputs are those of the signature; without one, those of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.scopes import Scope, SizeNames
 from aot.frontends.tflite import regions
 from aot.frontends.tflite.importer import Importer, Value

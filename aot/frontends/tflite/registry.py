@@ -21,13 +21,13 @@ TensorFlow's conversions: `by_parts`, or `takes_complex`; other conversions refu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from math import prod
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.calls import Conversion, Outputs, Value
 from aot.frontends.conversion.families import decorator, enter, load_families

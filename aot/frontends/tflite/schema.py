@@ -13,12 +13,12 @@ import re
 import struct
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import AotError, BudgetError, CorruptError
 

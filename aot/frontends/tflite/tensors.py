@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.element_types import DTYPES, type_name
 from aot.frontends.tflite.schema import Quota, Table
 from aot.frontends.tflite.sparse import dense

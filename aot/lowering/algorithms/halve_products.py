@@ -20,18 +20,18 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, rewrite_work
-from aot.codegen.target import Target
 from aot.ir.values.deferred import value_of
 from aot.lowering.algorithms.halved_form import HalvedForm, extent, form_of, pays
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.runtime.abi import DType
 
 LARGEST_WEIGHT = (1 << 15) - 1 - 255  # magnitude to which a byte can be added in i16
 
 
-def halve_products(steps: Steps, target: Target) -> None:
+def halve_products(steps: Steps, context: Context) -> None:
     """Halve the multiplications of products of bytes by constants; values have their strides by now."""
-    if target.adds_pairs:
+    if context.target.adds_pairs:
         _Halver(steps).run()
 
 

@@ -5,10 +5,9 @@ y[i] = add[k in 11](x[i + k] w[k]) = add[part in 3, tap in 4](x[i + 4 part + tap
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Expr, Load, Var, dense

@@ -23,17 +23,18 @@ from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Space, Var, de
 from aot.codegen.ir.traverse import Work
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
 
 
-def separate_functions(steps: Steps, target: Target) -> None:
+def separate_functions(steps: Steps, context: Context) -> None:
     """Group sums along memory with the functions of their results; strides are final."""
     constants = steps.constants()
     found: list[Step] = []
     for step in steps.steps:
         if step.schedule is None and step.repeat is None:
-            step.works = tuple(map(partial(_separated, target=target, constants=constants), step.works))
-            found += _in_two(step, target, constants)
+            step.works = tuple(map(partial(_separated, target=context.target, constants=constants), step.works))
+            found += _in_two(step, context.target, constants)
         else:
             found.append(step)
     steps.steps = found

@@ -7,10 +7,10 @@ y[h, w, c] = max[j](t[h, w + j, c])                           and 5
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf, prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient, offset, unravel, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
@@ -18,11 +18,12 @@ from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Expr, Load, Reduce, Size, Space, Var, dense
 from aot.codegen.ir.traverse import Work
 from aot.codegen.schedules.pointwise import fresh
+from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
 
 
-def separate_pooling(steps: Steps) -> None:
+def separate_pooling(steps: Steps, _context: Context) -> None:
     """Rewrite poolings; strides and halos are final."""
     for step in steps.steps:
         if step.schedule is None:
@@ -45,7 +46,7 @@ class _Slide:
 
     @property
     def reach(self) -> int:
-        """Return the elements from the first one that is read to the last one."""
+        """Return the number of elements from the first one to the last one that all windows read."""
         return 1 + sum(step * (_extent(a) - 1) for a, step in ((a, self.index.terms[a]) for a in (self.axis, self.tap)))
 
 
@@ -100,7 +101,7 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
 
 
 def _slide(x: Load, tap: Var, axes: tuple[Var, ...]) -> _Slide | None:
-    """None unless `tap` and one axis alone move, forwards, in one dimension, and in no other."""
+    """Return the window of `tap` if one axis alone moves forwards with it, both in one dimension only; else None."""
     dims = [k for k, i in enumerate(x.index) if tap in variables(i)]
     if len(dims) != 1 or not isinstance(tap.extent, int):  # a sum over a repeated dimension reads no index at all
         return None

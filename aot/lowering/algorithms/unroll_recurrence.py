@@ -9,10 +9,11 @@ where a buffer begins; else a loop runs them, and t is one of their sizes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import buffer_bytes, known
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
@@ -23,6 +24,7 @@ from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.ir.traverse import rewrite_work
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Choice, Cycle, Repeat, Step, Steps, Value
 from aot.runtime.abi import DType
 
@@ -34,7 +36,7 @@ class _Shift:
     elements: dict[str, int]
 
     def add(self, b: Buffer, index: tuple[Expr, ...], t: Var) -> bool:
-        """True if the access moves as the others of this buffer do."""
+        """Note how far an access moves with each step; True if all accesses of its buffer move alike."""
         moved = 0
         for i, stride in zip(index, b.strides, strict=True):
             at = normal(i, {})
@@ -47,7 +49,7 @@ class _Shift:
         return self.elements.setdefault(b.name, moved) == moved
 
 
-def unroll_recurrence(steps: Steps, target: Target) -> None:
+def unroll_recurrence(steps: Steps, context: Context) -> None:
     """Turn groups that carry values through time into repeated steps, where their weights are worth several threads."""
     made: list[Step] = []
     for step in steps.steps:
@@ -58,7 +60,7 @@ def unroll_recurrence(steps: Steps, target: Target) -> None:
     steps.steps = made
     for step in steps.steps:
         if len(step.works) == 1 and isinstance(step.works[0], Group):
-            _spread(step, step.works[0], steps, target)
+            _spread(step, step.works[0], steps, context.target)
 
 
 def _spread(step: Step, g: Group, steps: Steps, target: Target) -> None:
@@ -143,7 +145,7 @@ def _repeat(step: Step, g: Group, members: list[Definition], n: int, steps: Step
 
 
 def _reads_clock(d: Definition, t: Var) -> bool:
-    """True if a value depends on the number of the step itself. A kernel for all steps does not know it."""
+    """True if a value is computed from the number of the time step, which a kernel for all steps does not know."""
     return t in variables(rewrite(d.value, lambda e: Const(0, e.dtype) if isinstance(e, Load) else None))
 
 

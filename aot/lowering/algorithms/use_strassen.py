@@ -12,14 +12,15 @@ from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_form import StrassenForm, form_of, in_basis, pays
 from aot.lowering.algorithms.strassen_groups import strassen
 from aot.lowering.algorithms.strassen_matrices import LEFT
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.narrow_constants import smallest
 from aot.runtime.abi import DType
 
 
-def use_strassen(steps: Steps, target: Target) -> None:
+def use_strassen(steps: Steps, context: Context) -> None:
     """Replace products that Strassen's algorithm makes faster; strides are final. Weights take no more memory."""
-    forms = _forms(steps, target)
+    forms = _forms(steps, context.target)
     halves: dict[tuple[Expr, ...], str] = {}
     found: list[Step] = []
     for step in steps.steps:
@@ -32,7 +33,7 @@ def use_strassen(steps: Steps, target: Target) -> None:
         left = steps.unused(f"{form.d.out.name}.halves{LOCAL}")
         same = (form.x, *form.rows, form.row, form.sum)
         shared = halves.get(same)
-        made = strassen(form, shared or left, weights, target)
+        made = strassen(form, shared or left, weights, context.target)
         if shared is None:
             steps.values[left] = Value(made.left, Region.ARENA, elements=made.left.strides[0] * len(LEFT))
             found.append(replace(step, works=(made.halves.work,), kind="Halves", schedule=made.halves.schedule))

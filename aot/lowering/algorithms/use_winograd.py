@@ -23,16 +23,18 @@ from aot.lowering.algorithms.winograd_form import (
 )
 from aot.lowering.algorithms.winograd_groups import Winograd, winograd
 from aot.lowering.algorithms.winograd_tilings import choose_tilings
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.runtime.abi import DType
 
 
-def use_winograd(steps: Steps, target: Target) -> None:
+def use_winograd(steps: Steps, context: Context) -> None:
     """Replace convolutions that Winograd's algorithm makes faster.
 
     Weights of 3x3 become 4 times as large, or 16/9 times; 5 taps become 6. Sums of bytes, transformed in i16, stay
     exact. Where bits may not depend on the target, the choice does not.
     """
+    target = context.target
     constants = steps.constants()
     plain = target.has_tiles  # their products of bytes are faster still
     held = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}

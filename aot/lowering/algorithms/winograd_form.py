@@ -7,7 +7,7 @@ transformed to whole numbers, `factor` times as large, and the sums, modulo 2^32
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import ml_dtypes
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.index import normal
@@ -307,7 +308,7 @@ def _places_read(d: Definition, r: Reduce, x: Load) -> tuple[list[_Pair], list[V
 
 
 def _strided(stride: int, step: int, inside: bool) -> bool:
-    """True if there is a transform for it. Axes outside of the window move by one."""
+    """True if there is a transform for a window of this stride. Axes outside of the window move by one."""
     return stride == 1 or (inside and step == 1 and stride in STRIDES)
 
 

@@ -8,10 +8,11 @@ The matrices are those of `aot.lowering.algorithms.winograd_matrices`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known, varies, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
@@ -19,6 +20,7 @@ from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.schedules.products.product import product
+from aot.codegen.schedules.request import Request
 from aot.codegen.target import Target
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
 from aot.lowering.algorithms.winograd_matrices import Matrix, Transform, back, into
@@ -312,7 +314,7 @@ def _plan(
     sizes = {"ty": rows, "tile": Var("tiles", None, 1, COSTS.winograd_tiles)}
     block = replace(products, axes=tuple(replace(a, extent=sizes.get(a.name, a.extent)) for a in products.axes))
     around = frozenset(a for a in axes if a in products.axes and a.name not in sizes)
-    plan = product(block, target, frozenset({weights}), around)
+    plan, _ = product(Request(block, target, frozenset({weights}), around))
     assert plan is not None and isinstance(forward, Group) and isinstance(backward, Group)
     v, m = group.temps
     starts, ends = transforms

@@ -19,11 +19,12 @@ One element takes one product then, and two take three (Karatsuba): (d0 + d1) g1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from aot.codegen.dataclass import dataclass
 
 Matrix = tuple[tuple[float, ...], ...]
 PAIRS = (0.75, 1.5)  # two pairs of points
@@ -43,7 +44,7 @@ class Transform:
 
     @property
     def inputs(self) -> int:
-        """Return the number of elements that it reads."""
+        """Return the number of elements that the transform reads."""
         return len(self.split[0])
 
 
@@ -115,7 +116,7 @@ def weight_matrix(kind: Kind) -> NDArray[np.float64]:
 
 @lru_cache
 def growth(kind: Kind) -> tuple[int, int]:
-    """Return how many times as large as its inputs B d may be, and `whole_factor` G g, of whole numbers."""
+    """Return the factors by which B may enlarge data, and `whole_factor` * G weights."""
     b = np.matmul(np.array(into(kind).combine), np.array(into(kind).split))
     found = (np.abs(m).sum(axis=1).max() for m in (b, whole_factor(kind) * weight_matrix(kind)))
     data, weights = (round(float(n)) for n in found)
@@ -135,12 +136,12 @@ def whole_factor(kind: Kind) -> int:
 
 
 def _phases(taps: int, stride: int) -> list[int]:
-    """Return the taps of each phase: every `stride`-th, from the first on, from the second on."""
+    """Return the number of taps of each phase: of every `stride`-th tap from the first, from the second, … on."""
     return [-(-(taps - first) // stride) for first in range(stride)]
 
 
 def _strided(parts: list[Transform], stride: int) -> Transform:
-    """Return the transform of every `stride`-th element, from each of the first ones on."""
+    """Return one transform for `stride` phases: `parts[i]` transforms every `stride`-th element from the i-th on."""
     count = sum(len(t.split) for t in parts)
     rows: list[tuple[float, ...]] = []
     for first, t in enumerate(parts):

@@ -53,7 +53,7 @@ def choose_tilings(form: WinogradForm, weight: float = COSTS.winograd_weight) ->
 
 
 def _short_phases(form: WinogradForm) -> tuple[Tiling, ...]:
-    """Return the tilings where each phase is one tile, a finite signal; none where a phase is too long.
+    """Return the tilings that transform each phase as one tile, a finite signal; none if a phase is too long.
 
     Taps that lie apart read neighbours of one phase, and zeros before and behind it.
     """
@@ -64,7 +64,7 @@ def _short_phases(form: WinogradForm) -> tuple[Tiling, ...]:
 
 
 def _phases_of(form: WinogradForm, axis: Var, tap: Var, step: int) -> list[tuple[Kind, range]]:
-    """Return the transforms of one direction, each with the phases that it suits; none if a phase is too long."""
+    """Return the transforms of one direction with the phases that each is for; none if a phase is too long."""
     k = next(k for k, i in enumerate(form.x.index) if axis in variables(i))
     size = axis.extent
     if step == 1 or not isinstance(size, int) or size != form.x.buffer.shape[k] or tap.extent != 3:
@@ -98,5 +98,5 @@ def _counted(form: WinogradForm) -> float:
 
 
 def tiles_of(size: int, side: int, step: int) -> int:
-    """Return the tiles of `side` outputs in one direction, of which every `step`-th one belongs together."""
+    """Return the number of tiles of `side` outputs in one direction; every `step`-th output belongs to one tile."""
     return step * -(-size // (side * step))

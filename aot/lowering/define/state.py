@@ -11,9 +11,9 @@ bytes that takes is a late size with a capacity, so `infer` ends and asks for mo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Const, Expr, For, If, Load, Size, Stmt, Store, Var, as_expr, prim, select

@@ -11,9 +11,10 @@ near the largest float. In bf16 the sum of a row is that of the rounded exponent
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known, varies
 from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition, Group
@@ -21,6 +22,7 @@ from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.program import Region
+from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import substitution
 from aot.lowering.ir.steps import Step, Steps, Value
 
@@ -37,7 +39,7 @@ class _Softmax:
     fn: str
 
 
-def defer_division(steps: Steps) -> None:
+def defer_division(steps: Steps, _context: Context) -> None:
     """Move the division of softmax behind the product that alone reads its result."""
     readers: dict[str, list[Step]] = {}
     for step in steps.steps:

@@ -21,6 +21,7 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, V
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.fusion.group_rows import streams
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.dependencies import sort
@@ -32,11 +33,11 @@ ASSUMED_EXTENT = 1024  # greatest extent that is assumed for an axis of dynamic 
 Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and its dimensions after the rows
 
 
-def fuse_attention(steps: Steps, target: Target) -> None:
+def fuse_attention(steps: Steps, context: Context) -> None:
     """Fuse two products and the group of rows between them into one step, wherever it pays."""
     links, places = _Links(steps), dict[int, Step | None]()
     for step in steps.steps:
-        found = _neighbours(step, steps, links, target)
+        found = _neighbours(step, steps, links, context.target)
         made = _joined(*found, steps.constants()) if found is not None else None
         if found is None or made is None:
             continue

@@ -11,9 +11,10 @@ come back from an L3 that is far. Rows of a that two strips read are made by bot
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import buffer_bytes, varies
 from aot.codegen.ir.definition import LOCAL, Definition, Group, RowRange
 from aot.codegen.ir.expressions import loads, rewrite, variables
@@ -22,14 +23,15 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Space, Var, dense
 from aot.codegen.ir.program import Region
 from aot.codegen.schedules.row_strips import rows_of
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
 
 
-def fuse_row_strips(steps: Steps, target: Target) -> None:
+def fuse_row_strips(steps: Steps, context: Context) -> None:
     """Fuse expansion, windows and projection into one step each. Strides are final, and halos are there."""
-    if target.near_l3:
+    if context.target.near_l3:
         return
-    found = _Strips(steps, target)
+    found = _Strips(steps, context.target)
     for step in list(steps.steps):
         found.consider(step)
 
@@ -48,7 +50,7 @@ class _Strips:
                 self.readers.setdefault(name, []).append(step)
 
     def consider(self, step: Step) -> None:
-        """True if it is a windowed step between steps that it may be fused with."""
+        """Fuse a step of windows with the producer of its input, and with its consumer, where that pays."""
         b = _main(step) if id(step) not in self.joined else None
         if b is None or b.reduction is None:
             return
@@ -194,7 +196,7 @@ def _down(d: Definition, x: Load, k: int) -> RowRange | None:
 
 
 def _sides(x: Load, k: int) -> tuple[int, int]:
-    """Return how far reads reach out of dimension `k` on either side."""
+    """Return how many elements reads reach out of dimension `k` before its start and after its end."""
     low, high = map(int, bounds(normal(x.index[k], {})))
     return max(0, -low), max(0, high + 1 - _size(x.buffer, k))
 

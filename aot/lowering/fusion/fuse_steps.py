@@ -17,6 +17,7 @@ from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Var
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, move_loads, rewrite_definition, rewrite_work
+from aot.lowering.context import Context
 from aot.lowering.fusion.kept_views import divides_axis, gathers, gathers_rows, reuses, steps_unevenly
 from aot.lowering.fusion.substitute import memory_loads, simplified, substitution
 from aot.lowering.ir.dependencies import PartIndex, overlaps
@@ -27,7 +28,7 @@ CHEAP = 2  # operations of a producer that several consumers compute themselves,
 DEEPEST, LARGEST = 100, 1 << 12  # limits of merged expressions: depth, and parts, with shared ones counted each time
 
 
-def fuse_steps(steps: Steps) -> None:
+def fuse_steps(steps: Steps, _context: Context) -> None:
     """Merge steps; results stay equal up to rounding."""
     fuser = _Fuser(steps)
     for change in (fuser.views, fuser.merge, fuser.places, fuser.merge, fuser.results):

@@ -9,16 +9,18 @@ definition that reads the cluster at its own row index joins it. Several row axe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient, known, offset, points, unravel, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, bounds, normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Space, Var, as_expr, dense
 from aot.codegen.ir.program import Region
+from aot.lowering.context import Context
 from aot.lowering.fusion.split_quotient_axes import divided
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.fusion.tails import without_tails
@@ -41,7 +43,7 @@ class _Cluster:
     dims: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
 
-def group_rows(steps: Steps) -> None:
+def group_rows(steps: Steps, _context: Context) -> None:
     """Replace clusters of at least two definitions by groups."""
     clusters = _Clusters(steps)
     for step in list(steps.steps):

@@ -7,19 +7,21 @@ y[c, i, j] = x[c, f(g[i, j])] * h(g[i, j])      group over i { t0[j] = f(g[i, j]
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import COST, known, unravel, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import Affine, bounds, closed, normal
 from aot.codegen.ir.loops import Expr, Load, Prim, Space, Var, cast, dense
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps
 from aot.runtime.abi import DType
 
 
-def hoist_invariants(steps: Steps) -> None:
+def hoist_invariants(steps: Steps, _context: Context) -> None:
     """Replace definitions that compute much repeatedly by groups that compute it once."""
     for step in steps.steps:
         step.works = tuple(_hoisted(w) or w if isinstance(w, Definition) else w for w in step.works)

@@ -8,19 +8,21 @@ q[n, c, h, w] = u8(y[n, c, h, w] / s)           and its levels, which the next c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, buffer_bytes, known, store, volume
 from aot.codegen.ir.definition import Definition, Group, Result
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Var
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, members, reads, writes
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 
 
-def join_results(steps: Steps) -> None:
+def join_results(steps: Steps, _context: Context) -> None:
     """Move the works of functions of one value to the step that computes it."""
     touching: dict[str, list[int]] = {}
     for at, step in enumerate(steps.steps):

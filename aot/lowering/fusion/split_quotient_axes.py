@@ -15,12 +15,13 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Size, Var, as_expr
+from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Steps
 from aot.runtime.abi import DType
 
 
-def split_quotient_axes(steps: Steps) -> None:
+def split_quotient_axes(steps: Steps, _context: Context) -> None:
     """Rewrite every reduction with quotient axes, and copies that repeat a dynamic number of elements."""
     for step in steps.steps:
         d = step.definition
@@ -110,14 +111,14 @@ def _is_nested(a: Var, terms: Mapping[Expr, int]) -> bool:
 
 
 def _is_channel(d: Definition, a: Var, rests: list[Var]) -> bool:
-    """True if it is read where the remainders are, and nowhere else."""
+    """True if exactly the operands that move with the remainders move with `a`, which has a static size."""
     assert d.reduction is not None
     sites = loads(d.reduction.body)
     return isinstance(a.extent, int) and all((a in x.index) == bool(variables(*x.index) & {*rests}) for x in sites)
 
 
 def _move_together(d: Definition, rests: list[Var]) -> bool:
-    """True if each operand moves with all of them or with none. Then they are one axis for what is read."""
+    """True if each operand moves with all remainders or with none, so that one axis can replace them."""
     assert d.reduction is not None
     found = [variables(*x.index) & {*rests} for x in loads(d.reduction.body)]
     return all(len(v) in (0, len(rests)) for v in found)

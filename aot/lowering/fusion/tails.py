@@ -59,7 +59,7 @@ class _Members:
                 return False
 
     def _only_shares(self, name: str) -> bool:
-        """True if it is summed, and otherwise read beside the sum only."""
+        """True if a value is summed, and all its other readers read the sum as well."""
         readers = [d for d in self.members if any(x.buffer.name == name for x in loads(d.value))]
         sums = {d.out.name for d in readers if (r := d.reduction) and r.fn == "add" and isinstance(r.body, Load)}
         beside = (d for d in readers if d.out.name not in sums)
@@ -67,7 +67,7 @@ class _Members:
 
 
 def _only_moves(most: Definition, members: tuple[Definition, ...], shares: Mapping[str, Definition]) -> bool:
-    """True if `most` is read by nothing but the exponentials of a softmax, as what is subtracted."""
+    """True if only the exponentials of a softmax read `most`, to subtract it."""
     readers = [d for d in members if any(x.buffer.name == most.out.name for x in loads(d.value, *d.target))]
     return bool(readers) and all(d.out.name in shares for d in readers)
 

@@ -43,7 +43,7 @@ def _loose(a: Affine) -> Affine:
 
 
 def last(index: Expr, sizes: Sizes, symbols: tuple[Var, ...]) -> Expr | None:
-    """Return a size that `index` never exceeds, and reaches where all axes are at their ends; None if there is none."""
+    """Return the tight upper bound of `index`, which it reaches at the ends of all axes; None if it is unknown."""
     return _last(_without_rests(normal(index, {}), True), lambda v: v in sizes.meaning or v in symbols)
 
 

@@ -15,10 +15,11 @@ Where the number of rows is dynamic each call chooses: few rows, as one token ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, all_axes, coefficient, known, varies
 from aot.codegen.ir.chains import is_chains, is_contiguous
 from aot.codegen.ir.definition import Definition, Group
@@ -33,6 +34,7 @@ from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import Work, rewrite_work
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Choice, Step, Steps, Value
 from aot.runtime.abi import DType
@@ -58,8 +60,9 @@ class Columns:
         return not varies(self.rows) and prod(known(a.extent or 1) for a in self.rows) >= COSTS.min_word_rows
 
 
-def arrange_words(steps: Steps, target: Target) -> None:
+def arrange_words(steps: Steps, context: Context) -> None:
     """Copy the columns of products of data into words where many rows multiply them."""
+    target = context.target
     if not (target.sums_pairs or target.has_tiles):
         return
     constants, copies = steps.constants(), dict[Load, Load]()

@@ -11,11 +11,12 @@ without a reduction. Among the orders with that dimension innermost, one is take
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from math import inf, prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import all_axes, coefficient, known, offset, points
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads
@@ -24,6 +25,7 @@ from aot.codegen.ir.loops import Buffer, Expr, Size, Var
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.fusion.group_rows import streams
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.layout.halo import Halo, borders, halos, strip
@@ -31,7 +33,7 @@ from aot.lowering.layout.operand_copies import copy_keys, copy_padded_inputs
 from aot.lowering.layout.votes import innermost, votes_of
 
 
-def assign_layouts(steps: Steps, target: Target) -> None:
+def assign_layouts(steps: Steps, context: Context) -> None:
     """Assign strides to every value of a block, and rewrite its steps to buffers with these strides."""
     copy_padded_inputs(steps)
     wanted = votes_of(steps)
@@ -44,7 +46,7 @@ def assign_layouts(steps: Steps, target: Target) -> None:
         if value.region is Region.ARENA:
             touched = sites.get(value.name, [])
             wishes = wanted.get(value.name, {})
-            buffer, elements = _place(value, wishes, halo.get(value.name), touched, constants, target)
+            buffer, elements = _place(value, wishes, halo.get(value.name), touched, constants, context.target)
             placed[value.name] = buffer
             steps.values[value.name] = replace(value, buffer=buffer, elements=elements)
     filled: set[str] = set()

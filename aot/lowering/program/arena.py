@@ -6,8 +6,8 @@ Values are placed from the largest to the smallest, each at the lowest offset th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.index import Affine, bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Size, as_expr, prim

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import buffer_bytes, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.denormals import denormals, flushes

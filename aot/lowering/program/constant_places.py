@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import prod
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.program import ConstantBlock
 from aot.codegen.ir.schedule import Pack
 from aot.codegen.nest.pack import pack_array, pack_buffer
@@ -84,7 +85,7 @@ def _block(value: Value, plan: Pack | None) -> ConstantBlock:
 
 
 def _pieces(value: Value, plan: Pack | None) -> Iterator[Array]:
-    """Yield the elements as they lie in memory, a number of rows at a time where each lies in one place."""
+    """Yield the elements in memory order, in batches of rows where rows are contiguous there, else all at once."""
     data, stored = value.data, numpy_dtype(value.buffer.dtype)
     assert data is not None
     for begin, end in _cuts(value, plan):

@@ -10,8 +10,9 @@ end               end
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Size, Var, as_expr, prim
 from aot.codegen.ir.program import Bind, Call, Check, Control, Jump, Label, Let, Place, Rule
 from aot.ir.types import dim_text

@@ -23,11 +23,12 @@ from aot.codegen.ir.matrix_form import even_height
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.codegen.target import Target
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.program.arena import lifetimes
 
 
-def write_in_place(steps: Steps, target: Target) -> None:
+def write_in_place(steps: Steps, context: Context) -> None:
     """Rename outputs to the inputs that they may overwrite."""
     lives = lifetimes(steps)
     makers: dict[str, int] = {}
@@ -42,7 +43,7 @@ def write_in_place(steps: Steps, target: Target) -> None:
             d = _members(step)[n]
             if d.where or makers.get(d.out.name) != 1:
                 continue
-            if d.reduction is not None and not _is_large_sum(step, d, target):
+            if d.reduction is not None and not _is_large_sum(step, d, context.target):
                 continue
             value = steps.values.get(d.out.name)  # None: a temporary of a group
             if value is None or value.region is not Region.ARENA:

@@ -14,18 +14,20 @@ Codes of nf4 and f4e2m1 lie so, too; a table of 16 numbers takes the place of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Size, Space, Var, cast, dense, prim, select
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, rewrite_work
 from aot.ir.values.deferred import Deferred, release
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.narrow_constants import moving, uses_of
 from aot.lowering.storage.parts import NIBBLE, Parts, in_parts
@@ -123,13 +125,13 @@ def _level(codes: DType, byte: Expr, element: Expr | None) -> Expr:
     return Load(table, (cast(code, DType.I64),))
 
 
-def compress_constants(steps: Steps, always: bool = False) -> None:
-    """Compress f32 constants with few loads of each element (`COSTS.memory_bound_loads`); with `always`, with any."""
+def compress_constants(steps: Steps, context: Context) -> None:
+    """Compress f32 constants with few loads of each element (`COSTS.memory_bound_loads`); small weights: with any."""
     uses, fixed, along = uses_of(steps, _lower_bound), moving(steps), _summed(steps)
     made: dict[str, _Compressed] = {}
     for name, value in list(steps.values.items()):
         often = uses.get(name, 0)
-        if name in fixed or not (often <= COSTS.memory_bound_loads or (always and often < np.inf)):
+        if name in fixed or not (often <= COSTS.memory_bound_loads or (context.small_weights and often < np.inf)):
             continue
         found = _compressed(steps, value, along.get(name, set()))
         if value.data is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.ir.values.deferred import WIDEST, Deferred, value_of
 from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract

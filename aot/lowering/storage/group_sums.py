@@ -13,10 +13,9 @@ The numbers n are unsigned. Where they have fewer bits than a factor of the dots
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.dot_widths import Field
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
 from aot.ir.types import Array

@@ -6,13 +6,13 @@ w[k, j] = n[k, j] t[j]     f32, rounded a few times     ->     n: whole numbers,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Var
 from aot.ir.types import Array

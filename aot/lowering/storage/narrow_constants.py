@@ -20,20 +20,21 @@ from aot.codegen.ir.loops import Size
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, members, move_loads, rewrite_work
 from aot.codegen.ir.traverse import reads as reads_of
-from aot.codegen.target import Target
 from aot.ir.types import Array
 from aot.ir.values.deferred import release, value_of
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps, Value
 from aot.runtime.abi import DType
 
 PIECE = 1 << 16  # elements looked at together: they stay in the cache
 
 
-def narrow_constants(steps: Steps, target: Target, always: bool = False) -> None:
-    """Store f32 constants as f16 or bf16 where that loses nothing and conversions are cheap; `always`: at any cost."""
+def narrow_constants(steps: Steps, context: Context) -> None:
+    """Store f32 constants as f16 or bf16 where that loses nothing and is cheap, or weights shall be small."""
+    target = context.target
     if not target.converts_half:
         return
-    uses, fixed = {} if always else uses_of(steps), moving(steps)
+    uses, fixed = {} if context.small_weights else uses_of(steps), moving(steps)
     made: dict[str, Value] = {}
     for name, value in steps.values.items():
         few = uses.get(name, 0) <= COSTS.memory_bound_loads

@@ -5,11 +5,10 @@ w[k, j] = (n[k, j] - z[k // 32, j]) t[k // 32, j]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array, TensorType, dtype_of
 from aot.ir.values.deferred import Deferred, value_of
 from aot.lowering.storage.compressed import Scaled, numbers_of, with_any_zeros

@@ -23,8 +23,8 @@ from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, cast, dense, prim
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work
-from aot.codegen.target import Target
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.compressed import scaled
 from aot.lowering.storage.group_sums import LENGTHS, Data, GroupWeights, group_length
@@ -45,8 +45,9 @@ FEW_OUTPUTS = f"there are fewer than {COSTS.min_dot_outputs} outputs"
 NO_DOTS = "the target sums no products of bytes or i16"
 
 
-def quantise_activations(steps: Steps, target: Target) -> None:
+def quantise_activations(steps: Steps, context: Context) -> None:
     """Round the data of products with weights of 8 bits, where the target sums products of bytes."""
+    target = context.target
     if target.dots:
         _Rounded(steps, DType.I8 if target.dots == 4 else DType.I16).run()
     else:

@@ -6,9 +6,10 @@ f32(i32(u8(e)) - z) s       min(max(round(e), 0), 255) s
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.clamps import clamp_of
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, cast, prim

@@ -11,13 +11,13 @@ sum is replaced, too: it may be twelve times as large as the range before it is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.clamps import clamp_of, rounded_of
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Expr, Prim, prim
 from aot.codegen.ir.primitives import SHORT_FUNCTIONS
 from aot.codegen.ir.traverse import rewrite_work
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.byte_values import is_byte
 from aot.lowering.storage.precision.short_functions import ERROR, GELU_ERROR, LEVEL_ERROR, short_form
@@ -51,7 +51,7 @@ class _Line:
         return error * self.factor <= MOST_ERROR
 
 
-def shorten_levels(steps: Steps) -> None:
+def shorten_levels(steps: Steps, _context: Context) -> None:
     """Compute functions with few digits where their results become levels."""
     for step in steps.steps:
         step.works = tuple(rewrite_work(w, _level) for w in step.works)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op
 from aot.ir.types import Array, TensorType
 from aot.ir.values.deferred import Deferred, Parts

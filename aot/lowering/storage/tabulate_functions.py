@@ -19,6 +19,7 @@ from aot.codegen.ir.expressions import rewrite, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, dense, prim
 from aot.codegen.ir.traverse import Work, expressions, rewrite_work
 from aot.ir.types import numpy_dtype
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.byte_values import BYTES, is_byte, rule_of, values_of
 from aot.runtime.abi import DType
@@ -26,7 +27,7 @@ from aot.runtime.abi import DType
 DIGITS = 12  # of the hash that names a table: equal tables have equal names, others do not
 
 
-def tabulate_functions(steps: Steps) -> None:
+def tabulate_functions(steps: Steps, _context: Context) -> None:
     """Replace bytes that are functions of one other byte by lookups, where the functions are expensive."""
     functions = _Functions()
     for step in steps.steps:

@@ -17,21 +17,22 @@ it. Integer sums are exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import rewrite_work
-from aot.codegen.target import Target
 from aot.ir.types import numpy_dtype
+from aot.lowering.context import Context
 from aot.lowering.fusion.substitute import simplified
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.integers import sums_over, whole_numbers
@@ -44,18 +45,24 @@ MIN_WINDOW = 2  # rows and columns of windows over channels whose words of bytes
 MAX_DOT_TERMS = (1 << 31) // (255 * 128)  # terms whose sum cannot overflow i32
 
 
-def use_integer_dots(steps: Steps, target: Target, windows: bool = True) -> None:
+def use_integer_dots(steps: Steps, context: Context) -> None:
     """Use dot instructions in products of constant weights and data that are bytes or are computed from bytes.
 
-    `windows`: in depthwise windows, too, where the target joins bytes. They are sums of f32 on other targets, whose
-    results may be rounded to another level.
+    Also in depthwise windows, where the target joins bytes and bits may depend on it: they are sums of f32 on other
+    targets, whose results may be rounded to another level.
     """
+    target = context.target
     if target.dots:
-        _Dots(steps, target.dots, target.joins_bytes and windows).run()
+        _Dots(steps, target.dots, target.joins_bytes and not context.same_bits).run()
     if target.dots == 2:
         widen_bytes(steps)
     if target.has_tiles:
         widen_windows(steps)
+
+
+def use_integer_dots_again(steps: Steps, context: Context) -> None:
+    """Use dot instructions in products that `split_quotient_axes` has exposed."""
+    use_integer_dots(steps, context)
 
 
 @dataclass(frozen=True, slots=True)

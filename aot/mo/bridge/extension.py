@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op, late_symbol
 from aot.ir.operand import Operand
 from aot.ir.types import Array, Dim, TensorType

@@ -7,13 +7,13 @@ gets the operation of its type, version and attribute texts, as a layer of a fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 from networkx import find_cycle
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends import DIALECTS
 from aot.frontends.conversion.dialect import input_problem
 from aot.frontends.openvino.constants import unpack

@@ -12,11 +12,11 @@ a node whose operation or layout an extension has changed, get new ones there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op as Definition
 from aot.mo.bridge.kept import KEPT, Kept, equal, kept_of
 from aot.mo.bridge.operation import IDENTITY, is_new, operation_or_none

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.mo.bridge.values import plain
 
 ABSENT = object()  # the node has no attribute of the name

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.mo.graph.graph import Node
 from aot.mo.ops.op import Op
 from aot.mo.ops.texts import definition, file_attributes

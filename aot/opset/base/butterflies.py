@@ -8,9 +8,9 @@ A number is a pair of expressions (real, imaginary); `sign` is that of the expon
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import cos, pi, sin, sqrt
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr
 from aot.codegen.script.script import Scripted, loops
 

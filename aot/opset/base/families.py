@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Reduce, Var, as_expr, prim, select
 from aot.codegen.ir.loops import Operand as ExprLike

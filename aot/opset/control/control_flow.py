@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Const, Expr, Var, prim, select
 from aot.ir.conditions import axis_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from aot.ir.dims import can_be_negative
 from aot.ir.op import ComputeOp, Element, Elements, late_symbol

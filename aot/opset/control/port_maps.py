@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array, Dim
 from aot.runtime.errors import ShapeError, UnsupportedError
 

@@ -7,11 +7,11 @@ their initial value is read in parts, and their final value is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.op import Stateful
 from aot.ir.operand import Operand
 from aot.ir.registry import op

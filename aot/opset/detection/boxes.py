@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
 from aot.codegen.script.script import MAX_LANES, Script, Scripted, array, lanes, loops, var
 from aot.ir.operand import Operand

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, Expr, Space, dense, prim
 from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.conditions import Condition, alike, at_least

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr, Space, as_expr, cast, dense, prim, select
 from aot.ir.conditions import Condition, alike, at_least
 from aot.ir.op import ComputeOp, Element, Elements

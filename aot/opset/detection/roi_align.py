@@ -7,11 +7,11 @@ sample up to one pixel outside of the image takes the border's value, one furthe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Expr, Space, Var, cast, dense, prim, select
 from aot.codegen.script.script import MAX_LANES, Scripted, lanes, loops, parallel, var

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Expr, prim, select
 from aot.ir.conditions import Condition
 from aot.ir.op import Element, Elements, ViewOp

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Expr, prim, select
 from aot.ir.op import Element, Elements
 from aot.ir.operand import Input, Operand

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Expr, cast, prim, select
 from aot.ir.op import Elements
 from aot.ir.registry import op

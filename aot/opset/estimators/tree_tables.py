@@ -9,10 +9,11 @@ Comparisons are made on integers that are ordered as the floats are (`ordered`),
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import ModelError, ShapeError
 

@@ -8,11 +8,11 @@ Rows are compared as integers that are ordered as floats are. Two algorithms, wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
 from aot.codegen.script.script import Scripted, array, lanes, loops, parallel

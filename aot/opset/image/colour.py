@@ -7,10 +7,10 @@ I420   three planes Y, U, V; or all in one tensor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Const, Expr, Var, cast, prim, select
 from aot.ir.conditions import Condition, alike

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Expr, as_expr, cast, prim, select
 from aot.ir.conditions import Condition, at_most_equal
 from aot.ir.op import ComputeOp, Element, ViewOp

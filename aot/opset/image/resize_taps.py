@@ -6,10 +6,10 @@ y[o] = sum over k of weight[k, o] x[place[k, o]]        vectors of f64, constant
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import numpy_dtype

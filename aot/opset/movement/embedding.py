@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, as_expr, cast, prim
 from aot.codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from aot.ir.conditions import Condition, alike

@@ -6,11 +6,11 @@ An index that points outside of the data gives 0 and reads no memory; -1 is the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim, select
 from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.conditions import Condition, alike, axis_of

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, as_expr, prim, select
 from aot.ir.conditions import Condition, axis_of, in_range

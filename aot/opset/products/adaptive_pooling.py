@@ -6,10 +6,10 @@ window i of an axis covers   floor(i * n / count) .. ceil((i + 1) * n / count)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Expr, Var, as_expr, cast, prim
 from aot.ir.op import ComputeOp, Element, Elements, LoopOp, Op, Work

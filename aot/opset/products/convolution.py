@@ -6,12 +6,12 @@ out[n, o, i] = sum over ic, k of x[n, ic, i * stride + k * dilation - pad] * w[o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr
 from aot.ir.build import Builder
 from aot.ir.conditions import Condition

@@ -9,11 +9,11 @@ A kernel as large as its stride leaves one q: a plain product with k = i % strid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Expr, Var, as_expr, prim, select
 from aot.ir.conditions import Condition

@@ -7,10 +7,10 @@ oh, ow] = sum over ic, kh, kw of columns[n, ic, kh, kw, oh, ow] * w[o, ic, kh, k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Expr, Space, Var, as_expr, cast, dense, prim, select
 from aot.ir.conditions import Condition, alike

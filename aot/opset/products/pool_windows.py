@@ -6,11 +6,11 @@ element k of window i is at     i * stride + k * dilation - before        (outsi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Buffer, Expr, Reduce, Space, Var, as_expr, cast, dense, prim

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from math import prod
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition, identity
 from aot.codegen.ir.index import bounds, normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Var, as_expr, cast, prim, select

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, as_expr, cast, dense, prim, select
 from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var

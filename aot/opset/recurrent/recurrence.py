@@ -10,10 +10,10 @@ their last state, and their output is zero from then on; in reverse, a sequence 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, cast, dense, prim, select
 from aot.ir.conditions import Condition, alike

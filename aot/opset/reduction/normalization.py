@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr, Reduce, prim
 from aot.ir.build import Builder
 from aot.ir.conditions import axis_of

@@ -7,11 +7,12 @@ best with the worst at the root, then taken apart. Of equal elements the one wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, var
 from aot.ir.conditions import axis_of

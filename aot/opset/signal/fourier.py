@@ -10,10 +10,11 @@ Dynamic lengths: `aot.opset.signal.varying_fourier`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Stmt, Var, dense, prim, select
 from aot.codegen.script.script import Scripted, array, lanes, loops, parallel

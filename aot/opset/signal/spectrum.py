@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, Expr, as_expr, cast, prim, select
 from aot.ir.conditions import Condition
 from aot.ir.op import Elements, LoopOp, Work

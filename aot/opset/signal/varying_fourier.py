@@ -8,8 +8,8 @@ Small factors have their own code, vectorised over columns, s, or b if `done` is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Const, Expr, cast, prim
 from aot.codegen.script.script import Scripted, array, lanes, loops, parallel, var
 from aot.opset.base.butterflies import levels, transformed

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, Node, OutPort

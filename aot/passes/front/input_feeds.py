@@ -5,8 +5,7 @@ w = Constant f32[64,64]     --feed w     ->     w: f32[64,64], optional
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, Node
 from aot.opset.control.infrastructure import Constant, Parameter
 from aot.runtime.errors import UsageError

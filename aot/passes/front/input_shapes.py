@@ -5,8 +5,9 @@ x: f32[x.d0,3,x.d2,x.d3]     --shape x=batch,3,480,640 --dim batch=1..64     -> 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Expr, Var, as_expr
 from aot.ir.graph import Graph, Node

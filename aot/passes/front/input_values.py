@@ -5,10 +5,9 @@ k: i64[]     --value k=3     ->     k = Constant i64[] 3
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.types import Array, dim_text, numpy_dtype

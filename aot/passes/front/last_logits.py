@@ -8,8 +8,7 @@ and more memory than all else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Stateful

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import UNDEFINED_RESULTS
 from aot.ir.operand import Operand

@@ -7,8 +7,8 @@ numbers of q:   (Convert(q) - z) s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import ViewOp

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.generation.generator import Generator
 from aot.runtime.generation.sampling import Sampler

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import cast
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import UsageError
 from aot.runtime.generation.sampling import Sampling
 

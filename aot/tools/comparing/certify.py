@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.build import Built
 from aot.codegen.llvm.levels import Levels
 from aot.compilation.recompile import options_of

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Unpack, cast
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.recompile import is_same, options_of
 from aot.ir.types import Array
 from aot.ir.values.small_weights import weight_bits

@@ -9,11 +9,11 @@ noise 0, noise 1, ...          normal floats and small integers; the second one 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import ViewOp

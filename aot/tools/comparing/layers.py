@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, Node, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions

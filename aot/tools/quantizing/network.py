@@ -6,11 +6,12 @@ The variants are compiled, so that samples take the time of inferences; only ext
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.jit import in_memory
 from aot.compilation.search.layers import Samples
 from aot.compilation.stages import Compilation

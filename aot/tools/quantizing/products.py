@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.operand import Operand
 from aot.ir.topological import producers_first

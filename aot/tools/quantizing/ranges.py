@@ -5,10 +5,11 @@ values of all samples -> least and greatest -> histogram -> limits, with 0 on on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.errors import UsageError
 from aot.tools.quantizing.choices import Ranges

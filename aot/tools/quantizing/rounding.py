@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 
 LARGEST = 127  # of weights in 8 bits: as many steps below 0 as above

@@ -9,13 +9,14 @@ the errors of those before them (`compensated.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort

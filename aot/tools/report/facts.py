@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.llvm.peak import roofline_here
 from aot.compilation.driver import stages

@@ -27,7 +27,6 @@ import struct
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import count, pairwise, takewhile
@@ -37,6 +36,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.runtime.arrays.files import Arrays
 from aot.runtime.arrays.tensors import numpy_dtype

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
+from aot.codegen.dataclass import dataclass
 from aot.compilation.cache import files_of
 from aot.runtime.regular import open_file
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from lxml import etree
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
 from aot.frontends.openvino.attributes import shape_text, texts
 from aot.frontends.openvino.regions import BODIES

@@ -6,8 +6,8 @@ A language model has variables and the inputs of `aot.runtime.generation.interfa
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const
 from aot.codegen.ir.program import Program, Tensor
 from aot.codegen.llvm.driver.shape_functions import function_text, static

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim

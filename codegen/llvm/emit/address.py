@@ -8,9 +8,10 @@ is computed where it is used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, bounds, depends_on, exactly, normal, weighted

@@ -9,8 +9,7 @@ overflowing, whose result would be the least number. Alone, each vector takes VP
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
 from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, Let, Load, Prim, Stmt, Store

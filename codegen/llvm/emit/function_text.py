@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from math import copysign
 from struct import pack, unpack
 from typing import NamedTuple
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Size, Var
 
 

@@ -5,8 +5,9 @@ A cell is (first element, lanes). Cells of a buffer are disjoint; an access of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, If, Let, LoopKind, Prefetch, Stmt, Store, TileOp, Var, While

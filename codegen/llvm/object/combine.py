@@ -11,8 +11,9 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.object.elf_writer import HEADER, NOBITS, SECTION, STRTAB, SYMBOL, SYMTAB, Writer, aligned
 from aot.codegen.llvm.object.relocatable import Object, taken_apart
 from aot.runtime.errors import InternalError

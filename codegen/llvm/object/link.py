@@ -8,10 +8,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.object.elf_writer import Data, write_data_object
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import MissingError, PlatformError

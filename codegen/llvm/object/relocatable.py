@@ -8,9 +8,9 @@ So one object with weights and manifest needs no linker, whatever machine it is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.object.elf_writer import (
     GLOBAL_OBJECT,
     HEADER,

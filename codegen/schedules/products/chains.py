@@ -20,20 +20,19 @@ from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
 from aot.codegen.schedules.products.product_prefetch import operand_across_pages, prefetch_level
+from aot.codegen.schedules.request import Choice, Request
 from aot.codegen.target import Target
 
 MAX_FEW_ROWS = 3  # rows of the tile whose accumulators, of four vectors, the registers of AVX-512 hold
 PANEL = 16  # columns of a panel of the weights: those of a tile register
 
 
-def chained(
-    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule:
+def chained(request: Request, form: MatmulShape) -> Choice:
     """Return the schedule of a product whose sum has a fixed order."""
+    d, target, constants = request.work, request.target, request.constants
     assert d.reduction is not None
-    axis, width = chain_axis(d.reduction), width_of(extent(form.lane), lanes)
-    fuse: list[tuple[str, tuple[str, ...]]] = []
-    loops = loops_of(d, form.outer, fuse)
+    axis, width = chain_axis(d.reduction), width_of(extent(form.lane), request.lanes)
+    loops, fused = loops_of(d, form.outer)
     row = tiled_rows(d, form, constants) if form.rows else None
     down = [*(a.name for a in form.rows if a is not row), *([row.name] if row is not None else [])]
     height, vectors = _tile(1 if row is None else extent(row), extent(form.lane), width, target)
@@ -44,22 +43,23 @@ def chained(
     rows, panels = prod(map(extent, form.rows)), prod(map(extent, form.sums)) * extent(form.lane)
     outside = panels > rows * extent(axis) and not varies(form.rows)
     order = (*loops, *([form.lane.name, *down] if outside else [*down, form.lane.name]), *sums)
-    return Schedule(
-        fuse=tuple(fuse),
+    schedule = Schedule(
+        fuse=fused,
         order=order,
         tile=tuple(tiles),
         lanes=(form.lane.name, width),
         pack=plans,
         prefetch=None if plans else operand_across_pages(d, form, constants, target),
         prefetch_level=1 if plans else prefetch_level(form, target),
-        parallel=None if shared else order[0],
+        parallel=None if request.points else order[0],
     )
+    return schedule, ()
 
 
 def word_panels(
     d: Definition, form: MatmulShape, constants: frozenset[str], sums: tuple[Var, ...], across: int = 1
 ) -> tuple[Pack, ...]:
-    """Return the packing of constant weights; in words if their terms lie along the last `across` axes of `sums`."""
+    """Return the packing of constant weights, in words where their innermost axes are the last `across` of `sums`."""
     accesses, inner = reads(d, body=True), sums[-across:]
     found = packs(accesses, form.lane, constants, PANEL, sums, form.outer)
     indices = {x.buffer.name: x.load.index for x in accesses if x.load is not None}
@@ -70,7 +70,7 @@ def word_panels(
 
 
 def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int]:
-    """Return rows and vectors of the register tile: two accumulators an output, two halves of words of the weights.
+    """Return rows and vectors of the register tile; an output takes two accumulators, a vector of words two registers.
 
     Four vectors where there are few rows: columns of data are then read in one pass, and halves of their words in turn.
     """

@@ -23,21 +23,21 @@ from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.padding_terms import padding_terms
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, parts, row_tile, width_of
+from aot.codegen.schedules.request import Choice, Request
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
 
-def window(
-    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule:
+def window(request: Request, form: MatmulShape) -> Choice:
     """Return the schedule of a window: a vector of channels times a tile of pixels, the window unrolled.
 
     Only some rows of a large window are unrolled: neighbouring taps share most of their loads, which stay in registers.
     """
+    d, lanes, target, constants = request.work, request.lanes, request.target, request.constants
     alone = any(x.steps[form.lane] not in (0, 1) for x in reads(d, body=True) if x.buffer.name not in constants)
     width = width_of(extent(form.lane), min(lanes, COSTS.max_gathered_lanes) if alone else lanes)
-    fuse: list[tuple[str, tuple[str, ...]]] = []
-    rows = [*loops_of(d, form.rows[:-1], fuse), *(a.name for a in form.rows[-1:])]
+    around, fused = loops_of(d, form.rows[:-1])
+    rows = [*around, *(a.name for a in form.rows[-1:])]
     tile: list[Tile] = []
     down = _words(d, form, target, constants)
     if down is not None:
@@ -57,13 +57,13 @@ def window(
     if not small and height > 1 and not varies(form.sums):
         tile.append(Tile(form.sums[-1].name, _pixels(extent(form.sums[-1]), COSTS.window_tile_rows)))
     order = (*rows, form.lane.name, *(a.name for a in form.sums))
-    channels = _channels(d, form, width, target, constants) if not shared else 0
+    channels = _channels(d, form, width, target, constants) if not request.points else 0
     beside = _block_rows(d, form, rows, target, constants) if channels else 0
     blocks = ((rows[0], beside),) if beside else ()
     if channels:
         blocks += ((form.lane.name, channels),)
-    return Schedule(
-        fuse=tuple(fuse),
+    schedule = Schedule(
+        fuse=fused,
         blocks=blocks,
         order=order,
         tile=tuple(tile),
@@ -72,8 +72,9 @@ def window(
         lanes=(form.lane.name, width),
         pack=_packs(d, form, down, width, constants),
         dots=down.name if down is not None else None,
-        parallel=None if shared else (rows[0] if rows else form.lane.name),
+        parallel=None if request.points else (rows[0] if rows else form.lane.name),
     )
+    return schedule, ()
 
 
 def _words(d: Definition, form: MatmulShape, target: Target, constants: frozenset[str]) -> Var | None:
@@ -98,7 +99,7 @@ def _words(d: Definition, form: MatmulShape, target: Target, constants: frozense
 def _packs(
     d: Definition, form: MatmulShape, down: Var | None, width: int, constants: frozenset[str]
 ) -> tuple[Pack, ...]:
-    """Return the packings of constants; of weights in words along `down`, which then lies innermost."""
+    """Return the packings of constants; with an axis `down`, weights are packed in words along it."""
     sums = tuple(a for a in form.sums if a != down)
     if down is None:
         return packs(reads(d), form.lane, constants, width, sums)

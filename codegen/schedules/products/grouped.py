@@ -21,18 +21,18 @@ from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile
+from aot.codegen.schedules.request import Choice, Fused, Request
 from aot.codegen.target import Target
 
 
-def grouped(
-    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule | None:
+def grouped(request: Request, form: MatmulShape) -> Choice | None:
     """Return the schedule of a product in groups; None if groups are not adjacent in memory.
 
     Groups that fill vectors alone have such a schedule with dots only.
     """
+    d, lanes, target, constants = request.work, request.lanes, request.target, request.constants
     channels = extent(form.lane)
-    if shared or len(form.outer) != 1 or not form.rows or varies((form.lane, *form.outer, *form.sums)):
+    if request.points or len(form.outer) != 1 or not form.rows or varies((form.lane, *form.outer, *form.sums)):
         return None
     (group,), out = form.outer, store(d)
     fits = 1 < channels <= lanes and lanes % channels == 0 and extent(group) * channels % lanes == 0
@@ -52,21 +52,24 @@ def grouped(
         channels == lanes or not all((x.steps[group] or lanes) * (lanes // channels) <= lanes for x in data)
     ):
         return None
-    fuse = [(fresh("v", d), (group.name, form.lane.name))]
-    rows = [*loops_of(d, form.rows[:-1], fuse), form.rows[-1].name]
+    name = fresh("v", d)
+    lane_fused: Fused = ((name, (group.name, form.lane.name)),)
+    around, row_fused = loops_of(d, form.rows[:-1], lane_fused)
+    rows = [*around, form.rows[-1].name]
     window, shuffles = extent(slides) if slides is not None else 1, 1 if words else prod(map(extent, inner))
     # Besides accumulators: vectors of the pixels that these and the window read, weights, and patterns of shuffles.
     height = max(1, (target.registers - window - shuffles - 1) // 2)
-    return Schedule(
-        fuse=tuple(fuse),
-        order=(*rows, fuse[0][0], *(a.name for a in sums)),
+    schedule = Schedule(
+        fuse=lane_fused + row_fused,
+        order=(*rows, name, *(a.name for a in sums)),
         tile=(row_tile(form.rows[-1:], rows[-1], height), *(Tile(a.name, words, Tail.CUT) for a in inner if words)),
         unroll=tuple(a.name for a in written),
-        lanes=(fuse[0][0], lanes),
+        lanes=(name, lanes),
         pack=(replace(plan, words=1) if words else plan,),
         dots=inner[0].name if words else None,
         parallel=rows[0],
     )
+    return schedule, ()
 
 
 def _words(d: Definition, form: MatmulShape, group: Var, inner: list[Var], plan: Pack, target: Target) -> int:

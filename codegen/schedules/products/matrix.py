@@ -28,43 +28,42 @@ from aot.codegen.schedules.products.chains import word_panels
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
 from aot.codegen.schedules.products.product_loops import tiled_rows
 from aot.codegen.schedules.products.scaled import field_axes, step_axis
-from aot.codegen.schedules.reasons import note
+from aot.codegen.schedules.request import Choice, Fused, Request
 from aot.codegen.target import Target
 
 PANEL_BYTES = 256 << 10  # of columns that are arranged in words: an eighth of L2 of these processors; estimated
 
 
-def in_tiles(
-    d: Definition, form: MatmulShape, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule | None:
+def in_tiles(request: Request, form: MatmulShape) -> Choice | None:
     """Return the schedule of a product that the target's tile registers can sum; None for others."""
+    d, target, constants, shared = request.work, request.target, request.constants, request.points
     r = d.reduction
     assert r is not None
     if scaled_sum(r) is not None:
-        return _scaled(d, form, target, constants, shared)
+        return _scaled(request, form)
     chains = is_chains(r)
     fits = target.has_tiles and r.init is None and (chains or not varies(form.sums))
-    fuse: list[tuple[str, tuple[str, ...]]] = []
-    found = None
+    found, fused = None, Fused()
     if fits and (chains or _is_large(form)):
-        found = matrix_form(r, form.lane) if chains else _bytes(d, form, fuse)
+        found, fused = (matrix_form(r, form.lane), fused) if chains else _bytes(d, form)
     axes = r.axes if chains else form.sums
-    plans = word_panels(d, form, constants, axes, 2 if fuse else 1) if found is not None else ()
+    plans = word_panels(d, form, constants, axes, 2 if fused else 1) if found is not None else ()
     arranged = not plans and chains and not d.overwrites
     if found is None or not form.rows or not (plans or arranged) or not _lies_well(d, form, found, plans):
         return None
     words = bool(plans) or is_arranged(found.w, axes) is not None
     sums = [a.name for a in axes]
-    if fuse:
+    if fused:
         sums[-2:] = [found.axis.name]
-    loops = loops_of(d, form.outer, fuse)
-    row, around = _rows(d, form, found, fuse, constants)
+    loops, outside_fused = loops_of(d, form.outer, fused)
+    row, around, row_fused = _rows(d, form, found, constants)
     if row is None:
         return None
+    fuse, parts = fused + outside_fused + row_fused, dict(row_fused).get(row, (row,))
     line = _line(d, form, around) if not varies(axes) else None
-    skipped = _skipped(d, found, (*dict(fuse).get(row, (row,)), line))
+    skipped = _skipped(d, found, (*parts, line))
     if skipped is None and line is not None:
-        line, skipped = None, _skipped(d, found, dict(fuse).get(row, (row,)))
+        line, skipped = None, _skipped(d, found, parts)
     if skipped is None:
         return None
     size, near = found.w.buffer.dtype.stored_bytes, target.l2 // 2
@@ -75,16 +74,15 @@ def in_tiles(
     order = (*loops, *(across + down if outside else down + across), *sums)
     fetched = outside and not shared and _are_fetched(form, target)
     height = 2 * ROWS if words else prod(a.extent for a in form.rows if isinstance(a.extent, int))
-    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
+    tiled = [a for a in form.rows if a.name in parts]
     few = varies(tiled) and not fills(tiled, height)
     tail = Tail.CUT if few else Tail.LAP  # one configuration: another one takes as long as some tiles
     rows = _whole_tiles(row, tiled) if d.overwrites else Tile(row, height, tail)
     alone = bool(shared or around) or (d.overwrites and rows.size != height)
     columns = Tile(form.lane.name, 2 * ROWS, Tail.CUT)
     terms = block_tile(found.axis) if chains else Tile(found.axis.name, found.terms, Tail.CUT)
-    note(lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}")
-    return Schedule(
-        fuse=tuple(fuse),
+    schedule = Schedule(
+        fuse=fuse,
         blocks=_row_blocks(row, form, data, near) if outside and plans and not alone else (),
         order=order,
         tile=(*([Tile(line, 2, Tail.LAP)] if line is not None else []), rows, columns, terms),
@@ -96,10 +94,11 @@ def in_tiles(
         prefetch_level=2 if fetched else 1,
         parallel=None if shared else order[0],
     )
+    return schedule, (lambda: f"tile registers: rows {row}, blocks of {found.terms} terms of {found.axis.name}",)
 
 
 def _whole_tiles(row: str, rows: list[Var]) -> Tile:
-    """Return the tile of rows that overwrite an operand: tiles divide them, as none may read what another one wrote."""
+    """Return the tile of rows that overwrite an operand; tiles divide them, so that none reads what another wrote."""
     count = prod(map(extent, rows))
     if varies(rows) or count <= 2 * ROWS:
         return Tile(row, 2 * ROWS, Tail.CUT)
@@ -121,10 +120,9 @@ def _are_fetched(form: MatmulShape, target: Target) -> bool:
     return not target.near_l3 and not varies(form.rows) and rows > 2 * ROWS
 
 
-def _scaled(
-    d: Definition, form: MatmulShape, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule | None:
+def _scaled(request: Request, form: MatmulShape) -> Choice | None:
     """Return the schedule of a sum of scaled bytes; None if steps have few terms, or rows are few."""
+    d, target, constants = request.work, request.target, request.constants
     r, steps = d.reduction, step_axis(d, form)
     assert r is not None
     if not target.has_tiles or r.init is not None or varies(form.sums) or not _is_large(form) or steps is None:
@@ -135,17 +133,15 @@ def _scaled(
     few, plans = field_axes(d, form), word_panels(d, form, constants, form.sums)
     if not any(p.operand == found.w.buffer.name and p.words for p in plans):
         return None
-    fuse: list[tuple[str, tuple[str, ...]]] = []
-    row, around = _rows(d, form, found, fuse, constants)
+    row, around, row_fused = _rows(d, form, found, constants)
     if row is None:
         return None
-    loops = loops_of(d, form.outer, fuse)
-    tiled = [a for a in form.rows if a.name in dict(fuse).get(row, (row,))]
+    loops, outside_fused = loops_of(d, form.outer, row_fused)
+    tiled = [a for a in form.rows if a.name in dict(row_fused).get(row, (row,))]
     tail = Tail.CUT if varies(form.rows) else Tail.LAP
     terms = Tile(inner[-1].name, word(found.w.dtype) if few else found.terms, Tail.CUT)
-    note(lambda: f"tile registers: rows {row}, a sum of {found.terms} terms for each step of {steps.name}")
-    return Schedule(
-        fuse=tuple(fuse),
+    schedule = Schedule(
+        fuse=row_fused + outside_fused,
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
         tile=(
             _whole_tiles(row, tiled) if d.overwrites else Tile(row, 2 * ROWS, tail),
@@ -158,27 +154,32 @@ def _scaled(
         pack=plans,
         dots=inner[-1].name,
         apart=steps.name,
-        parallel=None if shared else (*loops, form.lane.name)[0],
+        parallel=None if request.points else (*loops, form.lane.name)[0],
+    )
+    return schedule, (
+        lambda: f"tile registers: rows {row}, a sum of {found.terms} terms for each step of {steps.name}",
     )
 
 
-def _bytes(d: Definition, form: MatmulShape, fuse: list[tuple[str, tuple[str, ...]]]) -> MatrixForm | None:
-    """Return the form of a sum of bytes; its blocks run along columns of a window and channels if they are fewer so."""
+def _bytes(d: Definition, form: MatmulShape) -> tuple[MatrixForm | None, Fused]:
+    """Return the form of a sum of bytes; its blocks run along columns of a window and channels if they are fewer so.
+
+    These two axes of the sum are then fused.
+    """
     r = d.reduction
     assert r is not None
     alone = matrix_form(r, form.lane, form.sums[-1])
     if len(form.sums) < 2 or any(b.axis in form.sums[-2:] and _is_passed(b) for b in padding_terms(d)):
-        return alone
+        return alone, ()
     outer, inner = form.sums[-2:]
     n, across = extent(inner), Var(fresh("kc", d), extent(outer) * extent(inner))
     both = matrix_form(r, form.lane, across)
     if both is None or (alone is not None and extent(outer) * n // alone.terms <= extent(across) // both.terms):
-        return alone
+        return alone, ()
     index = tuple(rewrite(i, {outer: across // n, inner: across % n}) for i in both.x.index)
     if not is_contiguous(replace(both.x, index=index), across, both.terms):
-        return alone
-    fuse.append((across.name, (outer.name, inner.name)))
-    return both
+        return alone, ()
+    return both, ((across.name, (outer.name, inner.name)),)
 
 
 def _is_large(form: MatmulShape) -> bool:
@@ -212,7 +213,7 @@ def _is_passed(b: PaddingTerms) -> bool:
 
 
 def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple[Pack, ...]) -> bool:
-    """True if blocks of the rows' operand lie side by side, and columns lie in words or can be arranged in panels."""
+    """True if the rows' operand is contiguous within blocks, and columns are packed in words or may be, in panels."""
     fused = found.axis not in form.sums  # by `_bytes`, which has looked at it
     if not fused and not is_contiguous(found.x, found.axis, found.terms):
         return False
@@ -228,19 +229,15 @@ def _lies_well(d: Definition, form: MatmulShape, found: MatrixForm, plans: tuple
 
 
 def _rows(
-    d: Definition,
-    form: MatmulShape,
-    found: MatrixForm,
-    fuse: list[tuple[str, tuple[str, ...]]],
-    constants: frozenset[str],
-) -> tuple[str | None, list[str]]:
-    """Return the axis of rows and the loops around it; rows that lie at equal distances are one axis."""
+    d: Definition, form: MatmulShape, found: MatrixForm, constants: frozenset[str]
+) -> tuple[str | None, list[str], Fused]:
+    """Return the axis of rows, the loops around it, and what is fused: rows at equal distances are one axis."""
     x = [a for a in reads(d, body=True) if a.load == found.x]
     if len(form.rows) > 1 and all(runs_on(x, a, b) for a, b in pairwise(form.rows)):
-        fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
-        return fuse[-1][0], []
+        name = fresh("p", d)
+        return name, [], ((name, tuple(a.name for a in form.rows)),)
     if not form.rows:
-        return None, []
+        return None, [], ()
     row = tiled_rows(d, form, constants)
     even = all(coefficient(a.at, row) is not None for a in x)
-    return (row.name if even else None), [a.name for a in form.rows if a is not row]
+    return (row.name if even else None), [a.name for a in form.rows if a is not row], ()

@@ -10,6 +10,7 @@ tiles come out better, and the register tile is the one that costs least for the
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from aot.codegen.costs import COSTS
@@ -29,12 +30,12 @@ from aot.codegen.ir.dot_widths import (
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.apart import has_equal_steps
-from aot.codegen.schedules.pointwise import lane_count, packs
+from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.chains import chained
 from aot.codegen.schedules.products.depthwise import window
 from aot.codegen.schedules.products.grouped import grouped
 from aot.codegen.schedules.products.matrix import in_tiles
-from aot.codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows
+from aot.codegen.schedules.products.product_blocks import cache_blocks, has_panels_outside, near_rows, panels_text
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, is_thin, matmul_shape, row_tile, width_of
 from aot.codegen.schedules.products.product_loops import ProductLoops, product_loops
 from aot.codegen.schedules.products.product_prefetch import (
@@ -43,9 +44,9 @@ from aot.codegen.schedules.products.product_prefetch import (
     prefetch_level,
     prefetch_within,
 )
-from aot.codegen.schedules.products.register_tile import tile_count, tile_of
+from aot.codegen.schedules.products.register_tile import tile_count, tile_of, tile_text
 from aot.codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
-from aot.codegen.schedules.reasons import note
+from aot.codegen.schedules.request import Choice, Reasons, Request
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 
@@ -53,25 +54,22 @@ from aot.runtime.abi import DType
 UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DType.BF16: 16}
 
 
-def product(d: Definition, target: Target, constants: frozenset[str], shared: frozenset[Var]) -> Schedule | None:
+def product(request: Request) -> tuple[Schedule | None, Reasons]:
     """Return the schedule of a product; None if no output axis serves as lanes."""
-    form = matmul_shape(d, constants, shared, lane_count(d, target), target.sums_pairs)
+    d, target = request.work, request.target
+    form = matmul_shape(d, request.constants, request.points, request.lanes, target.sums_pairs)
     if form is None:
-        return None
-    lanes = lane_count(d, target)
-    note(lambda: _shape_text(d, form))
-    if (plan := in_tiles(d, form, target, constants, shared)) is not None:
-        return plan
-    if is_chains(d.reduction):
-        return chained(d, form, lanes, target, constants, shared)
-    if (plan := grouped(d, form, lanes, target, constants, shared)) is not None:
-        return plan
-    if is_thin(d, form):
-        note(lambda: f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory")
-        return None
-    if form.window:
-        return window(d, form, lanes, target, constants, shared)
-    return _matrix(d, form, lanes, target, constants, shared)
+        return None, ()
+    shape: Reasons = (lambda: _shape_text(d, form),)
+    found = in_tiles(request, form)
+    if found is None and is_chains(d.reduction):
+        found = chained(request, form)
+    found = found or grouped(request, form)
+    if found is None and is_thin(d, form):
+        thin = f"fewer than {COSTS.min_product_lanes} iterations for lanes, and the sum runs along memory"
+        return None, (*shape, lambda: thin)
+    schedule, reasons = found or (window(request, form) if form.window else in_register_tiles(request, form))
+    return schedule, shape + reasons
 
 
 def _shape_text(d: Definition, form: MatmulShape) -> str:
@@ -81,18 +79,18 @@ def _shape_text(d: Definition, form: MatmulShape) -> str:
     return f"{d.out.name}: {kind}: lanes {form.lane.name}:{extent(form.lane)}, {', '.join(parts)}"
 
 
-def _matrix(
-    d: Definition, form: MatmulShape, lanes: int, target: Target, constants: frozenset[str], shared: frozenset[Var]
-) -> Schedule:
+def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     """Return the schedule of a product in register tiles of rows by vectors of columns."""
-    width = width_of(extent(form.lane), lanes)
-    loops = product_loops(d, form, width, target, constants)
+    d, target, constants, shared = request.work, request.target, request.constants, request.points
+    width = width_of(extent(form.lane), request.lanes)
+    loops, loop_reasons = product_loops(d, form, width, target, constants)
     steps = step_axis(d, form)
     scaled = steps is not None and d.reduction is not None and scaled_sum(d.reduction) is not None
     depth = 0 if len(loops.rows) > 1 else column_bytes(d, form, steps)
     cores, kept = 1 if shared or form.outer else target.cores, kept_vectors(d, form, steps)
     rows = loops.count(loops.tiled, form)
-    height, vectors = tile_of(rows, extent(form.lane), width, target, depth, cores, kept, 1 + scaled)
+    tile = (rows, extent(form.lane), width, target, depth, cores, kept, 1 + scaled)
+    height, vectors = tile_of(*tile)
     if _are_streamed(d, form, loops, target):
         vectors = COSTS.streamed_vectors
     columns = width * vectors
@@ -114,7 +112,7 @@ def _matrix(
     further = outside and alone and len(plans) == 1 and not (blocks or terms or len(loops.rows) > 1)
     within = prefetch_within(d, form, columns, target) if further else None
     streamed = None if plans or len(loops.sums) > 1 else operand_across_pages(d, form, constants, target)
-    return Schedule(
+    schedule = Schedule(
         fuse=loops.fuse,
         blocks=blocks,
         order=order,
@@ -134,10 +132,11 @@ def _matrix(
         prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),
         parallel=None if shared else order[0],
     )
+    return schedule, (*loop_reasons, partial(tile_text, *tile), partial(panels_text, d, form, target))
 
 
 def _are_streamed(d: Definition, form: MatmulShape, loops: ProductLoops, target: Target) -> bool:
-    """True if few rows multiply a dynamic number of columns by dots that read two rows of these: of each a long run."""
+    """True if few rows multiply a dynamic number of columns by dots of pairs: these read long runs of two rows."""
     factors = dot_factors(d.reduction, form.lane.name) if target.sums_pairs and d.reduction is not None else None
     if factors is None or not varies((form.lane,)) or not takes_rows(d, form.sums[-1], form.lane.name):
         return False
@@ -190,7 +189,7 @@ def _sum_tiles(d: Definition, form: MatmulShape, inner: str, terms: int, epilogu
 
 
 def _shares_badly(loops: tuple[Var, ...], target: Target) -> bool:
-    """True if so few iterations surround the tile that some cores get one more than others."""
+    """True if so few iterations surround the tile that one more on some cores takes much longer."""
     count = extent(loops[0])
     return not varies(loops) and len(loops) == 1 and count < 2 * target.cores and count % target.cores > 0
 

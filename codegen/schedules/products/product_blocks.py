@@ -11,7 +11,6 @@ from aot.codegen.ir.dot_widths import halved_factors
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, parts
 from aot.codegen.schedules.products.product_loops import ProductLoops
 from aot.codegen.schedules.products.scaled import column_bytes, panel_bytes, step_axis
-from aot.codegen.schedules.reasons import note
 from aot.codegen.target import Target
 
 Blocks = tuple[tuple[str, int], ...]
@@ -51,16 +50,14 @@ def has_panels_outside(d: Definition, form: MatmulShape, target: Target) -> bool
 
     That is so if the panels are the larger operand, or would leave L2 while the rows are read.
     """
-    panels = extent(form.lane) * column_bytes(d, form, step_axis(d, form))
-    most = min(_row_operand_bytes(d, form), target.l2 // 2)
-    order = "panels outside" if panels > most else "rows outside"
-    room = target.l2 // 2
-    note(
-        lambda: (
-            f"{order}: panels take {panels} bytes; the rows' operand {_row_operand_bytes(d, form)}, half of L2 {room}"
-        )
-    )
-    return panels > most
+    return _panel_operand_bytes(d, form) > min(_row_operand_bytes(d, form), target.l2 // 2)
+
+
+def panels_text(d: Definition, form: MatmulShape, target: Target) -> str:
+    """Return the reason of `has_panels_outside` as text."""
+    order = "panels outside" if has_panels_outside(d, form, target) else "rows outside"
+    panels, rows = _panel_operand_bytes(d, form), _row_operand_bytes(d, form)
+    return f"{order}: panels take {panels} bytes; the rows' operand {rows}, half of L2 {target.l2 // 2}"
 
 
 def _sum_blocks(d: Definition, form: MatmulShape, width: int, target: Target) -> Blocks:
@@ -114,6 +111,11 @@ def _can_wait_in_output(d: Definition) -> bool:
     """True if partial sums can wait in the output, which the value must not read."""
     own = not d.where and not d.overwrites
     return own and d.reduction is not None and d.reduction.dtype is d.out.dtype
+
+
+def _panel_operand_bytes(d: Definition, form: MatmulShape) -> int:
+    """Return the bytes of the lanes' operand: of all panels."""
+    return extent(form.lane) * column_bytes(d, form, step_axis(d, form))
 
 
 def _row_operand_bytes(d: Definition, form: MatmulShape) -> int:

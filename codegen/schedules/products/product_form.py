@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, known, reads, store, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
+from aot.codegen.schedules.request import Fused
 from aot.runtime.abi import DType
 
 
@@ -35,7 +36,7 @@ def extent(a: Var) -> int:
 def matmul_shape(
     d: Definition, constants: frozenset[str], shared: frozenset[Var], lanes: int, pairs: bool = False
 ) -> MatmulShape | None:
-    """Return the roles; None if no output axis serves as lanes. `pairs`: dots sum products of bf16."""
+    """Return the roles of axes; None if no output axis serves as lanes. `pairs`: dots sum products of bf16."""
     assert d.reduction is not None
     body, out = reads(d, body=True), store(d)
     candidates = [a for a in d.axes if a not in shared and extent(a) > 1 and _serves(a, d, body, constants)]
@@ -58,7 +59,7 @@ def matmul_shape(
 
 
 def is_thin(d: Definition, form: MatmulShape) -> bool:
-    """True if lanes along the sum are better, because other axes are short."""
+    """True if lanes are better along the sum, because the axis of the lanes is short."""
     along = (a for a in form.sums if any(x.steps.get(a) == 1 for x in reads(d, body=True)))
     return extent(form.lane) < COSTS.min_product_lanes and any(extent(a) >= 2 * COSTS.min_product_lanes for a in along)
 
@@ -103,14 +104,16 @@ def width_of(n: int, lanes: int) -> int:
     return lanes
 
 
-def loops_of(d: Definition, axes: Sequence[Var], fuse: list[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Return the loops around a tile; dynamic ones are fused into one, since any of them may have one iteration."""
+def loops_of(d: Definition, axes: Sequence[Var], fused: Fused = ()) -> tuple[list[str], Fused]:
+    """Return the loops around a tile and what they fuse: dynamic axes, each of which may have one iteration only.
+
+    `fused`: axes that other loops fuse, whose names are taken.
+    """
     if len(axes) < 2 or not varies(axes):
-        return [a.name for a in axes]
-    taken = {name for name, _ in fuse}
+        return [a.name for a in axes], ()
+    taken = {name for name, _ in fused}
     name = next(n for n in (fresh(letter, d) for letter in "pqr") if n not in taken)
-    fuse.append((name, tuple(a.name for a in axes)))
-    return [name]
+    return [name], ((name, tuple(a.name for a in axes)),)
 
 
 def row_tile(rows: Sequence[Var], name: str, height: int, few: bool = False, once: bool = False) -> Tile:

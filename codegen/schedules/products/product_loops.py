@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import prod
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import fills, reads, runs_on, store, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
@@ -14,11 +15,10 @@ from aot.codegen.ir.loops import Var
 from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
 from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
-from aot.codegen.schedules.products.register_tile import tile_count, tile_of
+from aot.codegen.schedules.products.register_tile import tile_count, tile_of, tile_text
 from aot.codegen.schedules.products.scaled import field_axes, takes_pairs
+from aot.codegen.schedules.request import Fused, Reasons
 from aot.codegen.target import Target
-
-Fused = list[tuple[str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ProductLoops:
     `rows`: the last one is tiled. `skipped`: padding terms that whole tiles pass over.
     """
 
-    fuse: tuple[tuple[str, tuple[str, ...]], ...]
+    fuse: Fused
     outer: tuple[str, ...]
     rows: tuple[str, ...]
     sums: tuple[str, ...]
@@ -55,69 +55,70 @@ class ProductLoops:
 
 def product_loops(
     d: Definition, form: MatmulShape, width: int, target: Target, constants: frozenset[str]
-) -> ProductLoops:
+) -> tuple[ProductLoops, Reasons]:
     """Return the loops of a product in vectors of `width` lanes."""
-    fuse: Fused = []
-    sums = _fused_sums(d, form, fuse)
+    sums, fused = _sum_loops(d, form)
     skipped = [b for b in padding_terms(d) if b.axis.name in sums[:-1] and b.share >= COSTS.min_skipped_share]
+    reasons: Reasons = ()
     if varies(form.rows):
-        rows = _dynamic_rows(d, form, fuse, constants)
+        rows, more = _dynamic_rows(d, form, fused, constants)
     else:
-        rows = _static_rows(d, form, width, target, fuse, skipped)
-    outer = loops_of(d, form.outer, fuse)
-    return ProductLoops(tuple(fuse), tuple(outer), tuple(rows), tuple(sums), tuple(skipped))
+        rows, more, reasons = _static_rows(d, form, width, target, skipped)
+    fused += more
+    outer, more = loops_of(d, form.outer, fused)
+    return ProductLoops(fused + more, tuple(outer), tuple(rows), tuple(sums), tuple(skipped)), reasons
 
 
-def _fused_sums(d: Definition, form: MatmulShape, fuse: Fused) -> list[str]:
+def _sum_loops(d: Definition, form: MatmulShape) -> tuple[list[str], Fused]:
     """Return the loops of the sum; the two innermost are fused if all shared operands are contiguous across them."""
     names = [a.name for a in form.sums]
     if len(form.sums) < 2:
-        return names
+        return names, ()
     outer, inner = form.sums[-2:]
     shared = [x for x in reads(d, body=True) if not x.moves(form.lane)]
     if not isinstance(inner.extent, int) or any(x.steps[outer] != inner.extent * (x.steps[inner] or 0) for x in shared):
-        return names
+        return names, ()
     if takes_pairs(d, form) or field_axes(d, form):
-        return names
+        return names, ()
     name = fresh("kc", d)
-    fuse.append((name, (outer.name, inner.name)))
-    return [*names[:-2], name]
+    return [*names[:-2], name], ((name, (outer.name, inner.name)),)
 
 
-def _dynamic_rows(d: Definition, form: MatmulShape, fuse: Fused, constants: frozenset[str]) -> list[str]:
-    """Return the loops over rows of dynamic sizes: one, if they lie one after another."""
+def _dynamic_rows(d: Definition, form: MatmulShape, fused: Fused, constants: frozenset[str]) -> tuple[list[str], Fused]:
+    """Return the loops over rows of dynamic sizes: one, if they lie one after another. `fused`: axes of the sum's."""
     accesses = (store(d), *(x for x in reads(d) if any(x.moves(a) for a in form.rows)))
     if len(form.rows) > 1 and all(runs_on(accesses, a, b) for a, b in pairwise(form.rows)):
-        fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
-        return [fuse[-1][0]]
+        name = fresh("p", d)
+        return [name], ((name, tuple(a.name for a in form.rows)),)
     last = tiled_rows(d, form, constants)
-    return [*loops_of(d, [a for a in form.rows if a is not last], fuse), last.name]
+    around, fused = loops_of(d, [a for a in form.rows if a is not last], fused)
+    return [*around, last.name], fused
 
 
 def _static_rows(
-    d: Definition, form: MatmulShape, width: int, target: Target, fuse: Fused, skipped: list[PaddingTerms]
-) -> list[str]:
+    d: Definition, form: MatmulShape, width: int, target: Target, skipped: list[PaddingTerms]
+) -> tuple[list[str], Fused, Reasons]:
     """Return the loops over rows of static sizes: one, if its tiles are fuller.
 
     They are not fused if padding along the last axis can be skipped: more of its tiles then lie in the padding as a
     whole.
     """
     if not form.rows:
-        return []
-    last = form.rows[-1]
+        return [], (), ()
+    last, count = form.rows[-1], prod(extent(a) for a in form.rows)
     alone, _ = tile_of(extent(last), extent(form.lane), width, target)
-    count = prod(extent(a) for a in form.rows)
     together, _ = tile_of(count, extent(form.lane), width, target)
-    apart = any(last in variables(b.index) for b in skipped)
+    reasons = tuple(partial(tile_text, n, extent(form.lane), width, target) for n in (extent(last), count))
+    padded = any(last in variables(b.index) for b in skipped)
     fewer = tile_count(extent(last), alone) * (count // extent(last)) <= tile_count(count, together)
-    if len(form.rows) == 1 or apart or fewer:
-        return [a.name for a in form.rows]
-    fuse.append((fresh("p", d), tuple(a.name for a in form.rows)))
-    return [fuse[-1][0]]
+    if len(form.rows) == 1 or padded or fewer:
+        return [a.name for a in form.rows], (), reasons
+    name = fresh("p", d)
+    return [name], ((name, tuple(a.name for a in form.rows)),), reasons
 
 
 def tiled_rows(d: Definition, form: MatmulShape, constants: frozenset[str]) -> Var:
-    """Return the row axis to tile: the last one, but another one where that is short, or dynamic and may be short.
+    """Return the row axis to tile: the last one, or another one where the last is short or may be short.
 
     Queries of the heads that share keys, for instance: their number is known, that of the tokens is often 1.
     """

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from aot.codegen.costs import COSTS
-from aot.codegen.schedules.reasons import is_recording, note
 from aot.codegen.target import Target
 
 
@@ -24,14 +25,41 @@ def tile_of(
 
     `depth`: bytes of a column of the panel, where these rows alone use it; `cores` share the panels. `kept`: vectors
     that a step of the sum keeps for each vector of columns; `sums`: accumulators of each point.
+    """
+    tried = _costs(rows, columns, width, target, depth, cores, kept, sums)
+    _, height, vectors = min(tried, key=lambda t: (t[0], -t[1] * t[2], abs(t[1] - 4 * t[2]), t[1]))
+    return height, vectors
+
+
+def tile_text(
+    rows: int,
+    columns: int,
+    width: int,
+    target: Target,
+    depth: int = 0,
+    cores: int = 1,
+    kept: int = 0,
+    sums: int = 1,
+) -> str:
+    """Return the chosen register tile and the cheapest others as text, in half cycles for a step of the whole sum."""
+    tried = list(_costs(rows, columns, width, target, depth, cores, kept, sums))
+    chosen = tile_of(rows, columns, width, target, depth, cores, kept, sums)
+    best, others = next(t for t in tried if t[1:] == chosen), sorted(t for t in tried if t[1:] != chosen)[:3]
+    found = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
+    return f"register tile of {rows} rows, {columns} columns: {found[0]}; next {', '.join(found[1:]) or 'none'}"
+
+
+def _costs(
+    rows: int, columns: int, width: int, target: Target, depth: int, cores: int, kept: int, sums: int
+) -> Iterator[tuple[float, int, int]]:
+    """Yield cost, rows and vectors of all register tiles.
+
     A step of the reduction costs its multiply-adds or its loads, whichever is more, and at least one chain's latency.
     A panel that is used again and the next one stay in L2 together, if two vectors do, unless an L3 is near.
     With few rows, memory has hardly time to bring the next panel; then loads of one that is not in the nearest cache,
     of all tiles but the first, come on top. Accumulators of the last columns, which are cut into shorter vectors, may
     be more than the registers hold: a step then stores and loads the others.
     """
-    best: tuple[float, int, int, int] | None = None
-    tried: list[tuple[float, int, int]] | None = [] if is_recording() else None
     free = target.registers - 1
     for vectors in range(1, min(8, max(tile_count(columns, width), 1)) + 1):
         for height in range(1, COSTS.max_tile_rows + 1):
@@ -50,23 +78,7 @@ def tile_of(
             if height >= rows and depth * columns >= COSTS.shared_panel_bytes:
                 panels = tile_count(columns, max(vectors, 2) * width)  # chains of one vector cannot read as fast
                 cost *= tile_count(panels, cores) * cores / panels
-            if tried is not None:
-                tried.append((cost, height, vectors))
-            key = (cost, -height * vectors, abs(height - 4 * vectors), height)
-            if best is None or key < (best[0], best[1], abs(best[2] - 4 * best[3]), best[2]):
-                best = (cost, -height * vectors, height, vectors)
-    assert best is not None
-    if tried is not None:
-        _note_tiles(tried, best[2:], rows, columns)
-    return best[2], best[3]
-
-
-def _note_tiles(tried: list[tuple[float, int, int]], chosen: tuple[int, int], rows: int, columns: int) -> None:
-    """Note the chosen register tile and the cheapest others, in half cycles for a step of the whole sum."""
-    others = sorted(t for t in tried if t[1:] != chosen)[:3]
-    best = next(t for t in tried if t[1:] == chosen)
-    texts = [f"{height}x{vectors} costs {cost:.6g}" for cost, height, vectors in (best, *others)]
-    note(lambda: f"register tile of {rows} rows, {columns} columns: {texts[0]}; next {', '.join(texts[1:]) or 'none'}")
+            yield cost, height, vectors
 
 
 def _cut(columns: int, width: int) -> int:

@@ -15,7 +15,7 @@ from aot.codegen.schedules.products.product_form import MatmulShape, extent
 
 
 def takes_pairs(d: Definition, form: MatmulShape) -> bool:
-    """True if steps of the innermost axis of the sum take parts of the same elements of integers."""
+    """True if the two steps of the sum's innermost axis unpack the same integer elements of the weights."""
     if len(form.sums) < 2:
         return False
     inner = [x for x in reads(d, body=True) if x.moves(form.lane) and not x.moves(form.sums[-1])]
@@ -29,7 +29,7 @@ def field_axes(d: Definition, form: MatmulShape) -> tuple[Var, ...]:
 
 
 def step_axis(d: Definition, form: MatmulShape) -> Var | None:
-    """Return the outermost axis of the sum if each of its steps has factors of its own, and terms enough."""
+    """Return the outermost axis of the sum if each of its steps has its own factors and enough terms; else None."""
     first, *rest = form.sums
     assert d.reduction is not None
     if d.reduction.fn != "add" or not d.reduction.dtype.is_float or varies(rest):
@@ -40,7 +40,7 @@ def step_axis(d: Definition, form: MatmulShape) -> Var | None:
 
 
 def kept_vectors(d: Definition, form: MatmulShape, apart: Var | None) -> int:
-    """Return the vectors that a step of the sum keeps for each vector of columns, accumulators of the step included."""
+    """Return the registers that a step of the sum takes for each vector of columns, its accumulators included."""
     if halved_factors(d.reduction) is not None:
         return 2
     unrolled = form.sums[-1:] if takes_pairs(d, form) else ()

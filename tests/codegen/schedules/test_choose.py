@@ -11,7 +11,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Reduce, Size, Var, as_expr, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tail
 from aot.codegen.schedules.choose import choose, explain
-from aot.codegen.schedules.reasons import note
+from aot.codegen.schedules.request import Request, texts
 from aot.codegen.schedules.rows import rows
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
@@ -221,7 +221,8 @@ def test_rows_that_may_be_few_are_balanced() -> None:
 def test_threads_share_an_axis_with_enough_rows() -> None:
     c, h, k = Var("c", 3), Var("h", 64), Var("k", 32)
     x, w, y = dense("x", 64, 32), dense("w", 3, 32), dense("y", 3, 64)
-    plan = rows(Definition(y, (c, h), Reduce("add", (k,), x[h, k] * w[c, k])), FAR, frozenset({"w"}), frozenset())
+    d = Definition(y, (c, h), Reduce("add", (k,), x[h, k] * w[c, k]))
+    plan, _ = rows(Request(d, FAR, frozenset({"w"})))
     assert (plan.parallel, plan.order) == ("h", ("h", "c"))
 
 
@@ -241,7 +242,7 @@ def test_rows_of_both_operands_are_read_by_tiles_of_outputs() -> None:
     a, b, y = dense("a", Var("si"), Var("sk")), dense("b", Var("sj"), Var("sk")), dense("y", Var("si"), Var("sj"))
     d = Definition(y, (i, j), Reduce("add", (k,), a[i, k] * b[j, k]))
     for target, size in ((FAR, 3), (replace(FAR, registers=32, lanes_bytes=64), 4)):
-        plan = rows(d, target, frozenset(), frozenset())
+        plan, _ = rows(Request(d, target, frozenset()))
         assert plan.lanes is not None and plan.lanes[0] == "k"
         assert (plan.size("i").size, plan.size("j").size) == (size, size)
         assert plan.parallel == plan.blocks[0][0]
@@ -251,7 +252,7 @@ def test_rows_of_both_operands_are_read_by_tiles_of_outputs() -> None:
 def test_threads_share_the_operand_with_more_rows(rows_of_a: int, rows_of_b: int, parallel: str) -> None:
     i, j, k = Var("i", rows_of_a), Var("j", rows_of_b), Var("k", 64)
     a, b, y = dense("a", rows_of_a, 64), dense("b", rows_of_b, 64), dense("y", rows_of_a, rows_of_b)
-    plan = rows(Definition(y, (i, j), Reduce("add", (k,), a[i, k] * b[j, k])), FAR, frozenset(), frozenset())
+    plan, _ = rows(Request(Definition(y, (i, j), Reduce("add", (k,), a[i, k] * b[j, k])), FAR, frozenset()))
     assert (plan.parallel, plan.blocks[0][0]) == (parallel, parallel)
 
 
@@ -312,14 +313,8 @@ def test_reasons_name_the_tile_that_is_chosen_and_what_others_would_cost(rows: i
     assert any("outside: panels take" in r for r in reasons)
 
 
-def test_a_choice_without_explain_makes_no_text() -> None:
-    def refuse() -> str:
-        raise AssertionError("nothing is recorded")
-
-    note(refuse)
-    work = product(64, 64, 64)
-    explain(work, FAR, frozenset({"w"}))
-    assert choose(work, FAR, frozenset({"w"})) == chosen(work, FAR)
+def test_a_reason_that_repeats_the_last_one_is_left_out() -> None:
+    assert texts((lambda: "a", lambda: "a", lambda: "b", lambda: "a")) == ("a", "b", "a")
 
 
 @pytest.mark.parametrize(("heads", "tiled"), [(3, "g"), (7, "g"), (2, "h")])

@@ -14,17 +14,21 @@ from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.lowering.context import Context
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
+from aot.lowering.fusion.fuse_steps import fuse_steps
 from aot.lowering.ir.steps import Layouts, Step, Steps
 from aot.lowering.ir.verify import verify_steps
-from aot.lowering.pipeline import Lowering, pipeline
+from aot.lowering.pipeline import logical, pipeline
 from aot.lowering.run import run_lowering
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError, UnsupportedError
 from tests.lowering.check import compiled, weights
 from tests.passes.check import graph_of
+
+CONTEXT = Context(Target.parse("x86-64-v3"))
 
 
 def steps_of(rows: int | str = 4) -> Steps:
@@ -131,31 +135,39 @@ def test_a_symbol_that_nothing_sets() -> None:
 
 
 def test_a_pass_that_breaks_steps_is_named() -> None:
-    broken = Lowering("lose_values", no_value, Layouts.LOGICAL, Layouts.LOGICAL)
+    def lose_values(steps: Steps, _context: Context) -> None:
+        no_value(steps)
+
     with pytest.raises(InternalError, match=r"lowering pass lose_values left broken steps: .*Exp_3"):
-        run_lowering(steps_of(), [broken], verify=True)
+        run_lowering(steps_of(), [logical(lose_values)], CONTEXT, verify=True)
+
+
+def test_two_passes_of_one_name_are_refused() -> None:
+    twice = [logical(fuse_steps), logical(fuse_steps)]
+    with pytest.raises(InternalError, match="lowering: a pass has a name of its own, got fuse_steps twice"):
+        run_lowering(steps_of(), twice, CONTEXT)
 
 
 def test_a_pass_at_the_wrong_place_is_refused() -> None:
-    passes = pipeline(CompileOptions(), Target.parse("x86-64-v3"))
+    passes = pipeline(CONTEXT)
     late = [p for p in passes if p.name in ("assign_layouts", "group_rows")]
     with pytest.raises(InternalError, match="group_rows: needs logical layouts, got final ones"):
-        run_lowering(steps_of(), sorted(late, key=lambda p: p.name))
+        run_lowering(steps_of(), sorted(late, key=lambda p: p.name), CONTEXT)
 
 
 def test_an_error_of_the_model_keeps_its_class() -> None:
-    def refuse(steps: Steps) -> None:
+    def refuse(steps: Steps, context: Context) -> None:
         raise UnsupportedError("no")
 
     with pytest.raises(UnsupportedError) as caught:
-        run_lowering(steps_of(), [Lowering("refuse", refuse, Layouts.LOGICAL, Layouts.LOGICAL)])
+        run_lowering(steps_of(), [logical(refuse)], CONTEXT)
     assert caught.value.__notes__ == ["in lowering pass refuse"]
 
 
 def test_reports_count_what_changed() -> None:
     steps, seen = steps_of(), list[str]()
-    passes = pipeline(CompileOptions(), Target.parse("x86-64-v3"))
-    reports = run_lowering(steps, passes, observe=lambda done, _: seen.append(done.name))
+    passes = pipeline(CONTEXT)
+    reports = run_lowering(steps, passes, CONTEXT, observe=lambda done, _: seen.append(done.name))
     assert seen == [p.name for p in passes]
     assert (reports[0].works, reports[0].made) == (2, 2)
     assert str(reports[1]).startswith("use_integer_dots: unchanged, 2 steps (")

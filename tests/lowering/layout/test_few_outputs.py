@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aot.codegen.ir.printer import schedule_text
+from aot.codegen.schedules.request import Request
 from aot.codegen.schedules.rows import rows
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
@@ -21,12 +22,12 @@ def schedules(made: Compilation) -> str:
 def test_rows_of_a_tile_fill_the_registers(columns: int, height: int) -> None:
     """16 of them: a weight of each column, and its sum in each row."""
     d = product(64, columns, 128)
-    plan = rows(d, FAR, frozenset({"w"}), frozenset())
+    plan, _ = rows(Request(d, FAR, frozenset({"w"})))
     assert schedule_text(plan).startswith(f"order[i j] tile[i:{height} j:{columns}] lanes[k:8]")
 
 
 def test_one_output_has_partial_sums() -> None:
-    assert rows(product(64, 1, 128), FAR, frozenset({"w"}), frozenset()).partials == 4
+    assert rows(Request(product(64, 1, 128), FAR, frozenset({"w"})))[0].partials == 4
 
 
 @pytest.mark.parametrize("target", ["native", "x86-64-v3", "x86-64-v2"])

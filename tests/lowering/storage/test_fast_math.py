@@ -17,8 +17,10 @@ from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret
+from aot.lowering.context import Context
 from aot.lowering.pipeline import pipeline
 from aot.options import CompileOptions
+from aot.precision import precision_of
 from aot.runtime.abi import DType
 from aot.runtime.describe import notes
 from aot.runtime.machine import missing_features
@@ -78,7 +80,8 @@ def test_strassen_needs_fast_math(precision: str) -> None:
     """Without it, bits may not depend on the target's cost model; the choice of Winograd does not."""
     target = parse_target("x86-64-v4")
     for fast_math in (False, True):
-        names = {p.name for p in pipeline(CompileOptions(precision=precision, fast_math=fast_math), target)}
+        context = Context(target, precision_of(precision), fast_math=fast_math)
+        names = {p.name for p in pipeline(context)}
         assert ("use_strassen" in names) == fast_math
         assert "use_winograd" in names
 

@@ -17,6 +17,7 @@ from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
+from aot.lowering.context import Context
 from aot.lowering.pipeline import pipeline
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
@@ -96,7 +97,7 @@ def test_results_are_the_same_bits(dtype: str, rows: int, target: str) -> None:
     w = weights(-0.0, 0.0, 2.0**-24, 2.0**-14, dtype=dtype)
     x = values((rows, w.shape[0]))
     small = in_memory(product(w, rows, target, small=True).built)(*x)[0]
-    names = [p.name for p in pipeline(CompileOptions(), parse_target(target))]
+    names = [p.name for p in pipeline(Context(parse_target(target)))]
     wide = product(w, rows, target, passes=names.index("narrow_constants"))
     assert stored(wide.program) == {DType.F32}
     assert small.tobytes() == in_memory(wide.built)(*x)[0].tobytes()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aot import compile_model
+from aot import CompileOptions, compile_model, stages
 from aot.runtime import Batch, CompiledModel, Generator, Sampling, load
 from aot.runtime.abi import DType
 from aot.runtime.generation.interface import step_inputs
@@ -76,3 +76,11 @@ def test_the_loop_inside_of_the_library_gives_the_same_tokens(library: Path) -> 
     found = [Generator(load(library, threads=n)).generate(IDS[:9], 20, Sampling()) for n in (1, 2)]
     assert found[0] == found[1]
     assert len(found[0]) == 20
+
+
+def test_tile_registers_sum_blocks_of_few_rows(tmp_path: Path) -> None:
+    """Rows whose number is read at run time may fill no tile, so that tiles of a block cannot overlap."""
+    file = NETWORK.write(tmp_path / "m.gguf")
+    made = stages(file, CompileOptions(target="x86-64-v4-amx", precision="bf16", row_lengths=True))
+    assert "matrix=i" in made.text("groups")
+    assert made.program.kernels

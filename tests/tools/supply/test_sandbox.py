@@ -128,7 +128,7 @@ def test_nothing_but_the_library_is_seen(
 
 
 def test_variables_are_overwritten(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cli", "run", hostile(tmp_path, STACK), SEVEN, "--sandbox"]
+    command = [sys.executable, "-m", "aot", "run", hostile(tmp_path, STACK), SEVEN, "--sandbox"]
     secret = {"AOT_SECRET": "hush-hush", **os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=secret, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,10 +8,11 @@ x in {..}     a search among the bounds of the values
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.opset.estimators.tree_tables import Forest
 from aot.runtime.errors import ModelError, UnsupportedError

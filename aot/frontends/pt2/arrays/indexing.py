@@ -6,8 +6,8 @@ x[i, :, j]     ->     axes i and j first, GatherND at pairs (i, j), axes back wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.pt2.arrays.movement import transposed
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import mmap
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
+from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError
 from aot.runtime.regular import open_file
 

@@ -5,10 +5,11 @@ data/weights/model_weights_config.json     name -> entry, element type, sizes, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.pt2.files.archive import Archive
 from aot.frontends.pt2.files.element_types import element_type
 from aot.frontends.pt2.files.schema import Table, union, whole

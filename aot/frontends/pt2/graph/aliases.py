@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import OutPort
 from aot.runtime.errors import UnsupportedError
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.pt2.files.element_types import COMPLEX, ELEMENT_TYPES
 from aot.frontends.pt2.files.schema import Table, elements, real, union, whole, wrong
 from aot.frontends.pt2.registry import Argument

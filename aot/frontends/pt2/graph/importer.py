@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Scope
 from aot.frontends.pt2.files.element_types import COMPLEX, ELEMENT_TYPES

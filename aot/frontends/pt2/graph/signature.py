@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.pt2.files.element_types import COMPLEX, PARTS, element_type
 from aot.frontends.pt2.files.schema import Table, real, union, whole
 from aot.frontends.pt2.files.weights import Weights

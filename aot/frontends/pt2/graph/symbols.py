@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
 from aot.frontends.pt2.files.schema import Table, union, whole
 from aot.ir.types import Dim, simplify

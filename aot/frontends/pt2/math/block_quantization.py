@@ -6,8 +6,8 @@ dequantize_affine(q [n, 64], block 1 x 32, s [n, 2], z)     ->     (q [n, 2, 32]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.pt2.registry import Call, aten
 from aot.ir.graph import OutPort
 from aot.opset.recurrent.recurrent import Direction

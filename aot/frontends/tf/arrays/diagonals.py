@@ -6,8 +6,7 @@ says at which end shorter diagonals are filled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array, numpy_dtype
 from aot.runtime.abi import DType
 from aot.runtime.errors import BudgetError, CorruptError, UnsupportedError

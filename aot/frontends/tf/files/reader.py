@@ -9,10 +9,11 @@ that nothing reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.scopes import Scope, SizeNames, Value, foreign
 from aot.frontends.tf.files.element_types import element_type
 from aot.frontends.tf.files.messages import GraphDef, MetaGraphDef, parsed, parsed_text

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.scopes import Saved, Scope, Value
 from aot.frontends.tf.files.assets import asset_files
 from aot.frontends.tf.files.checkpoint import OBJECTS, Checkpoint

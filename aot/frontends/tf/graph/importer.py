@@ -9,10 +9,11 @@ value that was set last. A loop carries the variables that it sets, an If gives 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Handle, Saved, Scope, Table, Value, foreign
 from aot.frontends.tf.files.element_types import COMPLEX

@@ -9,11 +9,12 @@ with several. Attributes of a function's nodes may be those that a call gives (`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tf.defaults import defaults_of
 from aot.runtime.errors import CorruptError, UnsupportedError
 

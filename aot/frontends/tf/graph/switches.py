@@ -9,8 +9,9 @@ inner conditions are rewritten first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tf.graph.nets import ARGUMENT, Item, Net, Output
 from aot.ir.topological import producers_first
 from aot.runtime.errors import CorruptError, UnsupportedError

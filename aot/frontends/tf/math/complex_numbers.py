@@ -6,12 +6,12 @@ Conversions that only move elements or add them are applied to both parts: `by_p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.calls import Packed
 from aot.frontends.tf.registry import Call, Conversion, mark_complex, takes_complex_numbers, tf

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.integers.fixed_point import limits, of_input, scaled, shifted, single, whole
 from aot.frontends.tflite.neural.recurrent import (
     BASIC,

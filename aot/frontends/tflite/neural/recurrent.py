@@ -6,8 +6,8 @@ Each gives its outputs, then the new values of its states, in the order of its i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.registry import RANGES, RELU, RELU6, RELU_N1_TO_1, TANH, Call, tflite
 from aot.ir.graph import OutPort
 

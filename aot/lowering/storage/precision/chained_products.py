@@ -6,9 +6,10 @@ x.bf16[i, k] = x[i, k];  y[i, j] = chains[k](x.bf16[i, k] * w.bf16[k, j])
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
 from aot.codegen.ir.chains import block_terms, chain_factors
 from aot.codegen.ir.definition import Definition

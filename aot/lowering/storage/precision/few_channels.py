@@ -9,12 +9,13 @@ window of 16 columns needs no such zeros: its 48 terms are two blocks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import ml_dtypes
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.chains import block_terms
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables

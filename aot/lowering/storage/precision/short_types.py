@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from aot.codegen.costs import COSTS
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer
 from aot.codegen.ir.program import Region
 from aot.codegen.target import Target
@@ -38,9 +38,6 @@ class Sums:
         slow = target.fast_math and not target.has_tiles and not target.sums_pairs
         plain = frozenset({DType.F16, DType.BF16} if slow else {DType.F16})
         return Sums(target.sums_pairs, plain, target.fast_math and not target.has_tiles)
-
-
-CHAINED = Sums()
 
 
 class ShortTypes:

@@ -12,29 +12,30 @@ sums of f32; data that a kernel loads often stay f32 there, as conversions would
 from __future__ import annotations
 
 from aot.codegen.ir.definition import Group
+from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps
 from aot.lowering.storage.precision.chained_products import ChainedProducts
 from aot.lowering.storage.precision.recurrent_products import shorten_recurrent_products
 from aot.lowering.storage.precision.row_quotients import invert_divisors
 from aot.lowering.storage.precision.short_functions import shorten_functions
-from aot.lowering.storage.precision.short_types import CHAINED, ShortTypes, Sums
+from aot.lowering.storage.precision.short_types import ShortTypes, Sums
 from aot.lowering.storage.precision.short_values import shorten_values
 from aot.lowering.storage.precision.short_weights import ShortWeights
-from aot.precision import Precision
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 
 
-def shorten_floats(steps: Steps, precision: Precision, small: bool = False, sums: Sums = CHAINED) -> None:
+def shorten_floats(steps: Steps, context: Context) -> None:
     """Store values that products and elementwise layers pass on in 16 bits, and round the weights of products.
 
-    `small`: round weights to f16 even where a kernel loads them often.
+    With small weights, weights are rounded to f16 even where a kernel loads them often.
     """
+    precision, sums = context.precision, Sums.for_target(context.target)
     names = {n for b in steps.blocks() for s in b.steps for n in s.layers}
     if unused := precision.unused(names):
         raise UsageError(f"precision: a pattern matches a layer's name, got {unused[0]!r}")
     types = ShortTypes(steps, precision, sums)
-    weights = ShortWeights(types, small)
+    weights = ShortWeights(types, context.small_weights)
     shorten_values(types)
     for block in steps.blocks():
         products = ChainedProducts(types, weights)

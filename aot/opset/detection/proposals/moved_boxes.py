@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from math import log
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Expr, Size, Space, dense, prim
 from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.types import Array, Dim

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Expr, Space, cast, dense, prim, select
 from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.conditions import Condition, alike, at_least, in_range

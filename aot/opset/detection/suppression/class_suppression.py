@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Expr, prim
 from aot.codegen.script.script import MAX_LANES, Scripted, array, lanes, loops, parallel, select, var
 from aot.ir.op import Work

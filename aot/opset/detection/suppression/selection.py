@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Expr, Space, as_expr, cast, dense, prim
 from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.build import Builder

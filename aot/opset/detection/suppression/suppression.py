@@ -6,11 +6,11 @@ For each image and class the boxes in order of score, without those that overlap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Space, as_expr, cast, dense, prim
 from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.op import Elements, LoopOp, Work

@@ -9,9 +9,9 @@ All variables of the network must be of this kind; others keep the pass `carry_v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Stateful

@@ -7,8 +7,9 @@ Rows then never move, memory never grows, and a longer sequence is an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph
 from aot.opset.control.cache import CacheRoom, CacheSizes
 from aot.runtime.errors import UsageError

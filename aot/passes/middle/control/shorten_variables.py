@@ -7,8 +7,9 @@ They take half the memory, and a token reads half as much of them. All variables
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.opset.control.cache import Append, CacheSizes

@@ -9,10 +9,11 @@ outputs needs no copy of a list in each iteration, and rules for recurrent layer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Dim, simplify

@@ -10,8 +10,9 @@ Transposes at its boundary than now, so the pass terminates.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, Node, OutPort
 from aot.ir.types import Shape

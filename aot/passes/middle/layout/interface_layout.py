@@ -5,8 +5,9 @@ x: f32[1,3,224,224]          x: f32[1,224,224,3] - Transpose(0,3,1,2) - f32[1,3,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.types import dim_text

@@ -6,11 +6,12 @@ x' = Transpose(x, q)        carried(Concat(axis=3), q=(0, 3, 1, 2)) = Concat(axi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Node, OutPort
 from aot.ir.op import Op

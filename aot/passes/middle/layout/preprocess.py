@@ -10,10 +10,10 @@ A mean before a convolution with padding stays: the padding is zero after the me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Array, dim_text, numpy_dtype

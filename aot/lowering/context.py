@@ -1,0 +1,44 @@
+"""The compilation that lowering passes are part of, as far as they may ask about it."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from aot.codegen.dataclass import dataclass
+from aot.codegen.target import Target
+from aot.options import CompileOptions
+from aot.precision import Precision, precision_of
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The target of a compilation, and its options that lowering passes depend on; `CompileOptions` explains these."""
+
+    target: Target
+    precision: Precision = field(default_factory=Precision)
+    activations: str = "f32"
+    small_weights: bool = False
+    plain_products: bool = False
+    fast_math: bool = False
+
+    @staticmethod
+    def of(options: CompileOptions, target: Target) -> Context:
+        """Return the context of a compilation with these options."""
+        return Context(
+            target,
+            precision_of(options.precision),
+            options.activations,
+            options.small_weights,
+            options.plain_products,
+            options.fast_math,
+        )
+
+    @property
+    def adds_before_products(self) -> bool:
+        """True if a product may take a form that adds numbers before it multiplies them."""
+        return not (self.small_weights or self.plain_products)
+
+    @property
+    def same_bits(self) -> bool:
+        """True if bits may not depend on the target."""
+        return not (self.precision.is_plain or self.fast_math)
