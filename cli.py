@@ -262,17 +262,26 @@ def check(
 @command
 def ops(
     as_json: arg.Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/use/models/ops.md")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a page of docs/use/models")] = False,
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="Of another format: onnx, tensorflow, tflite or pytorch"),
+    ] = None,
     debug: arg.Debug = False,
 ) -> None:
     """List the operations that can be compiled. Type, operation sets, form, element types, front ends, meaning."""
     from aot.tools import table
 
-    rows = table.operations()
-    if as_json:
-        echo_json({"operations": [asdict(row) for row in rows]})
+    if format_ is not None:
+        page = table.page_of(format_)
+        found, text = dict(page.rows), page.markdown() if markdown else page.text()
     else:
-        typer.echo(table.markdown(rows) if markdown else table.text(rows))
+        rows = table.operations()
+        found, text = [asdict(row) for row in rows], table.markdown(rows) if markdown else table.text(rows)
+    if as_json:
+        echo_json({"operations": found})
+    else:
+        typer.echo(text)
 
 
 command(sign)

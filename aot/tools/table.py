@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
+from aot.frontends.onnx.registry import CONVERSIONS
+from aot.frontends.operations import FORMATS, Page
 from aot.ir.op import Op, form_of
 from aot.ir.registry import EXTENSION, REGISTRY, opsets_of
+from aot.runtime.errors import UsageError
 
 TITLE = """# Operations
 
@@ -55,12 +57,18 @@ def _row(cls: type[Op], onnx: bool) -> Row:
 
 def _used_by_onnx() -> Iterator[type[Op]]:
     """Operations that the modules of conversions build, or have in a table of names."""
-    load_conversions()
-    for module in {conversion.__module__ for conversion in CONVERSIONS.values()}:
+    for module in {conversion.__module__ for conversion in CONVERSIONS.load().values()}:
         for built, quoted in re.findall(r'\bbuild\.(\w+)|"(\w+)"', inspect.getsource(sys.modules[module])):
             cls = REGISTRY.get(built or quoted)
             if cls is not None:
                 yield cls
+
+
+def page_of(name: str) -> Page:
+    """Return the operations of another format; UsageError if there is none of that name."""
+    if name not in FORMATS:
+        raise UsageError(f"--format: a format is one of {', '.join(FORMATS)}, got {name}")
+    return FORMATS[name]()
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
+from aot.frontends.onnx.registry import CONVERSIONS
 from aot.ir import registry
 
 
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
     """The built-in tables are what they were, whatever a test has loaded."""
-    load_conversions()  # they fill their table when it is asked for
-    found: list[dict[Any, Any]] = [registry.REGISTRY, registry._BY_TYPE, CONVERSIONS]
+    found: list[dict[Any, Any]] = [registry.REGISTRY, registry._BY_TYPE, CONVERSIONS.load()]
     before = [dict(table) for table in found]
     yield
     assert found == before

@@ -119,6 +119,15 @@ class Call:
     def has(self, name: str) -> bool:
         return name in self.attrs
 
+    def converted_as(
+        self, view: Callable[..., Call], function: Conversion | None, kind: str, inputs: Sequence[Value], attrs: Any
+    ) -> Any:
+        """Convert as an operation of another framework: `view` makes the node that its conversion gets."""
+        if function is None:
+            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
+        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
+        return function(view(*made, self.node, self.inputs), *inputs)
+
     def integer(self, name: str, default: int | None = None) -> int:
         return int(self._get(name, int, default))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import Call, Conversion
+from aot.frontends.conversion.table import Table
 from aot.frontends.unsupported import Problem
 from aot.ir.graph import Graph, Node
 from aot.ir.op import Foreign
@@ -17,19 +18,30 @@ Facts = dict[str, Any]  # the attributes of a foreign node; those of the reader 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The operations of a framework: `name` is that of their nodes, `framework` that in errors.
-
-    `conversion(kind, attributes)` finds a conversion; `call(attributes, ...)` makes the view of a node that it gets;
-    `problem(node, kind, attributes, reason)` says why a node cannot be converted; `check(graph)` raises
-    UnconvertedError for a graph that cannot be converted at all.
-    """
+    """The operations of a framework: `name` is that of their nodes, `framework` that in errors."""
 
     name: str
     framework: str
-    conversion: Callable[[str, Facts], Conversion | None]
-    call: Callable[..., Call]
-    problem: Callable[[str, str, Facts, str], Problem]
-    check: Callable[[Graph], None] = lambda graph: None
+    table: Table
+    view: type[Call]  # of a node, which its conversion gets
+
+    def conversion(self, kind: str, attrs: Facts) -> Conversion | None:
+        """Return the conversion of an operation; None if there is none."""
+        del attrs
+        return self.table.of(kind)
+
+    def call(self, attrs: Facts, *parts: Any) -> Call:
+        """Return the view of a node."""
+        del attrs
+        return self.view(*parts)
+
+    def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
+        """Return why a node cannot be converted."""
+        del attrs
+        return Problem(node, kind, "", 0, reason)
+
+    def check(self, graph: Graph) -> None:
+        """Raise UnconvertedError for a graph that cannot be converted at all."""
 
 
 Dialects = Mapping[str, Dialect]

@@ -6,20 +6,21 @@ from typing import Any
 
 from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
-from aot.frontends.onnx.registry import Call, conversion_of
+from aot.frontends.onnx.registry import CONVERSIONS, Call, conversion_of
 from aot.frontends.unsupported import Problem
 
 
-def _conversion(kind: str, attrs: Facts) -> Conversion | None:
-    return conversion_of(attrs["domain"], kind)
+class _Onnx(Dialect):
+    """Operations have a domain, and mean what the version of its set says."""
+
+    def conversion(self, kind: str, attrs: Facts) -> Conversion | None:
+        return conversion_of(attrs["domain"], kind)
+
+    def call(self, attrs: Facts, *parts: Any) -> Call:
+        return Call(*parts, opset=attrs["opset"])
+
+    def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
+        return Problem(node, kind, attrs["domain"], attrs["opset"], reason)
 
 
-def _call(attrs: Facts, *parts: Any) -> Call:
-    return Call(*parts, opset=attrs["opset"])
-
-
-def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
-    return Problem(node, kind, attrs["domain"], attrs["opset"], reason)
-
-
-ONNX = Dialect("onnx", "ONNX", _conversion, _call, _problem)
+ONNX = _Onnx("onnx", "ONNX", CONVERSIONS, Call)

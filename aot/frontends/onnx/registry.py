@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
 from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.families import load_families
+from aot.frontends.conversion.table import Table
 from aot.frontends.onnx.element_types import element_type
 from aot.ir.graph import OutPort
-from aot.ir.scope import current, scope_for
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
@@ -32,44 +31,32 @@ __all__ = [
     "Value",
     "conversion_of",
     "extension",
-    "load_conversions",
+    "named",
     "onnx",
 ]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
 FAMILIES = ("arrays", "control", "image", "math", "microsoft", "neural", "tabular")  # folders of conversions
-CONVERSIONS: dict[tuple[str, str], Conversion] = {}
+CONVERSIONS = Table("onnx", __name__, FAMILIES)  # by `Kind`, or `DOMAIN.Kind`
 
 
 def onnx(*kinds: str, domain: str = "") -> Callable[[C], C]:
     """Register the conversion of operations of a domain."""
-
-    def register(function: C) -> C:
-        scope = scope_for(function.__module__)
-        table = CONVERSIONS if scope is None else scope.conversions
-        for kind in kinds:
-            table[domain, kind] = function
-        return function
-
-    return register
+    return CONVERSIONS.register(*(named(domain, kind) for kind in kinds))
 
 
-def extension(kind: str) -> Callable[[C], C]:
-    """Register an extension's conversion of an operation: `Kind`, or `DOMAIN.Kind`."""
-    domain, _, name = kind.rpartition(".")
-    return onnx(name, domain=domain)
+extension = CONVERSIONS.register  # of extensions' conversions
 
 
-def load_conversions() -> None:
-    """Import all conversions, which fill the table."""
-    load_families(__package__, FAMILIES)
+def named(domain: str, kind: str) -> str:
+    """Return the name of an operation, with that of its domain unless it is ONNX's own."""
+    return f"{domain}.{kind}" if domain else kind
 
 
 def conversion_of(domain: str, kind: str) -> Conversion | None:
     """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
-    load_conversions()
-    return current().conversions.get((domain, kind)) or CONVERSIONS.get((domain, kind))
+    return CONVERSIONS.of(named(domain, kind))
 
 
 @dataclass(frozen=True, slots=True)

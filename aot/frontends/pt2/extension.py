@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from aot.frontends.conversion.families import enter
-from aot.frontends.pt2.registry import CONVERSIONS, DOMAIN, Argument, Call, Symbol, Value, resolved, typed
+from aot.frontends.pt2.registry import CONVERSIONS, Argument, Call, Symbol, Value, resolved, typed
 from aot.runtime.errors import UnsupportedError
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -22,7 +21,7 @@ def extension(kind: str) -> Callable[[C], C]:
     """
 
     def register(function: C) -> C:
-        enter(CONVERSIONS, DOMAIN, (kind.removeprefix("aten::"),), _Extension(function), function.__module__)
+        CONVERSIONS.enter((kind.removeprefix("aten::"),), _Extension(function))
         return function
 
     return register

@@ -22,7 +22,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -31,14 +31,14 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Expr
 from aot.frontends.conversion.calls import SHORT, Conversion, Outputs, Packed, Value
 from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.families import decorator, enter, entered, load_families
+from aot.frontends.conversion.table import Table, decorator
+from aot.frontends.onnx.registry import CONVERSIONS as ONNX_CONVERSIONS
 from aot.frontends.onnx.registry import Call as OnnxCall
-from aot.frontends.onnx.registry import conversion_of as onnx_conversion
 from aot.frontends.pt2.files.element_types import COMPLEX
 from aot.frontends.pt2.promotion import Kind, promoted_type
 from aot.frontends.tf.math.complex_numbers import Complex
+from aot.frontends.tf.registry import CONVERSIONS as TF_CONVERSIONS
 from aot.frontends.tf.registry import Call as TfCall
-from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UnsupportedError
@@ -59,17 +59,15 @@ __all__ = [
     "aten_complex",
     "aten_node",
     "conversion_of",
-    "load_conversions",
     "resolved",
     "typed",
 ]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-DOMAIN = "aten"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural")  # folders of conversions
 ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
-CONVERSIONS: dict[str, Conversion] = {}
+CONVERSIONS = Table("aten", __name__, FAMILIES)
 # Arguments that change no number: where a tensor lies, and which library computes it. No conversion takes them.
 HINTS = {
     "cudnn_enabled",
@@ -108,35 +106,21 @@ def aten(*kinds: str) -> Callable[[C], C]:
     """Register the conversion of operations."""
 
     def register(function: C) -> C:
-        enter(CONVERSIONS, DOMAIN, kinds, ByName(function), function.__module__)
+        CONVERSIONS.enter(kinds, ByName(function))
         return function
 
     return register
 
 
-def aten_node(*kinds: str) -> Callable[[C], C]:
-    """Register the conversion of operations with sub-graphs: it gets the inputs of the node, in order."""
-
-    def register(function: C) -> C:
-        enter(CONVERSIONS, DOMAIN, kinds, function, function.__module__)
-        return function
-
-    return register
-
+aten_node = CONVERSIONS.register  # of operations with sub-graphs: the conversion gets the inputs of the node, in order
 
 # Registers the function for nodes with complex inputs; it gets all arguments by name, the first one by place.
 aten_complex = decorator(OF_COMPLEX)
 
 
-def load_conversions() -> None:
-    """Import all conversions, which fill the table."""
-    load_families(__package__, FAMILIES)
-
-
 def conversion_of(kind: str) -> Conversion | None:
     """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
-    load_conversions()
-    found = entered(CONVERSIONS, DOMAIN, kind)
+    found = CONVERSIONS.of(kind)
     return of_complex_only if found is None and kind in OF_COMPLEX else found
 
 
@@ -208,19 +192,12 @@ class Call(AnyCall):
 
     def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
-        function = tf_conversion(kind)
-        if function is None:
-            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
-        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
-        return function(TfCall(*made, self.node, self.inputs), *inputs)
+        return self.converted_as(TfCall, TF_CONVERSIONS.of(kind), kind, inputs, attrs)
 
     def onnx(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of ONNX, with attributes by ONNX's names."""
-        function = onnx_conversion("", kind)
-        if function is None:
-            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
-        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
-        return function(OnnxCall(*made, self.node, self.inputs, ONNX_OPSET), *inputs)
+        view = partial(OnnxCall, opset=ONNX_OPSET)
+        return self.converted_as(view, ONNX_CONVERSIONS.of(kind), kind, inputs, attrs)
 
     def operand(self, *values: OutPort | None) -> OutPort:
         """Return the one of several arguments that is given: its name depends on the operation. ModelError for none."""

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
 from aot.frontends.tf.math.complex_numbers import refuse_complex
-from aot.frontends.tf.registry import Call, conversion_of
+from aot.frontends.tf.registry import CONVERSIONS, Call
 from aot.frontends.unsupported import Problem, unconverted
 from aot.ir.graph import Graph
 from aot.opset.control.infrastructure import Parameter
 
 
-def _conversion(kind: str, attrs: Facts) -> Conversion | None:
-    del attrs
-    return conversion_of(kind)
+class _TensorFlow(Dialect):
+    """Nodes may have complex inputs, which few conversions take."""
+
+    def call(self, attrs: Facts, *parts: Any) -> Call:
+        call = Call(*parts)
+        refuse_complex(call, self.conversion(call.kind, attrs))
+        return call
+
+    def check(self, graph: Graph) -> None:
+        inputs = [n for n in graph.parameters if n.out_port(0).destinations]
+        unknown = [n.name for n in inputs if isinstance(n.op, Parameter) and n.op.shape is None]
+        if unknown:
+            reason = f"its rank is not known: give the shape of the input, as --shape {unknown[0]}=1,224,224,3"
+            problems = [Problem(name, "Placeholder", "", 0, reason) for name in unknown]
+            raise unconverted(graph.file or graph.name, problems)
 
 
-def _call(attrs: Facts, *parts: Any) -> Call:
-    del attrs
-    call = Call(*parts)
-    refuse_complex(call, conversion_of(call.kind))
-    return call
-
-
-def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
-    del attrs
-    return Problem(node, kind, "", 0, reason)
-
-
-def _check(graph: Graph) -> None:
-    inputs = [n for n in graph.parameters if n.out_port(0).destinations]
-    unknown = [n.name for n in inputs if isinstance(n.op, Parameter) and n.op.shape is None]
-    if unknown:
-        reason = f"its rank is not known: give the shape of the input, as --shape {unknown[0]}=1,224,224,3"
-        problems = [Problem(name, "Placeholder", "", 0, reason) for name in unknown]
-        raise unconverted(graph.file or graph.name, problems)
-
-
-TENSORFLOW = Dialect("tf", "TensorFlow", _conversion, _call, _problem, _check)
+TENSORFLOW = _TensorFlow("tf", "TensorFlow", CONVERSIONS, Call)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import SHORT, Bodies, Conversion, Outputs, Sequenced, Value
 from aot.frontends.conversion.calls import Call as AnyCall
-from aot.frontends.conversion.families import enter, entered, load_families
+from aot.frontends.conversion.table import Table
 from aot.frontends.tf.defaults import defaults_of
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
@@ -33,17 +33,14 @@ __all__ = [
     "Outputs",
     "Sequenced",
     "Value",
-    "conversion_of",
     "extension",
-    "load_conversions",
     "tf",
 ]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-DOMAIN = "tensorflow"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "math", "neural", "outside", "text")  # folders of conversions
-CONVERSIONS: dict[str, Conversion] = {}
+CONVERSIONS = Table("tensorflow", __name__, FAMILIES)
 _TAKES_COMPLEX = "takes_complex"  # mark of a function
 
 
@@ -53,7 +50,7 @@ def tf(*kinds: str, takes_complex: bool = False) -> Callable[[C], C]:
     def register(function: C) -> C:
         if takes_complex:
             mark_complex(function)
-        enter(CONVERSIONS, DOMAIN, kinds, function, function.__module__)
+        CONVERSIONS.enter(kinds, function)
         return function
 
     return register
@@ -69,20 +66,7 @@ def takes_complex_numbers(function: object) -> bool:
     return getattr(function, _TAKES_COMPLEX, False)
 
 
-def extension(kind: str) -> Callable[[C], C]:
-    """Register an extension's conversion of an operation."""
-    return tf(kind)
-
-
-def load_conversions() -> None:
-    """Import all conversions, which fill the table."""
-    load_families(__package__, FAMILIES)
-
-
-def conversion_of(kind: str) -> Conversion | None:
-    """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
-    load_conversions()
-    return entered(CONVERSIONS, DOMAIN, kind)
+extension = CONVERSIONS.register  # of extensions' conversions
 
 
 @dataclass(frozen=True, slots=True)

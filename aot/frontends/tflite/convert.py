@@ -7,7 +7,7 @@ from typing import Any
 from aot.frontends.conversion.calls import Conversion
 from aot.frontends.conversion.dialect import Dialect, Facts
 from aot.frontends.tf.math.complex_numbers import refuse_complex
-from aot.frontends.tflite.registry import Call, conversion_of
+from aot.frontends.tflite.registry import CONVERSIONS, Call, conversion_of
 from aot.frontends.unsupported import Problem
 
 PROCESSORS = {
@@ -17,24 +17,26 @@ PROCESSORS = {
 }  # custom operations whose contents are code of another processor
 
 
-def _conversion(kind: str, attrs: Facts) -> Conversion | None:
-    sides = [
-        [t.quantization for t in side if t is not None] for side in (attrs.get("taken", ()), attrs.get("given", ())[:1])
-    ]
-    in_blocks = any(q is not None and q.blocks is not None for side in sides for q in side)
-    return conversion_of(kind, not in_blocks and all(any(q is not None for q in side) for side in sides))
+class _TensorFlowLite(Dialect):
+    """Tensors may be quantised, and some operations have conversions of their own for those."""
+
+    def conversion(self, kind: str, attrs: Facts) -> Conversion | None:
+        sides = [
+            [t.quantization for t in side if t is not None]
+            for side in (attrs.get("taken", ()), attrs.get("given", ())[:1])
+        ]
+        in_blocks = any(q is not None and q.blocks is not None for side in sides for q in side)
+        return conversion_of(kind, not in_blocks and all(any(q is not None for q in side) for side in sides))
+
+    def call(self, attrs: Facts, *parts: Any) -> Call:
+        call = Call(*parts)
+        refuse_complex(call, self.conversion(call.kind, attrs))
+        return call
+
+    def problem(self, node: str, kind: str, attrs: Facts, reason: str) -> Problem:
+        del attrs
+        made = PROCESSORS.get(kind)
+        return Problem(node, kind, "", 0, reason if made is None else f"{made}: compile the file that it was made of")
 
 
-def _call(attrs: Facts, *parts: Any) -> Call:
-    call = Call(*parts)
-    refuse_complex(call, _conversion(call.kind, attrs))
-    return call
-
-
-def _problem(node: str, kind: str, attrs: Facts, reason: str) -> Problem:
-    del attrs
-    made = PROCESSORS.get(kind)
-    return Problem(node, kind, "", 0, reason if made is None else f"{made}: compile the file that it was made of")
-
-
-TFLITE = Dialect("tflite", "TensorFlow Lite", _conversion, _call, _problem)
+TFLITE = _TensorFlowLite("tflite", "TensorFlow Lite", CONVERSIONS, Call)

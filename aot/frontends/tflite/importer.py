@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Handle, Scope, foreign
+from aot.frontends.conversion.table import decorator
 from aot.frontends.tf.math.complex_numbers import COMPLEX
 from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
 from aot.frontends.tflite.tensors import COMPUTED, Stored

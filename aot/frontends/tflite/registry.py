@@ -30,13 +30,12 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.frontends.conversion.calls import Call as AnyCall
 from aot.frontends.conversion.calls import Conversion, Outputs, Value
-from aot.frontends.conversion.families import decorator, enter, load_families
+from aot.frontends.conversion.table import Table, decorator
+from aot.frontends.tf.registry import CONVERSIONS as TF_CONVERSIONS
 from aot.frontends.tf.registry import Call as TfCall
-from aot.frontends.tf.registry import conversion_of as tf_conversion
 from aot.frontends.tf.registry import mark_complex
 from aot.frontends.tflite.tensors import COMPUTED, Blocks, Quantization, Tensor
 from aot.ir.graph import OutPort
-from aot.ir.scope import current
 from aot.ir.types import Array, dtype_of
 from aot.opset.elementwise.unary import Rounding
 from aot.runtime.abi import DType
@@ -52,15 +51,13 @@ __all__ = [
     "conversion_of",
     "exact",
     "extension",
-    "load_conversions",
     "tflite",
 ]
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-DOMAIN = "tflite"  # of conversions that extensions add
 FAMILIES = ("arrays", "control", "image", "integers", "math", "neural")  # folders of conversions
-CONVERSIONS: dict[str, Conversion] = {}
+CONVERSIONS = Table("tflite", __name__, FAMILIES)
 EXACT: dict[str, Conversion] = {}
 NONE, RELU, RELU_N1_TO_1, RELU6, TANH, SIGN_BIT = range(6)
 RANGES = {RELU: (0.0, None), RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
@@ -78,7 +75,7 @@ def tflite(*kinds: str, stored: bool = False, activates: bool = True, takes_comp
         if takes_complex:
             mark_complex(function)
         found = function if stored else _numbers(function, activates)
-        enter(CONVERSIONS, DOMAIN, kinds, found, function.__module__)
+        CONVERSIONS.enter(kinds, found)
         return function
 
     return register
@@ -92,16 +89,10 @@ def extension(kind: str) -> Callable[[C], C]:
     return tflite(kind)
 
 
-def load_conversions() -> None:
-    """Import all conversions, which fill the table."""
-    load_families(__package__, FAMILIES)
-
-
 def conversion_of(kind: str, is_quantised: bool) -> Conversion | None:
     """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
-    load_conversions()
-    own = current().conversions.get((DOMAIN, kind))
-    return own or (EXACT.get(kind) if is_quantised else None) or CONVERSIONS.get(kind)
+    CONVERSIONS.load()
+    return CONVERSIONS.of_extension(kind) or (EXACT.get(kind) if is_quantised else None) or CONVERSIONS.of(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +202,7 @@ class Call(AnyCall):
 
     def tf(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
         """Convert as an operation of TensorFlow, with attributes by TensorFlow's names."""
-        function = tf_conversion(kind)
-        if function is None:
-            raise UnsupportedError(f"{self.kind}: there is no conversion for it")
-        made = (kind, attrs, self.build, self.outputs, self.regions, self.captures, self.bodies, self.seed)
-        return function(TfCall(*made, self.node, self.inputs), *inputs)
+        return self.converted_as(TfCall, TF_CONVERSIONS.of(kind), kind, inputs, attrs)
 
 
 def _numbers(function: C, activates: bool) -> C:

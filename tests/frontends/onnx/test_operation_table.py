@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
-from aot.frontends.onnx.registry import CONVERSIONS, load_conversions
+from aot.frontends.onnx.registry import CONVERSIONS
 from tests.frontends.onnx.case import FAMILIES, groups
 
 DRAWN = {  # of the right distribution, but other numbers: test_random_numbers.py
@@ -20,8 +20,7 @@ NO_TENSOR = {"ai.onnx.ml.ZipMap"}  # it gives dictionaries; ours are the scores:
 
 
 def test_conversions_have_cases() -> None:
-    load_conversions()
     tried = {one.op for family in FAMILIES for group in groups(family) for _, one in group}
-    own = {f"{domain}.{kind}".removeprefix(".") for domain, kind in CONVERSIONS}
+    own = set(CONVERSIONS.load())
     assert sorted(own - tried - DRAWN - OF_THE_OPTIMISER - NO_TENSOR) == []
     assert sorted(tried - own) == []

@@ -14,9 +14,9 @@ from typing import Any
 
 from tensorflow.python.framework import op_def_registry
 
+from aot.frontends.operations import tensorflow
 from aot.frontends.tf import defaults
 from aot.frontends.tf.files.element_types import type_name
-from aot.frontends.tf.table import read_kinds
 
 
 def plain(value: Any) -> Any:
@@ -46,7 +46,7 @@ def line(kind: str) -> str:
 
 
 if __name__ == "__main__":
-    known = sorted(kind for kind in read_kinds() if op_def_registry.get(kind) is not None)
+    known = sorted(kind for kind in tensorflow().kinds if op_def_registry.get(kind) is not None)
     path = Path(defaults.__file__).with_suffix(".txt")
     path.write_text("".join(f"{line(kind)}\n" for kind in known))
     sys.stdout.write(f"{path.name}: {len(known)} operations, {path.stat().st_size} bytes\n")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from aot.frontends import front_passes, read_model
+from aot.frontends.operations import tensorflow
 from aot.frontends.tf.defaults import defaults_of
-from aot.frontends.tf.table import read_kinds
 from aot.ir.interpret import interpret
 from tests.frontends.tf.graphs import FLOAT, INT32, messages, node, tensor
 
@@ -47,7 +47,7 @@ def found(
 
 
 def test_table_of_defaults_has_what_definitions_say() -> None:
-    assert sum(len(defaults_of(kind)) for kind in read_kinds()) > 400
+    assert sum(len(defaults_of(kind)) for kind in tensorflow().kinds) > 400
     assert defaults_of("LSTMBlockCell") == {"cell_clip": 3.0, "forget_bias": 1.0, "use_peephole": False}
     assert defaults_of("StringSplitV2") == {"maxsplit": -1}
     assert defaults_of("Placeholder") == {"shape": None}

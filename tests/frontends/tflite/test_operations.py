@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import aot
-from aot.frontends.tflite.registry import CONVERSIONS, EXACT, load_conversions
+from aot.frontends.tflite.registry import CONVERSIONS, EXACT
 from tests.frontends.onnx.models import run
 from tests.frontends.tflite import stored_cases
 
@@ -66,5 +66,4 @@ def test_states_are_kept_between_inferences(name: str, tmp_path: Path) -> None:
 
 
 def test_there_are_as_many_conversions_as_the_page_says() -> None:
-    load_conversions()
-    assert len({*CONVERSIONS, *EXACT}) >= 130
+    assert len({*CONVERSIONS.load(), *EXACT}) >= 130

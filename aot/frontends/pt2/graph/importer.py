@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Scope
+from aot.frontends.conversion.table import decorator
 from aot.frontends.pt2.files.element_types import COMPLEX, ELEMENT_TYPES
 from aot.frontends.pt2.files.schema import Table, elements, union
 from aot.frontends.pt2.graph.aliases import INVERSES, Tensor, View, functional

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.conversion.lookup import place_of
-from aot.frontends.tf.registry import Call, conversion_of, tf
+from aot.frontends.tf.registry import CONVERSIONS, Call, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UnsupportedError
@@ -14,7 +14,7 @@ def strided_slice_update(
     node: Call, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort, value: OutPort
 ) -> OutPort:
     """`x` with a part that StridedSlice names set: the places of the part in a row, by the same slice of all places."""
-    build, slice_of = node.build, conversion_of("StridedSlice")
+    build, slice_of = node.build, CONVERSIONS.of("StridedSlice")
     if slice_of is None:
         raise UnsupportedError(f"{node.kind}: there is no conversion for StridedSlice")
     sizes = node.dims(x, range(x.type.rank))

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.families import decorator
 from aot.frontends.conversion.scopes import Handle, Saved, Scope, Table, Value, foreign
+from aot.frontends.conversion.table import decorator
 from aot.frontends.tf.files.element_types import COMPLEX
 from aot.frontends.tf.files.tensors import array, attributes, complex_parts
 from aot.frontends.tf.graph.frames import functional
