@@ -175,10 +175,15 @@ def convert(
 def cache(
     action: Annotated[
         arg.CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")
-    ],
+    ] = arg.CacheAction.LS,
     folder: Annotated[
-        Path, typer.Argument(exists=True, file_okay=False, help="The cache_dir given to aot.compile_model")
-    ],
+        Path | None,
+        typer.Argument(
+            exists=True,
+            file_okay=False,
+            help="The cache_dir given to aot.compile_model; default: the store of kernels",
+        ),
+    ] = None,
     max_bytes: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="gc: keep at most N bytes, the entries used last")
     ] = None,
@@ -187,10 +192,13 @@ def cache(
     ] = None,
     debug: arg.Debug = False,
 ) -> None:
-    """List, check or shrink a cache of compiled models."""
+    """List, check or shrink a cache of compiled models or kernels."""
     from aot.compilation import cache as compiled
+    from aot.compilation import kernel_cache
 
-    if action is arg.CacheAction.LS:
+    if folder is None:
+        typer.echo(kernel_cache.looked_after(action.value, max_bytes, max_days))
+    elif action is arg.CacheAction.LS:
         typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))) or "no entries")
     elif action is arg.CacheAction.GC:
         for entry in compiled.collect(folder, max_bytes, max_days):

@@ -58,6 +58,7 @@ class CompileKeywords(TypedDict, total=False):
     cores: int | None
     tune: float | None
     tune_file: str | PathLike[str] | None
+    kernel_cache: str | PathLike[str] | None
     extensions: str | PathLike[str] | None
     verify: bool
 
@@ -81,7 +82,7 @@ def _read(name: str, value: object) -> Any:
         return tuple(cast("list[object]", value))
     if name == "max_memory" and isinstance(value, str):
         return bytes_of(value)
-    if name in ("tune_file", "extensions") and isinstance(value, str | PathLike):
+    if name in ("tune_file", "kernel_cache", "extensions") and isinstance(value, str | PathLike):
         return Path(cast("str", value))
     expected = _PLAIN.get(name, ())
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
@@ -196,6 +197,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
     "max_seconds": (int, float, _NONE),
     "tune": (int, float, _NONE),
     "tune_file": (str, _NONE),
+    "kernel_cache": (str, _NONE),
     "extensions": (str, _NONE),
     "verify": (bool,),
 }

@@ -55,6 +55,7 @@ class CompileOptions:
     of products of bf16 may round as is fastest on the target, differently on others; `activations`: `int8`
     rounds the data of products with weights of 8 bits to 8 bits, with a scale for each 64 numbers, or `f32`; `tune`:
     seconds to measure schedules for on this machine; `tune_file`: where the fastest ones are kept, and taken from;
+    `kernel_cache`: the folder in which object code is kept, `off`, or None: `aot.compilation.kernel_cache` says it;
     `print_after`: names of passes, or `all`, whose result
     goes to `on_dump`; `stop_after_rewrite`, `stop_after_lowering`: after so many rewrites of the graph, or lowering
     passes, only required passes run; `verify`: check the steps after each lowering pass;
@@ -97,6 +98,7 @@ class CompileOptions:
     hard_limits: bool = False
     tune: float | None = None
     tune_file: Path | None = None
+    kernel_cache: Path | None = None
     extensions: Path | None = None
     transformations_config: tuple[Path, ...] = ()
     enable_transforms: tuple[str, ...] = ()

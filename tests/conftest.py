@@ -9,8 +9,12 @@ process that tests start.
 from __future__ import annotations
 
 import gc
+import os
+import shutil
+import tempfile
 from collections.abc import Generator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -18,25 +22,40 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import aot.compilation.stages
-from aot.codegen.llvm import build
-from aot.codegen.llvm.object import optimize, workers
+from aot.codegen.llvm.object import optimize, parts, workers
+from aot.compilation.kernel_cache import VARIABLE
 from aot.lowering.run import LoweringReport, run_lowering
 
 # no bound of time, which a busy machine exceeds, and the same cases in every run
 settings.register_profile("aot", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("aot")
 
-DEFAULT_CODE = ("tests/codegen/", "tests/whole/")
+TOUR = "tests/project/test_docs.py::test_snippets_run[docs/develop/tour.md]"  # shows machine code
+DEFAULT_CODE = ("tests/codegen/", "tests/whole/", TOUR)
 SAMPLE = 8
+_STORES: list[Path] = []  # of kernels, that this process has made
 _COMPILE_MODULE = optimize.compile_module
 _compile_once = lru_cache(maxsize=256)(_COMPILE_MODULE)
-_emit_once = lru_cache(maxsize=1024)(build.emit)
+_emit_once = lru_cache(maxsize=1024)(parts.emit)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-goldens", action="store_true", help="write the goldens that differ, and fail")
     parser.addoption("--quick", action="store_true", help="one case of each test")
     parser.addoption("--default-code", action="store_true", help="compile with the effort of LLVM that users get")
+
+
+def pytest_configure() -> None:
+    """Let all processes of a run share a store of kernels, which it begins without, unless the environment has one."""
+    if VARIABLE not in os.environ:
+        _STORES.append(Path(tempfile.mkdtemp(prefix="aot-tests-")))
+        os.environ[VARIABLE] = str(_STORES[0])
+
+
+def pytest_unconfigure() -> None:
+    """Remove the store of the run."""
+    for folder in _STORES:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -84,6 +103,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         if not is_default:
             patch.setattr(optimize, "EFFORT", 0)
             patch.setattr(workers, "compile_module", _compile_once)
-            patch.setattr(build, "emit", _emit_once)
+            patch.setattr(parts, "emit", _emit_once)
             patch.setattr(workers, "MOST_PROCESSES", 0)  # beside this one: they would not know the effort
         return (yield)

@@ -79,6 +79,9 @@ def compile(
     tune_file: Annotated[
         Path | None, typer.Option(help="File of the fastest schedules; default: OUTPUT.tune.json")
     ] = None,
+    kernel_cache: Annotated[
+        Path | None, typer.Option(metavar="FOLDER|off", help="Where object code is kept; default: the user's cache")
+    ] = None,
     certify: Annotated[
         bool, typer.Option("--certify", help="Compare the code with the reference on edge cases of its inputs")
     ] = False,

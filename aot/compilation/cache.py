@@ -50,6 +50,7 @@ _LEFT_OUT = (  # change no code; extensions count by their content
     "max_memory",
     "max_seconds",
     "hard_limits",
+    "kernel_cache",
     "verify",
 )
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH

@@ -1,8 +1,9 @@
-"""State that all versions and levels of one library have in common: its budget, its weights, its extensions."""
+"""State that all versions and levels of one library have in common: its budget, weights, extensions, kernels."""
 
 from __future__ import annotations
 
 from aot.codegen.llvm.levels import names_of
+from aot.compilation.kernel_cache import kernel_store
 from aot.compilation.limits.budget import Budget, budgeted
 from aot.extensions.folder import Extensions, load_for
 from aot.ir.scope import Scope
@@ -19,6 +20,7 @@ class Shared:
         self.weights = Weights(several)
         self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)
         self.key = ""
+        self.store = kernel_store(options.kernel_cache)
         self.weight_bits: int | None = None  # of the model that is read, see `weight_bits`
         self._options, self._framework = options, framework
 

@@ -244,7 +244,7 @@ class Compilation:
         """Return the schedules measured in this run or read from the file; empty without either."""
         made = Tuning(self.target, self.options.tune_file)
         if (seconds := self._tuning_share) is not None:
-            run = partial(timed, self.optimized, self.steps, self.target, self.options.level)
+            run = partial(timed, self.optimized, self.steps, self.target, self.options.level, self.shared.store)
             made.search(seconds, run, progress=lambda done, total: self._event("tune", done, total))
             made.save()
         return made
@@ -373,18 +373,23 @@ class Compilation:
         self._save("30-loops.txt", self.loops)
         self._save("40-code.ll", self.llvm)
         external = self.options.external_weights
-        built = build(
+        rt_info = self.optimized.rt_info
+        texts = about(rt_info)
+        return build(
             program,
             self.target,
             level=self.options.level,
             options=recorded_options(self._told, len(self.tuning.used)),
             external=external,
             progress=self._event,
-            key=self.shared.key,
-            about=about(self.optimized.rt_info),
+            added={
+                **kept(rt_info),
+                **({"about": texts} if texts else {}),
+                **({"key": self.shared.key} if self.shared.key else {}),
+                **({"weight_bits": self.shared.weight_bits} if self.shared.weight_bits is not None else {}),
+            },
+            store=self.shared.store,
         )
-        bits = {} if self.shared.weight_bits is None else {"weight_bits": self.shared.weight_bits}
-        return replace(built, manifest=built.manifest | kept(self.optimized.rt_info) | bits)
 
     @property
     def _told(self) -> CompileOptions:

@@ -38,6 +38,7 @@ from aot.codegen.llvm.object.link import Linker, find_linker, link
 from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.llvm.object.parts import Parts, functions_text, has_vectors
 from aot.codegen.llvm.object.relocatable import add_sections
+from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
 from aot.runtime import abi
@@ -51,6 +52,8 @@ Manifest = dict[str, object]
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 _TAG_DIGITS = 12
+_NO_TAG = "0"  # in the place of a tag, which is known once all is compiled
+_TAGGED = (abi.QUERY_PREFIX, abi.MANIFEST_PREFIX, abi.WEIGHTS_PREFIX)  # symbols of the drivers, before the tag
 # Bytes of weights in an object, which the linker of a program may put between the code and data that it addresses by
 # offsets of 32 bits. In a library they lie behind all else, and may have any size.
 _MOST_WEIGHTS = (2 << 30) - (64 << 20)
@@ -174,44 +177,47 @@ def build(
     options: Manifest | None = None,
     external: bool = False,
     progress: Progress = _silent,
-    key: str = "",
-    about: Mapping[str, str] | None = None,
+    added: Manifest | None = None,
+    store: Store | None = None,
 ) -> Built:
     """Compile `program` for `target`; `level` None runs no LLVM passes.
 
     `options`: further options of the compiler, kept in the manifest. `external`: weights in their own file.
-    `key`: key of the library in a cache; `about`: texts about the model, as its licence; both are kept in the manifest
-    and change no hash.
-    `progress(stage, done, total)` is called for each kernel that is emitted and each part that is compiled.
+    `added`: entries of the manifest that change no hash, as texts about the model. `store`: has object code of kernels.
+    `progress(stage, done, total)` is called for each kernel that is emitted and each module that is compiled.
     """
     with Workers(target) as workers:
-        parts = Parts(workers, level)
+        parts = Parts(workers, target, level, store)
         functions = emit_functions(program, target, parts.place, progress)
-        parts.close()
         constants = tuple(sorted(program.constants, key=lambda block: block.offset))
         _check_constants(program, constants)
         used = target.using(parts.features)
         manifest = make_manifest(program, functions, used, {"level": level, **(options or {})})
         weights = weights_hash(constants, program.constant_bytes)
 
+        def sealed(layout: str) -> tuple[str, WeightsInfo, Manifest]:
+            """Return the tag, the weights' description and the manifest; their sizes do not depend on `layout`."""
+            info = WeightsInfo(program.constant_bytes, layout, weights)
+            digest = content_hash(info)
+            tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
+            found = manifest | {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
+            return tag, info, found | (added or {}) | fixed_memory(program)
+
         drivers = module(program, functions, target)
-        layout = _layout(drivers.text("", 0) + parts.digest.hexdigest(), constants, manifest)
-        info = WeightsInfo(program.constant_bytes, layout, weights)
-        digest = content_hash(info)
-        tag = f"{_identifier(program.name)}_{digest[:_TAG_DIGITS]}"
-        manifest |= {"tag": tag, "hash": digest, "external" if external else "embedded": info._asdict()}
-        manifest |= {"key": key} if key else {}
-        manifest |= {"about": dict(about)} if about else {}
-        manifest |= fixed_memory(program)
-        text = drivers.text(tag, len(manifest_bytes(manifest)))
-        code = parts.joined(text, partial(progress, "compile"))
-    return Built(tag, arch_of(target), code, manifest, constants, program.constant_bytes, info if external else None)
+        _, _, draft = sealed(hashlib.sha256().hexdigest())
+        objects = parts.finish(drivers.text(_NO_TAG, len(manifest_bytes(draft))), partial(progress, "compile"))
+        tag, info, whole = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
+        code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
+    return Built(tag, arch_of(target), code, whole, constants, program.constant_bytes, info if external else None)
 
 
 def emit_functions(
-    program: Program, target: Target, place: Callable[[Function], T], progress: Progress = _silent
+    program: Program, target: Target, place: Callable[[Kernel, bool], T], progress: Progress = _silent
 ) -> dict[str, T]:
-    """Emit all kernels; return the result of `place` for each function, by kernel name. Equal kernels share one."""
+    """Return the result of `place` for each kernel, by its name. Equal kernels share one.
+
+    `place` is told, too, whether all callers flush denormal numbers to zero.
+    """
     made: dict[tuple[Kernel, bool], T] = {}
     functions: dict[str, T] = {}
     keeping = {call.kernel for call in program.calls if not call.flushes}  # denormal numbers
@@ -219,20 +225,25 @@ def emit_functions(
         flushes = kernel.name not in keeping
         key = replace(kernel, name=""), flushes and target.rounds_normal
         if key not in made:
-            made[key] = place(emit(kernel, target=target, flushes=flushes))
+            made[key] = place(kernel, key[1])
         functions[kernel.name] = made[key]
         progress("emit", done, len(program.kernels))
     return functions
 
 
+def functions_of(program: Program, target: Target) -> dict[str, Function]:
+    """Return the emitted function of each kernel, by its name."""
+    return emit_functions(program, target, lambda kernel, flushes: emit(kernel, target=target, flushes=flushes))
+
+
 def kernels_text(program: Program, target: Target) -> str:
     """Return the LLVM IR of the kernels alone, for dumps."""
-    return functions_text(list(dict.fromkeys(emit_functions(program, target, lambda f: f).values())))
+    return functions_text(list(dict.fromkeys(functions_of(program, target).values())))
 
 
 def kernels_assembly(program: Program, target: Target, level: int | None = 1) -> str:
     """Return the assembly of the kernels alone, compiled as for the model."""
-    functions = dict.fromkeys(emit_functions(program, target, lambda f: f).values())
+    functions = dict.fromkeys(functions_of(program, target).values())
     apart = [f for f in functions if has_vectors(f.text())]
     others = [f for f in functions if f not in apart]
     return "".join(assembly(functions_text(fs), target, n) for fs, n in ((apart, None), (others, level)) if fs)

@@ -41,6 +41,7 @@ GIVEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"scale": {"x": [2.0]}, "reverse_channels": ["x"]}, {"scale": (("x", (2.0,)),), "reverse_channels": ("x",)}),
     ({"max_memory": "2GB", "max_seconds": 3}, {"max_memory": 2_000_000_000, "max_seconds": 3}),
     ({"tune": 1, "tune_file": "m.json"}, {"tune": 1, "tune_file": Path("m.json")}),
+    ({"kernel_cache": "off"}, {"kernel_cache": Path("off")}),
     ({"extensions": Path("mine"), "seed": 3}, {"extensions": Path("mine"), "seed": 3}),
     ({"signature": "serving"}, {"signature": "serving"}),
     ({"level": None, "verify": True}, {"level": None, "verify": True}),

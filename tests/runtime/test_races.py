@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aot.codegen.llvm.build import build, emit_functions
+from aot.codegen.llvm.build import build, functions_of
 from aot.codegen.llvm.driver.module import module
 from aot.codegen.llvm.header import header_text
 from aot.codegen.target import Target
@@ -49,7 +49,7 @@ def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_no_races(tmp_path: Path) -> None:
     program, target = chain(calls=5), Target.parse("x86-64-v2")
-    text = module(program, emit_functions(program, target, lambda function: function), target).text("t", 1)
+    text = module(program, functions_of(program, target), target).text("t", 1)
     text = f'target triple = "{target.triple}"\n' + text.replace("nounwind", "nounwind sanitize_thread")
     (tmp_path / "model.h").write_text(re.sub(r"aot_query_\w+", "aot_query_t", header_text(build(program, target))))
     done = ran(tmp_path, text)

@@ -222,7 +222,7 @@ _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {  # by parameter: field
 _PLAIN = (
     *("target", "signature", "extensions", "seed", "small_weights", "plain_products", "precision", "save_temps"),
     *("cores", "disable_layout_change", "fast_math", "activations", "max_context", "last_logits", "row_lengths"),
-    *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "max_seconds"),
+    *("stop_after_rewrite", "stop_after_lowering", "verify", "tune", "kernel_cache", "max_seconds"),
 )
 
 

@@ -54,6 +54,7 @@ EXAMPLES = {
         aot check model.onnx
         aot check model.onnx --extensions folder""",
     "cache": """
+        aot cache
         aot cache ls folder
         aot cache gc folder""",
     "config": """
@@ -83,7 +84,7 @@ GROUPS = {  # by title: names of parameters of commands that have many; the othe
     ),
     "Numbers and speed": (
         *("precision", "fast_math", "activations", "data", "max_error", "small_weights", "plain_products"),
-        *("disable_layout_change", "tune", "tune_file", "cores"),
+        *("disable_layout_change", "tune", "tune_file", "kernel_cache", "cores"),
     ),
     "Language models": ("max_context", "last_logits", "row_lengths"),
     "Extensions": ("extensions", "transformations_config", "enable_transforms", "disable_transforms"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.llvm.build import build
+from aot.codegen.llvm.object.store import Store
 from aot.codegen.target import Target
 from aot.compilation.jit import in_memory
 from aot.compilation.search.tuning import Run, kernel_key
@@ -16,7 +17,7 @@ from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.runtime.measuring.examples import example_inputs
 
 
-def timed(graph: Graph, steps: Steps, target: Target, level: int | None, pick: Pick) -> Run:
+def timed(graph: Graph, steps: Steps, target: Target, level: int | None, store: Store | None, pick: Pick) -> Run:
     """Build the model with the schedules of `pick`; each call of the result is an inference of noise by one thread."""
     keys: dict[int, str] = {}
 
@@ -25,7 +26,7 @@ def timed(graph: Graph, steps: Steps, target: Target, level: int | None, pick: P
         return pick(work, target, constants)
 
     builder = ProgramBuilder(graph, steps, target, noted)
-    model = in_memory(build(builder.build(), target, level=level), 1)
+    model = in_memory(build(builder.build(), target, level=level, store=store), 1)
     request = model.create_infer_request()
     request.enable_profiling()
     request.infer(example_inputs(model.inputs, model.manifest.rules))

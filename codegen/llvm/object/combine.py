@@ -1,6 +1,6 @@
-"""Several relocatable objects of LLVM as one, without a linker: sections side by side, symbols joined.
+"""Several relocatable objects of LLVM as one, without a linker: equal sections joined, symbols joined and renamed.
 
-    ELF header | sections of the first object, of the second, ... | .symtab .strtab | section headers
+    ELF header | .text of all objects, .rodata of all, ..., relocations | .symtab .strtab | section headers
 
 Symbols that one object defines and another one uses become local, so that two models in one program do not see each
 other's kernels.
@@ -10,11 +10,21 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.llvm.object.elf_writer import HEADER, NOBITS, SECTION, STRTAB, SYMBOL, SYMTAB, Writer, aligned
+from aot.codegen.llvm.object.elf_writer import (
+    HEADER,
+    NOBITS,
+    SECTION,
+    SECTION_SYMBOL,
+    STRTAB,
+    SYMBOL,
+    SYMTAB,
+    Writer,
+    aligned,
+)
 from aot.codegen.llvm.object.relocatable import Object, taken_apart
 from aot.runtime.errors import InternalError
 
@@ -22,10 +32,28 @@ _NULL, _RELA, _GROUP, _ADDRSIG = 0, 4, 17, 0x6FFF4C03
 _RESERVED = 0xFF00  # section numbers from here on have special meanings
 _FILE = 4  # type of a symbol
 _RELOCATION = struct.Struct("<QQq")
-_NOTE = ".note.GNU-stack"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
+class _Section:
+    """Sections of equal name and kind, one after another; `row` are the fields of SECTION."""
+
+    number: int
+    name: str
+    row: list[int]
+    body: bytearray = field(default_factory=bytearray)
+    size: int = 0
+
+    def add(self, body: bytes, size: int, align: int) -> int:
+        """Append the contents of a section; return where they begin."""
+        start = aligned(self.size, max(1, align))
+        if self.row[1] != NOBITS:
+            self.body += bytes(start - self.size) + body
+        self.size, self.row[8] = start + size, max(self.row[8], align)
+        return start
+
+
+@dataclass(slots=True, eq=False)
 class _Symbol:
     """`home` is the object that defines it, None if none does; `shared`: another object uses it."""
 
@@ -45,42 +73,54 @@ class _Symbol:
 
 @dataclass(slots=True)
 class _Joined:
-    rows: list[list[int]] = field(default_factory=lambda: [[0] * 10])
-    names: list[str] = field(default_factory=lambda: [""])
-    bodies: list[bytes] = field(default_factory=lambda: [b""])
+    sections: dict[tuple[object, ...], _Section] = field(default_factory=dict[tuple[object, ...], _Section])
     symbols: list[_Symbol] = field(default_factory=list[_Symbol])
     globals: dict[str, _Symbol] = field(default_factory=dict[str, _Symbol])
-    relocations: list[tuple[int, list[_Symbol]]] = field(default_factory=list[tuple[int, list[_Symbol]]])
+    relocations: list[tuple[_Section, int, bytes, list[_Symbol]]] = field(
+        default_factory=list[tuple[_Section, int, bytes, list[_Symbol]]]
+    )
 
-    def add(self, number: int, parts: Object) -> None:
-        """Add an object's sections and symbols; relocations are rewritten once all symbols have their places."""
-        moved = self._sections(parts)
-        known = self._symbols(number, parts, moved)
-        self.relocations += [(new, known) for old, new in moved.items() if parts.rows[old][1] == _RELA]
+    def add(self, number: int, parts: Object, names: Mapping[str, str]) -> None:
+        """Add an object, whose symbols get the `names` given for theirs.
 
-    def _sections(self, parts: Object) -> dict[int, int]:
-        """Append the sections that are kept; return their new numbers by the old ones."""
-        names = parts.section_names()
-        moved: dict[int, int] = {}
+        Relocations are rewritten once all symbols have their places.
+        """
+        own = parts.section_names()
+        moved: dict[int, tuple[_Section, int]] = {}
         for old, row in enumerate(parts.rows):
             if row[1] == _GROUP:
-                raise InternalError(f"elf: objects without groups of sections, got {names[old]}")
-            if row[1] in (_NULL, SYMTAB, STRTAB, _ADDRSIG) or (names[old] == _NOTE and _NOTE in self.names):
-                continue
-            moved[old] = len(self.rows)
-            self.rows.append(list(row))
-            self.names.append(names[old])
-            self.bodies.append(b"" if row[1] == NOBITS else bytes(parts.data[row[4] : row[4] + row[5]]))
-        for old, new in moved.items():
-            if parts.rows[old][1] == _RELA:
-                self.rows[new][7] = moved[parts.rows[old][7]]  # the section that it relocates
-        return moved
+                raise InternalError(f"elf: objects without groups of sections, got {own[old]}")
+            if row[1] not in (_NULL, SYMTAB, STRTAB, _ADDRSIG, _RELA):
+                section = self._section(own[old], row)
+                moved[old] = section, section.add(_body(parts, row), row[5], row[8])
+        known = self._symbols(number, parts, moved, names)
+        for old, row in enumerate(parts.rows):
+            if row[1] == _RELA:
+                target, base = moved[row[7]]
+                section = self._section(own[old], row, target.number)
+                self.relocations.append((section, base, _body(parts, row), known))
 
-    def _symbols(self, number: int, parts: Object, moved: dict[int, int]) -> list[_Symbol]:
+    def _section(self, name: str, row: list[int], target: int = 0) -> _Section:
+        """Return the section that takes those like `row`; `target`: the section that it relocates."""
+        key = (name, row[1], row[2], row[9], target)
+        if key not in self.sections:
+            number = len(self.sections) + 1
+            self.sections[key] = _Section(number, name, [*row[:7], target, *row[8:]])
+        return self.sections[key]
+
+    def _symbols(
+        self, number: int, parts: Object, moved: dict[int, tuple[_Section, int]], names: Mapping[str, str]
+    ) -> list[_Symbol]:
         known: list[_Symbol] = []
         for name, (_, info, visibility, section, value, size) in parts.symbol_rows():
-            home = moved.get(section, section)
-            symbol = _Symbol(name, (info, visibility, home, value, size), number if section else None)
+            home, base = section, 0
+            if section in moved:
+                joined, base = moved[section]
+                home = joined.number
+                if info == SECTION_SYMBOL and base:  # the begin of a section inside of another one
+                    info = 0
+            fields = (info, visibility, home, value + base, size)
+            symbol = _Symbol(names.get(name, name), fields, number if section else None)
             if info >> 4 == 0:
                 if known and info & 0xF != _FILE and (section >= _RESERVED or section in moved):
                     self.symbols.append(symbol)
@@ -104,41 +144,41 @@ class _Joined:
     def write(self, header: list[object]) -> bytes:
         self.symbols.sort(key=lambda s: not s.local)
         places = {id(s): i for i, s in enumerate(self.symbols, 1)}
-        for new, known in self.relocations:
-            self.bodies[new] = _relocated(self.bodies[new], [places.get(id(s), 0) for s in known])
-            self.rows[new][6] = len(self.rows)
+        table = len(self.sections) + 1
+        for section, base, body, known in self.relocations:
+            made = _relocated(body, base, [places.get(id(s), 0) for s in known])
+            section.add(made, len(made), 8)
+            section.row[6] = table
         strings = _Strings()
         symbols = [bytes(SYMBOL.size), *(s.packed(strings.at(s.name)) for s in self.symbols)]
         first = 1 + sum(s.local for s in self.symbols)
-        self._append(".symtab", SYMTAB, b"".join(symbols), [len(self.rows) + 1, first, 8, SYMBOL.size])
-        for name in self.names:
-            strings.at(name)
+        self._append(".symtab", SYMTAB, b"".join(symbols), [table + 1, first, 8, SYMBOL.size])
+        for section in self.sections.values():
+            strings.at(section.name)
         strings.at(".strtab")
         self._append(".strtab", STRTAB, bytes(strings.data), [0, 0, 1, 0])
         return self._written(header, strings)
 
     def _append(self, name: str, kind: int, body: bytes, rest: list[int]) -> None:
-        self.rows.append([0, kind, 0, 0, 0, len(body), *rest])
-        self.names.append(name)
-        self.bodies.append(body)
+        section = self.sections[name,] = _Section(len(self.sections) + 1, name, [0, kind, 0, 0, 0, 0, *rest])
+        section.add(body, len(body), section.row[8])
 
     def _written(self, header: list[object], strings: _Strings) -> bytes:
         position = HEADER.size
-        for row, name, body in zip(self.rows, self.names, self.bodies, strict=True):
-            row[0] = strings.at(name)
-            if row[1] != _NULL:
-                position = aligned(position, max(1, row[8]))
-                row[4] = position
-                position += len(body)
+        sections = list(self.sections.values())
+        for section in sections:
+            position = aligned(position, max(1, section.row[8]))
+            section.row[0], section.row[4], section.row[5] = strings.at(section.name), position, section.size
+            position += len(section.body)
         stream = io.BytesIO()
         out = Writer(stream)
         at_headers = aligned(position, 8)
-        out.write(HEADER.pack(*header[:6], at_headers, *header[7:12], len(self.rows), len(self.rows) - 1))
-        for row, body in zip(self.rows[1:], self.bodies[1:], strict=True):
-            out.pad_to(row[4])
-            out.write(body)
+        out.write(HEADER.pack(*header[:6], at_headers, *header[7:12], len(sections) + 1, len(sections)))
+        for section in sections:
+            out.pad_to(section.row[4])
+            out.write(bytes(section.body))
         out.pad_to(at_headers)
-        out.write(b"".join(SECTION.pack(*row) for row in self.rows))
+        out.write(b"".join(SECTION.pack(*row) for row in ([0] * 10, *(section.row for section in sections))))
         return stream.getvalue()
 
 
@@ -156,23 +196,26 @@ class _Strings:
         return self._known[text]
 
 
-def combine(objects: Sequence[bytes]) -> bytes:
-    """Combine objects into one; InternalError if two of them define the same symbol."""
-    if len(objects) == 1:
-        return objects[0]
+def combine(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
+    """Combine objects, whose symbols get the names given for theirs, into one; equal names are one symbol.
+
+    InternalError if two of them define the same symbol.
+    """
     joined = _Joined()
-    taken = [taken_apart(code) for code in objects]
-    for number, parts in enumerate(taken):
-        joined.add(number, parts)
-    if len(joined.rows) + 2 >= _RESERVED:
-        raise InternalError(f"elf: fewer than {_RESERVED} sections, got {len(joined.rows)}")
-    return joined.write(taken[0].header)
+    taken = [(taken_apart(code), names) for code, names in objects]
+    for number, (parts, names) in enumerate(taken):
+        joined.add(number, parts, names)
+    return joined.write(taken[0][0].header)
 
 
-def _relocated(body: bytes, places: list[int]) -> bytes:
-    """Rewrite relocations with the new numbers of their symbols."""
+def _body(parts: Object, row: list[int]) -> bytes:
+    return b"" if row[1] == NOBITS else bytes(parts.data[row[4] : row[4] + row[5]])
+
+
+def _relocated(body: bytes, base: int, places: list[int]) -> bytes:
+    """Rewrite relocations with the new numbers of their symbols, for a section that begins at `base` of another one."""
     made = bytearray(body)
     for at in range(0, len(made), _RELOCATION.size):
         offset, info, addend = _RELOCATION.unpack_from(made, at)
-        _RELOCATION.pack_into(made, at, offset, places[info >> 32] << 32 | info & 0xFFFFFFFF, addend)
+        _RELOCATION.pack_into(made, at, offset + base, places[info >> 32] << 32 | info & 0xFFFFFFFF, addend)
     return bytes(made)

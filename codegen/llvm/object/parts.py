@@ -1,26 +1,38 @@
-"""Kernels as object code, in parts that several processes can compile.
+"""Kernels as object code, each in a module of its own, which several processes compile and a store keeps.
 
-    kernels -> functions -+- of vectors: as they stand    -+-> parts of about the same size -> objects -+-> one object
-                          +- others: after LLVM's passes  -+                                            |
-                                                    drivers: as they stand -------------> object -------+
+    kernels -+- in the store ------------------------------------------------+-> objects -> one object
+             +- others -> functions -+- of vectors: as they stand    -+------+                 |
+                                     +- others: after LLVM's passes  -+                        |
+                                          drivers: as they stand -------------> object -------+
 
 Schedules decide the form of vector loops, to which LLVM's passes add nothing (measured: 0 to 1 % of the run time, for
-half of the compile time); algorithms over scalars gain from them. Parts are cut by the size of their text, so they
-are the same however many processes there are.
+half of the compile time); algorithms over scalars gain from them. A module has no names and numbers of its network, so
+that networks share it: the functions get their names when the objects are combined.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
 
-from aot.codegen.llvm.emit.function_text import Function
+from aot.codegen.ir.digest import digest
+from aot.codegen.ir.loops import Kernel, Size
+from aot.codegen.llvm.emit.function_text import Function, global_name
+from aot.codegen.llvm.emit.kernel import emit
+from aot.codegen.llvm.object import optimize
 from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.features import features_used
+from aot.codegen.llvm.object.size_json import size_from, size_json
+from aot.codegen.llvm.object.store import Store, compiler_digest
 from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.target import Target
 
-PART_BYTES = 192 << 10
+ENTRY = "kernel"  # name of the function in a module
+_LENGTH_BYTES = 4
 _VECTOR = re.compile(r"<\d+ x ")
 
 
@@ -29,58 +41,91 @@ def has_vectors(text: str) -> bool:
 
 
 class Declared:
-    """Declaration of a function that another part defines."""
+    """Declaration of a function that another module defines."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, kernel: Kernel, scratch_bytes: Size) -> None:
         self.globals: list[str] = []
         self.declarations: set[str] = set()
-        self.scratch_bytes, self.sizes = function.scratch_bytes, function.sizes
-        self._head = function.head.replace("define internal", "declare hidden", 1)
+        self.scratch_bytes, self.sizes = scratch_bytes, kernel.sizes
+        types = ["ptr"] * len(kernel.buffers) + ["i64"] * (len(kernel.sizes) + 2) + ["ptr"]
+        self._text = f"declare hidden void {global_name(kernel.name)}({', '.join(types)})\n"
 
     def text(self) -> str:
-        return self._head + "\n"
+        return self._text
 
 
 class Parts:
-    """Collects functions as they are emitted, and submits them to the workers in parts."""
+    """Collects the kernels of a model, and submits to the workers those that the store does not have."""
 
-    def __init__(self, workers: Workers, level: int | None) -> None:
+    def __init__(self, workers: Workers, target: Target, level: int | None, store: Store | None = None) -> None:
         """`level`: level of LLVM's passes for functions without vectors."""
-        self._workers = workers
-        self._waiting: dict[int | None, list[Function]] = {None: [], level: []}
-        self._bytes: dict[int | None, int] = {None: 0, level: 0}
-        self._level = level
-        self.digest = hashlib.sha256()  # of all text
+        self._workers, self._target, self._level = workers, target, level
+        made_by = compiler_digest() if store is not None else None
+        self._store = store if made_by is not None else None
+        self._context = f"{made_by} {target!r} {level} {optimize.EFFORT}"
+        self._objects: list[tuple[bytes | None, dict[str, str]]] = []  # None: of the workers
         self.features: frozenset[str] = frozenset()  # that functions use beyond those of all code
 
-    def place(self, function: Function) -> Declared:
-        """Add a function; return its declaration for the drivers' module."""
-        text = function.text()
-        self.features |= features_used(text)
-        level = None if has_vectors(text) else self._level
-        self._waiting[level].append(function)
-        self._bytes[level] += len(text)
-        if self._bytes[level] >= PART_BYTES:
-            self._hand_out(level)
-        return Declared(function)
+    def place(self, kernel: Kernel, flushes: bool) -> Declared:
+        """Add a kernel; return its declaration for the drivers' module. `flushes`: as for `emit`."""
+        key = self._key("kernel", digest(replace(kernel, name="")), flushes)
+        found = self._store.get(key) if self._store is not None else None
+        if found is not None:
+            head, code = _unpacked(found)
+            scratch, features = size_from(head["scratch"], kernel.sizes), cast("list[str]", head["features"])
+        else:
+            function = emit(replace(kernel, name=ENTRY), target=self._target, flushes=flushes)
+            text, code = functions_text([function], "hidden "), None
+            scratch, features = function.scratch_bytes, sorted(features_used(text))
+            head = {"features": features, "scratch": size_json(scratch, kernel.sizes)}
+            self._submit(text, None if has_vectors(text) else self._level, key, head)
+        self.features |= frozenset(features)
+        self._objects.append((code, {ENTRY: kernel.name}))
+        return Declared(kernel, scratch)
 
-    def close(self) -> None:
-        """Submit the functions that are left."""
-        for level in self._waiting:
-            self._hand_out(level)
+    def finish(self, drivers: str, progress: Callable[[int, int], None]) -> Objects:
+        """Compile the drivers' module; return all objects. `progress` gets the number of finished ones."""
+        key = self._key("drivers", drivers)
+        kept = self._store.get(key) if self._store is not None else None
+        main = None if kept is None else _unpacked(kept)[1]
+        if main is None:
+            self._submit(drivers, None, key, {})
+        self._objects.append((main, {}))
+        found = sum(code is not None for code, _ in self._objects)
+        progress(found, len(self._objects))
+        made = iter(self._workers.finish(lambda done, total: progress(found + done, found + total)))
+        objects = [(next(made) if code is None else code, names) for code, names in self._objects]
+        return Objects([objects[-1], *objects[:-1]])
 
-    def joined(self, drivers: str, progress: Callable[[int, int], None]) -> bytes:
-        """Return the object code of the drivers' module and all parts; `progress` gets the number of finished ones."""
-        self._workers.submit(drivers, None)
-        *parts, main = self._workers.finish(progress)
-        return combine([main, *parts])
+    def _key(self, *parts: object) -> str:
+        return hashlib.sha256(repr((self._context, *parts)).encode()).hexdigest() if self._store is not None else ""
 
-    def _hand_out(self, level: int | None) -> None:
-        functions, self._waiting[level], self._bytes[level] = self._waiting[level], [], 0
-        if functions:
-            text = functions_text(functions, "hidden ")
-            self.digest.update(text.encode())
-            self._workers.submit(text, level)
+    def _submit(self, text: str, level: int | None, key: str, head: Mapping[str, object]) -> None:
+        def keep(code: bytes) -> None:
+            if self._store is not None:
+                self._store.put(key, _packed(head, code))
+
+        self._workers.submit(text, level, keep)
+
+
+class Objects:
+    """Objects of a model, the drivers' first, with the names that their symbols get."""
+
+    def __init__(self, objects: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
+        self._objects = objects
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the kernels' code."""
+        made = hashlib.sha256()
+        for code, names in self._objects[1:]:
+            made.update(f"{len(code)} {names}\n".encode() + code)
+        return made.hexdigest()
+
+    def joined(self, names: Mapping[str, str]) -> bytes:
+        """Return one object; `names`: new names of symbols of the drivers."""
+        (drivers, _), *kernels = self._objects
+        return combine([(drivers, names), *kernels])
 
 
 def functions_text(functions: Sequence[Function], linkage: str = "") -> str:
@@ -89,3 +134,13 @@ def functions_text(functions: Sequence[Function], linkage: str = "") -> str:
     tables = [line for f in functions for line in f.globals]
     texts = [f.text().replace("define internal ", f"define {linkage}", 1) for f in functions]
     return "\n".join([*tables, *texts, *declarations]) + "\n"
+
+
+def _packed(head: Mapping[str, object], code: bytes) -> bytes:
+    text = json.dumps(head, sort_keys=True, separators=(",", ":")).encode()
+    return len(text).to_bytes(_LENGTH_BYTES, "little") + text + code
+
+
+def _unpacked(data: bytes) -> tuple[dict[str, object], bytes]:
+    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")
+    return json.loads(data[_LENGTH_BYTES:end]), data[end:]

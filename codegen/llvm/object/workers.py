@@ -59,8 +59,11 @@ class Workers:
         for thread in self._threads:
             thread.join()
 
-    def submit(self, text: str, level: int | None) -> None:
+    def submit(self, text: str, level: int | None, keep: Callable[[bytes], None] | None = None) -> None:
+        """Submit a module; `keep` gets its object code, in any thread."""
         result: Future[bytes] = Future()
+        if keep is not None:
+            result.add_done_callback(lambda done: None if done.exception() else keep(done.result()))
         self._results.append(result)
         self._tasks.put((text, level, result))
         self._bytes += len(text)

@@ -12,7 +12,7 @@ import pytest
 from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import build
 from aot.codegen.llvm.host import parse_target
-from aot.codegen.llvm.object import parts, workers
+from aot.codegen.llvm.object import workers
 from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.object.relocatable import taken_apart
@@ -43,14 +43,14 @@ def run(code: bytes, value: int) -> int:
 
 @pytest.mark.parametrize("order", [(CALLER, CALLED), (CALLED, CALLER)], ids=["caller first", "called first"])
 def test_objects_are_joined(order: tuple[str, str]) -> None:
-    code = combine([compile_module(text, NATIVE, None) for text in order])
+    code = combine([(compile_module(text, NATIVE, None), {}) for text in order])
     assert [run(code, n) for n in (4, 5)] == [9, 16]
 
 
 def test_a_symbol_is_defined_once() -> None:
     code = compile_module(CALLED, NATIVE, None)
     with pytest.raises(InternalError, match="a symbol is defined once, got twice twice"):
-        combine([code, code])
+        combine([(code, {}), (code, {})])
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,6 @@ def program() -> Program:
 
 
 def test_the_number_of_processes_changes_nothing(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 1)
     monkeypatch.setattr(workers, "WORTH_STARTING", 0)
     monkeypatch.setattr(workers.os, "sched_getaffinity", lambda process: {0, 1, 2})
     made: list[bytes] = []
@@ -94,7 +93,7 @@ def test_nothing_of_the_working_folder_is_imported(tmp_path: Path, monkeypatch: 
     with Workers(NATIVE, 1) as compiling:
         compiling.submit(CALLER, None)
         compiling.submit(CALLED, None)
-        code = combine(compiling.finish())
+        code = combine((code, {}) for code in compiling.finish())
     [process] = compiling.running
     assert run(code, 4) == 9 and process.returncode == 0
 
@@ -105,5 +104,5 @@ def test_without_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     with Workers(NATIVE, 2) as compiling:
         for text in (CALLER, CALLED):
             compiling.submit(text, None)
-        code = combine(compiling.finish())
+        code = combine((code, {}) for code in compiling.finish())
     assert run(code, 4) == 9

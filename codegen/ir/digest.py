@@ -1,0 +1,48 @@
+"""Digest of a node: equal nodes have equal digests, in every process, and others have others.
+
+a[i] * 2 + a[i]   ->   #0 Var(i) #1 Buffer(a) #2 Load(#1, #0) #3 Const(2) #4 Prim(mul, #2, #3) ...   ->   SHA-256
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, cast
+
+from aot.codegen.ir.node import Node
+
+
+def digest(root: Node) -> str:
+    """Return the SHA-256 of a node, whose parts are numbered so that shared ones count once."""
+    numbers: dict[Node, int] = {}
+    rows: list[str] = []
+    waiting = [root]
+    while waiting:  # not recursive: expressions may be deep
+        node = waiting[-1]
+        if node not in numbers:
+            missing = [part for part in _nodes(node.parts()) if part not in numbers]
+            if missing:
+                waiting += missing
+                continue
+            rows.append(f"{type(node).__name__}{_text(node.parts(), numbers)}")
+            numbers[node] = len(numbers)
+        waiting.pop()
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def _nodes(parts: tuple[Any, ...]) -> Iterator[Node]:
+    """Yield the nodes in nested tuples."""
+    for part in parts:
+        if isinstance(part, Node):
+            yield part
+        elif isinstance(part, tuple):
+            yield from _nodes(cast("tuple[Any, ...]", part))
+
+
+def _text(part: Any, numbers: dict[Node, int]) -> str:
+    if isinstance(part, Node):
+        return f"#{numbers[part]}"
+    if isinstance(part, tuple):
+        found = cast("tuple[Any, ...]", part)
+        return f"({','.join([_text(one, numbers) for one in found])})"
+    return str.__repr__(part) if isinstance(part, str) else repr(part)
