@@ -192,6 +192,6 @@ def late_symbol(op: Op, what: str, most: Dim | None, *operands: Operand | None) 
 FORMS: tuple[type[Op], ...] = (ComputeOp, ViewOp, DecomposedOp, LoopOp, RegionOp)
 
 
-def form_of(cls: type[Op]) -> str:
+def op_form(cls: type[Op]) -> str:
     """Return the name of an operation's form; `graph` for operations that only give a graph its structure."""
     return next((form.__name__ for form in FORMS if issubclass(cls, form)), "graph")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from aot.codegen.dataclass import dataclass
 from aot.frontends.onnx.registry import CONVERSIONS
 from aot.frontends.operations import FORMATS, Page
-from aot.ir.op import Op, form_of
+from aot.ir.op import Op, op_form
 from aot.ir.registry import EXTENSION, REGISTRY, opsets_of
 from aot.runtime.errors import UsageError
 
@@ -52,7 +52,7 @@ def operations() -> list[Row]:
 def _row(cls: type[Op], onnx: bool) -> Row:
     meaning = (cls.__doc__ or "").partition("\n")[0]
     frontends = ("openvino", "onnx") if onnx else ("openvino",)
-    return Row(cls.type, opsets_of(cls), form_of(cls), cls.elements.value, frontends, meaning)
+    return Row(cls.type, opsets_of(cls), op_form(cls), cls.elements.value, frontends, meaning)
 
 
 def _used_by_onnx() -> Iterator[type[Op]]:

@@ -224,9 +224,9 @@ def work(d: Definition) -> Size:
     return points(d) * (_operations(r.body, None) + 1) + outputs * each
 
 
-def _operations(e: Expr, apart: Expr | None) -> int:
-    """Sum the weights (`COST`) of float operations and i32 products in `e`, outside of `apart`."""
-    inside = set(walk(apart)) if apart is not None else set[Expr]()
+def _operations(e: Expr, excluded: Expr | None) -> int:
+    """Sum the weights (`COST`) of float operations and i32 products in `e`, without those of `excluded`."""
+    inside = set(walk(excluded)) if excluded is not None else set[Expr]()
     prims = (p for p in walk(e) if isinstance(p, Prim) and p not in inside)
     return sum(COST.get(p.fn, 1) for p in prims if p.dtype.is_float or (p.fn == "mul" and p.dtype is DType.I32))
 

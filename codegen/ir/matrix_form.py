@@ -12,7 +12,7 @@ from math import prod
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import unravel
 from aot.codegen.ir.chains import block_terms, chain_axis, chain_factors, is_chains
-from aot.codegen.ir.dot_widths import Field, fields, scaled_sum, small_factors
+from aot.codegen.ir.dot_forms import PackedField, packed_field, scaled_sum, small_factors
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Load, Reduce, Var
 from aot.runtime.abi import DType
@@ -37,7 +37,7 @@ class MatrixForm:
     terms: int
     word: int
     kind: str
-    field: Field | None = None
+    field: PackedField | None = None
 
 
 def even_height(rows: int) -> int:
@@ -72,7 +72,7 @@ def _scaled_form(r: Reduce, lane: Var, steps: Var | None) -> MatrixForm | None:
     whole, inner = scaled_sum(r), tuple(a for a in r.axes if a != steps)
     if whole is None or steps is None or steps not in r.axes or not inner:
         return None
-    few = fields(r)
+    few = packed_field(r)
     if few is None:
         return matrix_form(Reduce("add", inner, whole.body), lane, inner[0]) if len(inner) == 1 else None
     element = Var(f"{steps.name}.e", prod(a.extent for a in inner if isinstance(a.extent, int)))

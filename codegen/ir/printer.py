@@ -215,7 +215,7 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
         f"prefetch_within={s.prefetch_within}" if s.prefetch_within is not None else "",
         f"dots={s.dots}" if s.dots else "",
         f"matrix={s.matrix}" if s.matrix else "",
-        f"apart={s.apart}" if s.apart else "",
+        f"scaled_steps={s.scaled_steps}" if s.scaled_steps else "",
         "prefetch_epilogue" if s.prefetch_epilogue else "",
         f"prefetch_level={s.prefetch_level}" if s.prefetch_level != 1 and (s.prefetch or s.prefetch_epilogue) else "",
         f"parallel={s.parallel}" if s.parallel else "",

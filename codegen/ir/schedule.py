@@ -69,9 +69,9 @@ class Schedule:
     prefetch: str | None = None  # packed operand: while a block of its packed axis is used, the next is prefetched
     # Least units of a call for prefetches further ahead in the same block; None: prefetches bring the next block.
     prefetch_within: int | None = None
-    # Reduction axis, outermost: its steps are summed apart, then multiplied by the factors that are equal in a step.
+    # Reduction axis, outermost: each step has a partial sum, which is scaled once by the factors that are equal in it.
     # With dots, steps add up integers.
-    apart: str | None = None
+    scaled_steps: str | None = None
     dots: str | None = None  # reduction axis whose terms, products of small integers, are summed by words
     matrix: str | None = None  # output axis whose points are rows of tile registers; None: vectors sum the products
     prefetch_epilogue: bool = False  # while a tile is summed, operands and results of its epilogue are prefetched

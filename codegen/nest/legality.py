@@ -5,22 +5,22 @@ from __future__ import annotations
 from aot.codegen.ir.access import access, all_axes, fills, varies, volume
 from aot.codegen.ir.chains import block_tile, chain_axis, is_chains
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.dot_widths import (
+from aot.codegen.ir.dot_forms import (
     DOT_LANES,
     dot_factors,
-    fields,
+    packed_field,
     packs_lanes,
     scaled_sum,
     takes_arranged,
     takes_columns,
     takes_rows,
     takes_words,
-    word,
+    word_elements,
 )
 from aot.codegen.ir.expressions import loads, variables, walk
 from aot.codegen.ir.loops import Buffer, Reduce, Var
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
-from aot.codegen.nest.apart import has_equal_steps
+from aot.codegen.nest.scaled_steps import has_equal_steps
 
 
 def check(work: Definition | Group, schedule: Schedule, inside: bool = False) -> None:
@@ -141,9 +141,9 @@ def _definition(definition: Definition, s: Schedule, names: tuple[str, ...]) -> 
     for n in s.skip_padding:
         if n not in sums or s.size(n).size != 1:
             raise ScheduleError(f"{name}: skip_padding names reduction axes without a tile, got {n!r}")
-    if s.apart is not None and not _apart(reduction, s):
-        rule = "apart names an axis of a sum of floats, without tile and blocks"
-        raise ScheduleError(f"{name}: {rule}, got {s.apart!r}")
+    if s.scaled_steps is not None and not _has_scaled_steps(reduction, s):
+        rule = "scaled_steps names an axis of a sum of floats, without tile and blocks"
+        raise ScheduleError(f"{name}: {rule}, got {s.scaled_steps!r}")
     if s.dots is not None and not _dots(definition, s):
         rule = "dots are sums of u8 that lie side by side and i8 packed in words, or of i16, or of bf16"
         raise ScheduleError(f"{name}: {rule}, got {s.dots!r}")
@@ -193,12 +193,12 @@ def _dots(d: Definition, s: Schedule) -> bool:
     if s.lanes is None or s.lanes[1] > DOT_LANES or factors is None or not parts:
         return False
     if d.reduction is not None and scaled_sum(d.reduction) is not None:
-        steps = next((a for a in d.reduction.axes if a.name == s.apart), None)
+        steps = next((a for a in d.reduction.axes if a.name == s.scaled_steps), None)
         if steps is None or not has_equal_steps(d.reduction, steps):
             return False
     if not _has_fixed_fields(d, parts, s):
         return False
-    size = word(factors[1].buffer.dtype)
+    size = word_elements(factors[1].buffer.dtype)
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
     whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0
     if Tail.BALANCE in (terms.tail, columns.tail) or not whole:
@@ -214,19 +214,19 @@ def _dots(d: Definition, s: Schedule) -> bool:
 
 def _has_fixed_fields(d: Definition, parts: tuple[Var, ...], s: Schedule) -> bool:
     """True if a field's shift is constant wherever it is read: its axes are written out."""
-    few = fields(d.reduction)
+    few = packed_field(d.reduction)
     moving = frozenset[Var]() if few is None else variables(few.shift)
     return all(a not in parts and s.size(a.name).size == a.extent for a in moving)
 
 
-def _apart(r: Reduce | None, s: Schedule) -> bool:
+def _has_scaled_steps(r: Reduce | None, s: Schedule) -> bool:
     if r is None or r.fn != "add" or not r.dtype.is_float or (s.matrix is not None and s.dots is None):
         return False
     if s.dots is not None and scaled_sum(r) is None:
         return False
     sums = {a.name for a in r.axes}
     along = s.lanes is not None and s.lanes[0] in sums
-    free = s.apart in sums and s.size(s.apart).size == 1 and s.apart not in s.unroll
+    free = s.scaled_steps in sums and s.size(s.scaled_steps).size == 1 and s.scaled_steps not in s.unroll
     return free and not along and sums.isdisjoint(dict(s.blocks))
 
 

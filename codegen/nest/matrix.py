@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import is_arranged
+from aot.codegen.ir.dot_forms import is_arranged
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import (
     Alloc,
@@ -64,7 +64,7 @@ def in_tile_registers(d: Definition, reduction: Reduce, schedule: Schedule, poin
 
     The columns of data are arranged in words first, in a panel that all rows use.
     """
-    if schedule.apart is not None:
+    if schedule.scaled_steps is not None:
         return scaled_tile(d, reduction, schedule, points)
     outside = [b for b in padding_terms(d) if b.axis.name in schedule.skip_padding]
     form = matrix_form(

@@ -16,16 +16,16 @@ from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.definition import Definition, identity
-from aot.codegen.ir.dot_widths import (
+from aot.codegen.ir.dot_forms import (
     dot,
     dot_factors,
-    fields,
     halved_factors,
     is_arranged,
     is_guarded,
+    packed_field,
     terms_in_rows,
     window_factors,
-    word,
+    word_elements,
 )
 from aot.codegen.ir.expressions import loads, rewrite
 from aot.codegen.ir.loops import (
@@ -47,7 +47,6 @@ from aot.codegen.ir.loops import (
     select,
 )
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from aot.codegen.nest.apart import Apart, Kept, kept_values, with_kept
 from aot.codegen.nest.chains import chained
 from aot.codegen.nest.long_sums import (
     CHAIN,
@@ -66,6 +65,7 @@ from aot.codegen.nest.long_sums import (
 from aot.codegen.nest.padding_terms import padding_terms, skip_padding_terms, without_hoisted_tests
 from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending, size_of
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
+from aot.codegen.nest.scaled_steps import Kept, ScaledStep, kept_values, with_kept
 from aot.codegen.nest.stored import at_point, unused_name
 from aot.runtime.abi import DType
 
@@ -78,10 +78,10 @@ def in_tiles(
     """Reduce with an accumulator per point of the tile. Partial sums of the blocks in `part` are in the output."""
     acc, cell = points.accumulator(unused_name("acc", definition), reduction.dtype), points.cell
     sums = _in_order(reduction.axes, schedule)
-    apart = _apart(definition, reduction, sums, schedule, points)
+    scaled_step = _scaled_step(definition, reduction, sums, schedule, points)
     kept: tuple[Kept, ...] = ()
-    total, own = (acc, reduction.body) if apart is None else (apart.total, apart.body)
-    if apart is None and schedule.dots is None and not is_chains(reduction):
+    total, own = (acc, reduction.body) if scaled_step is None else (scaled_step.total, scaled_step.body)
+    if scaled_step is None and schedule.dots is None and not is_chains(reduction):
         kept, own = kept_values(own, reduction.axes, (), schedule, points, unused_name("", definition))
     whole = {a: part.get(a, Span(Const(0), size_of(a.extent))) for a in sums}
     outside = [b for b in padding_terms(definition) if b.axis.name in schedule.skip_padding]
@@ -110,7 +110,8 @@ def in_tiles(
             stmts = terms(tuple(rest), inner | span)
             for border in (b for b in outside if b.axis == axis):
                 stmts = skip_padding_terms(border, points, inner | span, stmts)
-            return stmts if apart is None or axis != apart.axis else apart.around(stmts, inner | span, acc, cell)
+            here = None if scaled_step is None or axis != scaled_step.axis else scaled_step
+            return stmts if here is None else here.around(stmts, inner | span, acc, cell)
 
         if far is not None and axis is sums[place]:
             flush = points.each(far.flush)
@@ -128,7 +129,7 @@ def in_tiles(
         parts = replace(schedule, tile=(Tile(axis.name, _part_terms(axis, panels, schedule), Tail.CUT),))
         return tiles((axis,), parts, mine, lambda s: (*ahead(inner | s), *tiles((axis,), schedule, mine | s, step)))
 
-    far = None if apart is not None or mine else _long_chain(definition, schedule, points, acc, sums)
+    far = None if scaled_step is not None or mine else _long_chain(definition, schedule, points, acc, sums)
     place, block = block_of(sums, 1)
     panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, part, acc)
@@ -153,12 +154,12 @@ def _long_chain(
     return LongSum(acc, far_sum(points, unused_name("far", definition)), points.cell)
 
 
-def _apart(
+def _scaled_step(
     definition: Definition, reduction: Reduce, sums: tuple[Var, ...], schedule: Schedule, points: Points
-) -> Apart | None:
-    """Return the sum of a step of the axis `schedule.apart`; None without one."""
-    steps = next((a for a in sums if a.name == schedule.apart), None)
-    return None if steps is None else Apart(reduction, steps, schedule, points, unused_name("", definition))
+) -> ScaledStep | None:
+    """Return the sum of a step of the axis `schedule.scaled_steps`; None without one."""
+    steps = next((a for a in sums if a.name == schedule.scaled_steps), None)
+    return None if steps is None else ScaledStep(reduction, steps, schedule, points, unused_name("", definition))
 
 
 def _between_blocks(
@@ -193,7 +194,7 @@ def _part_terms(axis: Var, w: Load, schedule: Schedule) -> int:
     Loads behind prefetches of many lines at a time wait for them.
     """
     step, extent = schedule.size(axis.name).size, size_of(axis.extent)
-    least = -(-COSTS.fetch_words * word(w.buffer.dtype) // step) * step
+    least = -(-COSTS.fetch_words * word_elements(w.buffer.dtype) // step) * step
     if not isinstance(extent, int):
         return least
     return next((n for n in range(least, extent, step) if extent % n == 0), extent)
@@ -227,9 +228,9 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     words |= {f.buffer.name for f in factors if is_arranged(f, (axis,)) is not None}
     if w.buffer.name in words and window_factors(reduction, lane) is not None:
         x, w = w, x  # words of weights, and rows of data
-    size = word(w.buffer.dtype)
+    size = word_elements(w.buffer.dtype)
     found: list[tuple[Expr, Spans]] = []
-    sums, few = halved_factors(reduction), fields(reduction)
+    sums, few = halved_factors(reduction), packed_field(reduction)
     for n in range(0, extent, size):
         count = min(size, extent - n)
         rows = () if w.buffer.name in words else terms_in_rows(w, axis, count, size)

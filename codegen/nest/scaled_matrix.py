@@ -11,8 +11,8 @@ for g in 9:                                        a group of 64 numbers
     c[i, j] += f32(part[i, j]) * s[i, g] * t[g, j]
 for i in 32: y[i, j] = value(c[i, j])
 
-Integers are exact and steps are added in their order, so the bits are those of vectors (`aot.codegen.nest.apart`),
-which sum the few rows that are left behind tiles of a dynamic number of them.
+Integers are exact and steps are added in their order, so the bits are those of vectors
+(`aot.codegen.nest.scaled_steps`), which sum the few rows that are left behind tiles of a dynamic number of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from aot.codegen.ir.access import unravel
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import scaled_sum
+from aot.codegen.ir.dot_forms import scaled_sum
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import (
     Alloc,
@@ -44,7 +44,6 @@ from aot.codegen.ir.loops import (
 )
 from aot.codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
 from aot.codegen.ir.schedule import Schedule, ScheduleError
-from aot.codegen.nest.apart import Apart, kept_operands, with_kept
 from aot.codegen.nest.matrix_tiles import (
     Tiles,
     cell,
@@ -59,6 +58,7 @@ from aot.codegen.nest.matrix_tiles import (
     zeroed,
 )
 from aot.codegen.nest.points import Points, Span, Spans, Stmts
+from aot.codegen.nest.scaled_steps import ScaledStep, kept_operands, with_kept
 from aot.codegen.nest.stored import unused_name
 from aot.runtime.abi import DType
 
@@ -66,12 +66,12 @@ from aot.runtime.abi import DType
 def is_summed_by_vectors(schedule: Schedule, points: Points) -> bool:
     """True if a tile of a scaled sum has too few rows for tile registers."""
     row = next((a for a in points.spans if a.name == schedule.matrix), None)
-    return schedule.apart is not None and row is not None and points.extent(row) < MIN_ROWS
+    return schedule.scaled_steps is not None and row is not None and points.extent(row) < MIN_ROWS
 
 
 def scaled_tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Points) -> Stmts:
     """Return the statements of up to 32 rows and columns."""
-    steps = next((a for a in reduction.axes if a.name == schedule.apart), None)
+    steps = next((a for a in reduction.axes if a.name == schedule.scaled_steps), None)
     form = matrix_form(reduction, points.vector, steps)
     if form is None or steps is None or scaled_sum(reduction) is None or reduction.init is not None:
         raise ScheduleError(f"{d.out.name}: tile registers sum scaled products of bytes, got {reduction.fn}")
@@ -83,9 +83,9 @@ def scaled_tile(d: Definition, reduction: Reduce, schedule: Schedule, points: Po
     shape, place = (sum(tiles.heights), tiles.columns * ROWS), cell(points, tiles)
     total = dense(unused_name("c", d), *shape, space=Space.STACK, dtype=reduction.dtype)
     part = dense(unused_name("part", d), *shape, space=Space.STACK, dtype=DType.I32)
-    apart = Apart(reduction, steps, schedule, points, unused_name("", d))
-    kept, scaled = kept_operands(apart.scaled(apart.terms), tiles.row, schedule, points, unused_name("", d))
-    add = Store(total, place, rewrite(scaled, {apart.terms: Load(part, place)}), "add")
+    scaled_step = ScaledStep(reduction, steps, schedule, points, unused_name("", d))
+    kept, scaled = kept_operands(scaled_step.scaled(scaled_step.terms), tiles.row, schedule, points, unused_name("", d))
+    add = Store(total, place, rewrite(scaled, {scaled_step.terms: Load(part, place)}), "add")
     added = with_kept(kept, here, each_row(add, points, tiles, here))
     each = *unpacked, *zeroed(tiles), *_blocks(form, tiles, points, here), *stored(tiles, part), *added
     begin = each_row(Store(total, place, as_expr(0, total.dtype)), points, tiles)

@@ -21,13 +21,13 @@ from aot.codegen.target import Target
 Plan = Callable[[Definition | Group, frozenset[Var]], Choice]
 
 
-def is_chain(g: Group) -> bool:
+def is_attention(g: Group) -> bool:
     """True if the group consists of products, and of groups over its own axes alone."""
     inner = [m for m in g.members if isinstance(m, Group)]
     return 0 < len(inner) < len(g.members) and all(m.axes == g.axes for m in inner)
 
 
-def chain(g: Group, target: Target, plan: Plan) -> Choice:
+def attention(g: Group, target: Target, plan: Plan) -> Choice:
     """Return the schedule of a group. `plan` schedules a member, given the axes around it that are points."""
     *outer, row = g.axes
     size = _size(g, row, target)

@@ -22,7 +22,7 @@ from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Expr, Var
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.ir.traverse import members, reads, writes
-from aot.codegen.schedules.attention import chain, is_chain
+from aot.codegen.schedules.attention import attention, is_attention
 from aot.codegen.schedules.pointwise import pointwise
 from aot.codegen.schedules.products.product import product
 from aot.codegen.schedules.request import Choice, Request, texts
@@ -46,8 +46,8 @@ def _chosen(work: Definition | Group, target: Target, constants: frozenset[str])
     def plan(member: Definition | Group, points: frozenset[Var]) -> Choice:
         return _planned(member, target, constants, points)
 
-    if isinstance(work, Group) and is_chain(work):
-        return chain(work, target, plan)
+    if isinstance(work, Group) and is_attention(work):
+        return attention(work, target, plan)
     if isinstance(work, Group) and work.row_ranges:
         return strips(work, target, plan)
     return plan(work, frozenset())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aot.codegen.ir.definition import Definition, Group, identity
-from aot.codegen.ir.dot_widths import field_of
+from aot.codegen.ir.dot_forms import packed_field_of
 from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -149,7 +149,7 @@ class Interpreter:
                 pairs = zip(self.following(x, int(n)), map(self.value, rows), strict=True)
                 return np.int32(sum(int(a) * int(b) for a, b in pairs))
             case Prim("dot", (Load() as x, w, Const(n))):
-                few = field_of(w)
+                few = packed_field_of(w)
                 load, shift, mask = (w, 0, -1) if few is None else (few.load, int(self.value(few.shift)), few.mask)
                 assert isinstance(load, Load)
                 pairs = zip(self.following(x, int(n)), self.following(load, int(n)), strict=True)

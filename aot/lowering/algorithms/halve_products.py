@@ -21,7 +21,7 @@ from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, rewrite_work
 from aot.ir.values.deferred import value_of
-from aot.lowering.algorithms.halved_form import HalvedForm, extent, form_of, pays
+from aot.lowering.algorithms.halved_form import HalvedForm, extent, halved_form_of, pays
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.runtime.abi import DType
@@ -56,7 +56,7 @@ class _Halver:
 
     def _form(self, d: Definition, step: Step) -> HalvedForm | None:
         """Return the form of a product that should be halved; None for others."""
-        form = form_of(d, self.constants)
+        form = halved_form_of(d, self.constants)
         if form is None or form.x.buffer in step.writes():
             return None
         x, w = (self.steps.values.get(e.buffer.name) for e in (form.x, form.w))

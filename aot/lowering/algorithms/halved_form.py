@@ -11,7 +11,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, all_axes, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import small_factors
+from aot.codegen.ir.dot_forms import small_factors
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast
 from aot.ir.types import Array
@@ -70,7 +70,7 @@ def extent(a: Var) -> int:
     return a.extent
 
 
-def form_of(d: Definition, constants: frozenset[str]) -> HalvedForm | None:
+def halved_form_of(d: Definition, constants: frozenset[str]) -> HalvedForm | None:
     """Return the form, if `d` is a product of i16 by constants with known sizes, summed along one axis.
 
     Windows gain nothing: their sums run through short loops.

@@ -9,7 +9,7 @@ from aot.codegen.ir.definition import LOCAL, Definition
 from aot.codegen.ir.loops import Expr
 from aot.codegen.ir.program import Region
 from aot.codegen.target import Target
-from aot.lowering.algorithms.strassen_form import StrassenForm, form_of, in_basis, pays
+from aot.lowering.algorithms.strassen_form import StrassenForm, in_basis, pays, strassen_form_of
 from aot.lowering.algorithms.strassen_groups import strassen
 from aot.lowering.algorithms.strassen_matrices import LEFT
 from aot.lowering.context import Context
@@ -54,7 +54,7 @@ def _forms(steps: Steps, target: Target) -> dict[int, StrassenForm]:
     forms: dict[int, StrassenForm] = {}
     for step in steps.steps:
         d = step.works[-1] if step.works and step.schedule is None and step.repeat is None else None
-        form = form_of(d, constants) if isinstance(d, Definition) else None
+        form = strassen_form_of(d, constants) if isinstance(d, Definition) else None
         if form is not None and pays(form, target):
             forms[id(step)] = form
     kept = {x.buffer.name for s in steps.steps if id(s) not in forms for x in s.reads()}

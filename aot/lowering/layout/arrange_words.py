@@ -23,7 +23,7 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, all_axes, coefficient, known, varies
 from aot.codegen.ir.chains import is_chains, is_contiguous
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.dot_widths import dot_factors, takes_rows, word
+from aot.codegen.ir.dot_forms import dot_factors, takes_rows, word_elements
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, dense, prim, select
@@ -122,7 +122,7 @@ def _of_dots(d: Definition, lane: Var, dots: str | None) -> tuple[Load, Var, int
     factors = dot_factors(d.reduction, lane.name)
     if part is None or factors is None or not takes_rows(d, part, lane.name):
         return None
-    return factors[1], part, word(factors[1].buffer.dtype)
+    return factors[1], part, word_elements(factors[1].buffer.dtype)
 
 
 def _of_chains(d: Definition, lane: Var) -> tuple[Load, Var, int] | None:
@@ -160,7 +160,7 @@ def _by_rows(step: Step, read: list[Columns], steps: Steps) -> Step:
 
 def _in_words(c: Columns, steps: Steps) -> tuple[tuple[Definition, ...], Load]:
     """Return the definitions of a copy in words, and the load from it."""
-    x, part, lane, size = c.load, c.part, c.lane, word(c.load.buffer.dtype)
+    x, part, lane, size = c.load, c.part, c.lane, word_elements(c.load.buffer.dtype)
     n, outer = part.extent or 1, tuple(a for a in c.axes if a not in (part, lane))
     whole, pairs = (steps.sizes.of(m, is_size=True) for m in (n // size, _blocks(n, c.block) * (c.block // size)))
     words, elements = _placed(c, outer, pairs, steps)
@@ -197,13 +197,13 @@ def _placed(c: Columns, outer: tuple[Var, ...], pairs: Size, steps: Steps) -> tu
     columns are left.
     """
     dtype, columns = c.load.buffer.dtype, c.lane.extent or 1
-    shape = (*(a.extent or 1 for a in outer), pairs, columns, word(dtype))
-    line, row = COSTS.line_bytes // dtype.stored_bytes, columns * word(dtype)
-    if c.block > word(dtype) or not isinstance(row, int):
+    shape = (*(a.extent or 1 for a in outer), pairs, columns, word_elements(dtype))
+    line, row = COSTS.line_bytes // dtype.stored_bytes, columns * word_elements(dtype)
+    if c.block > word_elements(dtype) or not isinstance(row, int):
         row = (_blocks(columns, 2 * ROWS) * 2 + 1) * line
     elif row * dtype.stored_bytes % (COSTS.page_bytes // 2) == 0:
         row += line
-    strides: list[Size] = [word(dtype), 1]
+    strides: list[Size] = [word_elements(dtype), 1]
     for n in (row, *reversed(shape[1:-2])):
         strides.insert(0, steps.sizes.of(n if len(strides) == 2 else strides[0] * n))
     elements = steps.sizes.of(strides[0] * shape[0])

@@ -30,7 +30,7 @@ from aot.ir.values.deferred import Deferred, release
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Steps, Value
 from aot.lowering.storage.narrow_constants import moving, uses_of
-from aot.lowering.storage.parts import NIBBLE, Parts, in_parts
+from aot.lowering.storage.scale_groups import NIBBLE, Parts, in_parts
 from aot.lowering.storage.stored_bytes import stored_bytes
 from aot.opset.elementwise.conversion import LEVELS
 from aot.runtime.abi import DType

@@ -6,7 +6,7 @@
     m[i, g] = -add[e](q[i, g, e]) / 32
 
 The numbers n are unsigned. Where they have fewer bits than a factor of the dots, several share an element of u8 or u16
-(`aot.codegen.ir.dot_widths.Field`), and an axis of the sum becomes three: runs r, fields h, elements b of a word.
+(`aot.codegen.ir.dot_forms.PackedField`), and an axis of the sum becomes three: runs r, fields h, elements b of a word.
 
     n[g, e, j] = w[g, r, b, j] >> 4 h & 15                e = 8 r + 4 h + b
 """
@@ -16,12 +16,12 @@ from __future__ import annotations
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.dot_widths import Field
+from aot.codegen.ir.dot_forms import PackedField
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
 from aot.ir.types import Array
 from aot.ir.values.deferred import value_of
 from aot.lowering.ir.steps import Steps
-from aot.lowering.storage.parts import Parts
+from aot.lowering.storage.scale_groups import Parts
 from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 
@@ -80,7 +80,7 @@ class GroupWeights:
             return cast(Load(self.numbers, (*self._others(), self.group, *self.inner)), DType.I32)
         run, field, element = self.inner
         load = Load(self.numbers, (*self._others(), self.group, run, element))
-        return Field(load, field * self.bits, (1 << self.bits) - 1).value
+        return PackedField(load, field * self.bits, (1 << self.bits) - 1).value
 
     def _others(self) -> tuple[Expr, ...]:
         return tuple(i for k, i in enumerate(self.w.index) if k != self.place)

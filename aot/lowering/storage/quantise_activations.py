@@ -29,7 +29,7 @@ from aot.lowering.ir.steps import Step, Steps, Value
 from aot.lowering.storage.compressed import scaled
 from aot.lowering.storage.group_sums import LENGTHS, Data, GroupWeights, group_length
 from aot.lowering.storage.integers import whole_numbers
-from aot.lowering.storage.parts import NIBBLE, in_parts
+from aot.lowering.storage.scale_groups import NIBBLE, in_parts
 from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.codegen.ir.dot_widths import Field, field_of, word
+from aot.codegen.ir.dot_forms import PackedField, packed_field_of, word_elements
 from aot.codegen.ir.loops import Expr, Load, Prim
 from aot.codegen.llvm.emit.address import Access, moved
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
@@ -34,7 +34,7 @@ class DotEmitter:
         match x, w:
             case Load(), Load():
                 return self._products(x, n, w.buffer.dtype, self._weights(w, rows), total)
-            case Load(), Prim("and") if (found := field_of(w)) is not None:
+            case Load(), Prim("and") if (found := packed_field_of(w)) is not None:
                 return self._products(x, n, found.load.buffer.dtype, self._field(found), total)
             case Prim("add", (Load() as x1, Load() as w2)), Prim("add", (Load() as x2, Load() as w1)):
                 one = _pairs_added(f, self._data(x1, n), self._weights(w2))
@@ -47,7 +47,7 @@ class DotEmitter:
         factors = self._data(x, n), weights
         return _added(self.values.f, dtype, total, *(factors[::-1] if dtype is DType.U8 else factors))
 
-    def _field(self, w: Field) -> Value:
+    def _field(self, w: PackedField) -> Value:
         """Return a word of fields for each lane."""
         values, f = self.values, self.values.f
         shift = values.at.normal(w.shift)
@@ -66,7 +66,7 @@ class DotEmitter:
     def _data(self, x: Load, n: int) -> Value:
         """Return the word at `x` in every lane, or one for each lane."""
         values, one = self.values, self.values.at.access(x.buffer, x.index)
-        if one.step == word(x.buffer.dtype):
+        if one.step == word_elements(x.buffer.dtype):
             return self._weights(x)
         if one.step is None:
             return self._spread(x, one)
@@ -81,7 +81,7 @@ class DotEmitter:
 
     def _spread(self, x: Load, a: Access) -> Value:
         """Return a word for each lane, where several lanes have one: words that other loads share, chosen by lane."""
-        values, at, size = self.values, self.values.at, word(x.buffer.dtype)
+        values, at, size = self.values, self.values.at, word_elements(x.buffer.dtype)
         places = values.places(a.whole)
         if places is None or values.mixed or any(p % size for p in places):
             raise InternalError(f"dot: lanes have whole words of data, got {x.buffer.name} by {places}")
@@ -116,7 +116,7 @@ class DotEmitter:
     def _weights(self, w: Load, rows: Sequence[Expr] = ()) -> Value:
         """Return a word for each lane."""
         values, each = self.values, self.values.at.access(w.buffer, w.index)
-        size = word(w.buffer.dtype)
+        size = word_elements(w.buffer.dtype)
         if values.width > 1 and (each.step != (1 if rows else size) or values.mixed):
             raise InternalError(f"dot: words of weights lie side by side, got {w.buffer.name} by {each.step}")
         count = 1 + sum(isinstance(row, Load) for row in rows) if rows else size
@@ -133,7 +133,7 @@ class DotEmitter:
         pointer, size = values.at.pointer(a), a.buffer.dtype.stored_bytes
         if values.inside is not None:
             pointer = values.f.select(values.inside, pointer, values.nothing())
-        if n == word(a.buffer.dtype):
+        if n == word_elements(a.buffer.dtype):
             return values.f.load("i32", pointer, size)
         found, element = integer(0, "i32"), MEMORY[a.buffer.dtype]
         for k in range(n):
@@ -159,7 +159,7 @@ class DotEmitter:
         whole = vector("i32", lanes)
         if lanes > 1:
             filler = found[0] if a.buffer.dtype.stored_bytes == 1 else Value(element, "zeroinitializer")
-            found += [filler] * (word(a.buffer.dtype) - len(found))
+            found += [filler] * (word_elements(a.buffer.dtype) - len(found))
             return f.op(whole, f"bitcast {_interleaved(f, found)} to {whole}")
         words = f.cast("zext", found[0], "i32")
         for n, row in enumerate(found[1:], 1):
@@ -190,7 +190,7 @@ def _pairs_added(f: Function, a: Value, b: Value) -> Value:
 
 def _added(f: Function, dtype: DType, total: Value, one: Value, other: Value) -> Value:
     """Return `total` + products of words; of bytes, `one` are the unsigned ones."""
-    lanes, size = lanes_of(total.type), word(dtype)
+    lanes, size = lanes_of(total.type), word_elements(dtype)
     if lanes < SHORTEST:
         total, one, other = (_widened(f, v) for v in (total, one, other))
         return f.part(_added(f, dtype, total, one, other), 0, lanes)

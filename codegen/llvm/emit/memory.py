@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from aot.codegen.ir.dot_widths import word
+from aot.codegen.ir.dot_forms import word_elements
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Buffer, Expr, Load, Space, Var
@@ -154,7 +154,7 @@ class Memory(Lanes):
     def word(self, x: Load) -> Value:
         """Return the word that begins at `x`, in every lane; those of lanes that move lie side by side."""
         a = self.at.access(x.buffer, x.index)
-        lanes = {0: 1, word(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
+        lanes = {0: 1, word_elements(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
         if lanes is None or self.mixed:
             raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.step}")
         key = ("word", a.offset.key, lanes, self.width)

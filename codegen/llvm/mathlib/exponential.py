@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import factorial, inf, ldexp, nan
 
 from aot.codegen.ir.loops import Const, Expr, cast, prim, select
-from aot.codegen.llvm.mathlib.parts import (
+from aot.codegen.llvm.mathlib.float_parts import (
     F32,
     I32,
     I64,

@@ -10,8 +10,8 @@ from functools import cache
 
 from aot.codegen.ir.loops import Expr, Space, cast, dense
 from aot.codegen.llvm.mathlib.exponential import erf, exp, exp_normal, integer_power, log, power
+from aot.codegen.llvm.mathlib.float_parts import F32, F64
 from aot.codegen.llvm.mathlib.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
-from aot.codegen.llvm.mathlib.parts import F32, F64
 from aot.codegen.llvm.mathlib.short_functions import (
     erf_short,
     exp_short,

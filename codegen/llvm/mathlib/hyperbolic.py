@@ -6,7 +6,7 @@ from math import factorial, nan
 
 from aot.codegen.ir.loops import Expr, prim, select
 from aot.codegen.llvm.mathlib.exponential import exp, exp_less_1, log, log_of_1_plus
-from aot.codegen.llvm.mathlib.parts import F32, absolute, number, poly, with_sign
+from aot.codegen.llvm.mathlib.float_parts import F32, absolute, number, poly, with_sign
 
 SINH64 = tuple(1 / factorial(2 * n + 1) for n in range(9, -1, -1))
 

@@ -7,7 +7,7 @@ multiply-adds on Intel's cores. Arguments are clamped where a function is nearly
 from __future__ import annotations
 
 from aot.codegen.ir.loops import Const, Expr, prim, select
-from aot.codegen.llvm.mathlib.parts import I32, LOG2_E, bits_of, clamp, float_of, poly
+from aot.codegen.llvm.mathlib.float_parts import I32, LOG2_E, bits_of, clamp, float_of, poly
 
 # Minimax polynomials, highest power first.
 EXP2 = (0.055171659080990997, 0.24261122129244797, 0.6932609960453908, 0.999928067763014)  # 2^r, |r| <= 1/2: 7.5e-5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import factorial, inf, pi
 
 from aot.codegen.ir.loops import Const, Expr, cast, prim, select
-from aot.codegen.llvm.mathlib.parts import I64, absolute, bits_of, clamp, number, poly, with_sign
+from aot.codegen.llvm.mathlib.float_parts import I64, absolute, bits_of, clamp, number, poly, with_sign
 
 SIN64 = tuple((-1) ** n / factorial(2 * n + 1) for n in range(8, -1, -1))
 COS64 = tuple((-1) ** n / factorial(2 * n) for n in range(9, -1, -1))

@@ -15,7 +15,7 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import takes_columns, window_factors, word
+from aot.codegen.ir.dot_forms import takes_columns, window_factors, word_elements
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
@@ -50,7 +50,7 @@ def window(request: Request, form: MatmulShape) -> Choice:
     if form.rows:
         tile.append(row_tile(form.rows[-1:], rows[-1], height))
     if down is not None:
-        tile += [Tile(form.lane.name, width, Tail.CUT), Tile(down.name, word(DType.U8), Tail.CUT)]
+        tile += [Tile(form.lane.name, width, Tail.CUT), Tile(down.name, word_elements(DType.U8), Tail.CUT)]
     elif height == 1 and not alone:
         vectors = max(1, min(COSTS.latency_chains, extent(form.lane) // width))
         tile.append(Tile(form.lane.name, width * vectors, Tail.CUT))

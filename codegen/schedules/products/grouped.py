@@ -16,7 +16,15 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import Access, reads, store, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import dot_factors, fields, is_guarded, packs_lanes, scaled_sum, takes_words, word
+from aot.codegen.ir.dot_forms import (
+    dot_factors,
+    is_guarded,
+    packed_field,
+    packs_lanes,
+    scaled_sum,
+    takes_words,
+    word_elements,
+)
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
@@ -78,10 +86,14 @@ def _words(d: Definition, form: MatmulShape, group: Var, inner: list[Var], plan:
     if d.reduction is None or factors is None or len(inner) != 1 or scaled_sum(d.reduction) is not None:
         return 0
     kind, plan = factors[1].buffer.dtype, replace(plan, words=1)
-    if not target.dot_terms(kind) or fields(d.reduction) is not None or (kind.is_float and is_guarded(d.reduction)):
+    if (
+        not target.dot_terms(kind)
+        or packed_field(d.reduction) is not None
+        or (kind.is_float and is_guarded(d.reduction))
+    ):
         return 0
     lies = takes_words(d, (inner[0],), plan, form.lane.name)
-    return word(kind) if lies and packs_lanes(d, plan, (group.name, form.lane.name)) else 0
+    return word_elements(kind) if lies and packs_lanes(d, plan, (group.name, form.lane.name)) else 0
 
 
 def _packed(w: Access, form: MatmulShape, group: Var, constants: frozenset[str]) -> bool:

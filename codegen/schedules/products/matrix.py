@@ -3,7 +3,7 @@
 y[i, j] = chains[k](x[i, k] * w[k, j])     tile[i:32 j:32/cut k:32/cut] matrix=i lanes[j:16] pack[w.1:16 words]
 
 Steps of scaled sums of bytes have tiles of their own (`aot.codegen.nest.scaled_matrix`); their schedule is that of
-dots, `dots=` and `apart=`, with rows in tile registers.
+dots, `dots=` and `scaled_steps=`, with rows in tile registers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import coefficient, fills, reads, runs_on, varies
 from aot.codegen.ir.chains import block_tile, is_chains, is_contiguous
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import dot_factors, is_arranged, lie_in_words, scaled_sum, word
+from aot.codegen.ir.dot_forms import dot_factors, is_arranged, lie_in_words, scaled_sum, word_elements
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Prim, Var
 from aot.codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.nest.apart import has_equal_steps
 from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
+from aot.codegen.nest.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.schedules.products.chains import word_panels
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of
@@ -139,7 +139,7 @@ def _scaled(request: Request, form: MatmulShape) -> Choice | None:
     loops, outside_fused = loops_of(d, form.outer, row_fused)
     tiled = [a for a in form.rows if a.name in dict(row_fused).get(row, (row,))]
     tail = Tail.CUT if varies(form.rows) else Tail.LAP
-    terms = Tile(inner[-1].name, word(found.w.dtype) if few else found.terms, Tail.CUT)
+    terms = Tile(inner[-1].name, word_elements(found.w.dtype) if few else found.terms, Tail.CUT)
     schedule = Schedule(
         fuse=row_fused + outside_fused,
         order=(*loops, form.lane.name, *around, row, *(a.name for a in form.sums)),
@@ -153,7 +153,7 @@ def _scaled(request: Request, form: MatmulShape) -> Choice | None:
         lanes=(form.lane.name, ROWS),
         pack=plans,
         dots=inner[-1].name,
-        apart=steps.name,
+        scaled_steps=steps.name,
         parallel=None if request.points else (*loops, form.lane.name)[0],
     )
     return schedule, (

@@ -17,19 +17,19 @@ from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import (
+from aot.codegen.ir.dot_forms import (
     dot_factors,
-    fields,
     is_guarded,
+    packed_field,
     scaled_sum,
     takes_arranged,
     takes_rows,
     takes_words,
-    word,
+    word_elements,
 )
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
-from aot.codegen.nest.apart import has_equal_steps
+from aot.codegen.nest.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.chains import chained
 from aot.codegen.schedules.products.depthwise import window
@@ -126,7 +126,7 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         pack=plans,
         prefetch=plans[0].operand if within is not None or panels else streamed,
         prefetch_within=within,
-        apart=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
+        scaled_steps=steps.name if steps is not None and (whole or not (terms or blocks)) else None,
         dots=loops.innermost if terms else None,
         prefetch_epilogue=epilogue,
         prefetch_level=2 if pairs or streamed is not None else prefetch_level(form, target),
@@ -213,14 +213,16 @@ def _dots(
             return 0, plans
     plan = next((p for p in plans if p.operand == factors[1].buffer.name), None) if factors is not None else None
     if plan is not None and takes_words(d, inner, plan, form.lane.name):
-        few = fields(d.reduction) is not None  # elements of a word alone, since their loop is inside of that of fields
-        terms = word(kind) if few else UNROLLED_DOT_TERMS[kind]
+        few = (
+            packed_field(d.reduction) is not None
+        )  # elements of a word alone, since their loop is inside of that of fields
+        terms = word_elements(kind) if few else UNROLLED_DOT_TERMS[kind]
         return terms, tuple(replace(p, words=len(inner)) if p == plan else p for p in plans)
     if plans or len(inner) != 1:
         return 0, plans
     if takes_rows(d, inner[0], form.lane.name):
         several = varies((*form.rows, form.lane, *inner))  # a loop for each size of the tile: little code for each
-        return word(kind) if several else UNROLLED_DOT_TERMS[kind], plans
+        return word_elements(kind) if several else UNROLLED_DOT_TERMS[kind], plans
     return UNROLLED_DOT_TERMS[kind] if takes_arranged(d, inner[0], form.lane.name) else 0, plans
 
 

@@ -9,7 +9,7 @@ from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, known, reads, store, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import dot_factors, is_arranged, scaled_sum, small_factors, word
+from aot.codegen.ir.dot_forms import dot_factors, is_arranged, scaled_sum, small_factors, word_elements
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
@@ -73,7 +73,7 @@ def _serves(a: Var, d: Definition, body: tuple[Access, ...], constants: frozense
 def _has_words(x: Access, a: Var, d: Definition) -> bool:
     """True if words of terms of the sum lie side by side along `a`."""
     assert d.reduction is not None
-    if x.load is None or x.steps[a] != word(DType.BF16):
+    if x.load is None or x.steps[a] != word_elements(DType.BF16):
         return False
     return is_arranged(x.load, d.reduction.axes) is not None
 

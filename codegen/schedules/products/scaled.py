@@ -7,10 +7,10 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import fields, halved_factors
+from aot.codegen.ir.dot_forms import halved_factors, packed_field
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
-from aot.codegen.nest.apart import shared_factors, values_kept
+from aot.codegen.nest.scaled_steps import shared_factors, values_kept
 from aot.codegen.schedules.products.product_form import MatmulShape, extent
 
 
@@ -24,7 +24,7 @@ def takes_pairs(d: Definition, form: MatmulShape) -> bool:
 
 def field_axes(d: Definition, form: MatmulShape) -> tuple[Var, ...]:
     """Return the axes of the sum that choose a field of an element of the weights."""
-    few = fields(d.reduction)
+    few = packed_field(d.reduction)
     return () if few is None else tuple(a for a in form.sums if a in variables(few.shift))
 
 
@@ -39,17 +39,17 @@ def step_axis(d: Definition, form: MatmulShape) -> Var | None:
     return first if any(variables(f) for f in shared_factors(d.reduction, first)[0]) else None
 
 
-def kept_vectors(d: Definition, form: MatmulShape, apart: Var | None) -> int:
+def kept_vectors(d: Definition, form: MatmulShape, steps: Var | None) -> int:
     """Return the registers that a step of the sum takes for each vector of columns, its accumulators included."""
     if halved_factors(d.reduction) is not None:
         return 2
     unrolled = form.sums[-1:] if takes_pairs(d, form) else ()
-    return 0 if apart is None or d.reduction is None else values_kept(d.reduction, apart, unrolled)
+    return 0 if steps is None or d.reduction is None else values_kept(d.reduction, steps, unrolled)
 
 
-def column_bytes(d: Definition, form: MatmulShape, apart: Var | None) -> int:
+def column_bytes(d: Definition, form: MatmulShape, steps: Var | None) -> int:
     """Return the bytes of the lanes' operands for one column of a panel."""
-    if apart is None:
+    if steps is None:
         return prod(map(extent, form.sums)) * panel_bytes(d, form)
     columns = [x for x in reads(d, body=True) if x.moves(form.lane)]
     return sum(x.buffer.dtype.stored_bytes * prod(extent(a) for a in form.sums if x.moves(a)) for x in columns)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import Field, field_of, fields, scaled_sum
+from aot.codegen.ir.dot_forms import PackedField, packed_field, packed_field_of, scaled_sum
 from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Var, cast, dense
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
@@ -72,7 +72,7 @@ def product(rows: int, columns: int, kind: Kind) -> tuple[Definition, tuple[Buff
     )
     y = dense("y", rows, columns)
     element = ((r * kind.count) + h) * kind.word + b
-    number = Field(w[j, g, r, b], h * kind.bits, (1 << kind.bits) - 1).value
+    number = PackedField(w[j, g, r, b], h * kind.bits, (1 << kind.bits) - 1).value
     whole = cast(cast(x[i, g * kind.length + element], DType.I32) * number, DType.F32)
     term = (whole + m[i, g] * z[j, g] * (1 / kind.length)) * s[i, g] * t[j, g]
     return Definition(y, (i, j), Reduce("add", (g, r, h, b), term)), (x, w, m, s, z, t, y)
@@ -112,7 +112,7 @@ def chosen(rows: int, columns: int, kind: Kind) -> Schedule:
 @pytest.mark.parametrize(("rows", "columns"), [(1, 64), (3, 16), (7, 40), (30, 17), (2, 5)])
 def test_chosen_schedules(rows: int, columns: int, kind: Kind) -> None:
     plan = chosen(rows, columns, kind)
-    assert (plan.dots, plan.apart) == ("b", "g")
+    assert (plan.dots, plan.scaled_steps) == ("b", "g")
     lanes = min(plan.lanes[1] if plan.lanes is not None else 1, kind.target.lanes(DType.I32))
     run(replace(plan, lanes=("j", lanes)), rows, columns, kind)
 
@@ -123,7 +123,7 @@ PLAN = Schedule(
     lanes=("j", 4),
     pack=(Pack("w", (0, 1, 2, 3), 0, 8, 1),),
     dots="b",
-    apart="g",
+    scaled_steps="g",
 )
 
 
@@ -152,8 +152,8 @@ def test_a_word_is_loaded_for_all_of_its_fields_and_zero_points_are_added_once_a
     "changed",
     [
         {"tile": tuple(t for t in PLAN.tile if t.axis != "h")},  # the shift would vary
-        {"apart": None},
-        {"apart": "r"},  # zero points and scales move with g
+        {"scaled_steps": None},
+        {"scaled_steps": "r"},  # zero points and scales move with g
         {"pack": (Pack("w", (0, 1, 3, 2), 0, 8, 1),)},
     ],
 )
@@ -165,16 +165,16 @@ def test_what_no_schedule_may_say(changed: dict[str, object]) -> None:
 
 def test_what_a_field_is() -> None:
     w, h = dense("w", 8, dtype=DType.U8), Var("h", 2)
-    found = Field(w[0], h * 4, 15)
-    assert field_of(found.value) == found
-    assert field_of(cast(w[0], DType.I32)) is None
+    found = PackedField(w[0], h * 4, 15)
+    assert packed_field_of(found.value) == found
+    assert packed_field_of(cast(w[0], DType.I32)) is None
     signed = Load(replace(w, dtype=DType.I8), (Const(0),))
-    assert field_of(Field(signed, h * 4, 15).value) is None
+    assert packed_field_of(PackedField(signed, h * 4, 15).value) is None
     work, _ = product(2, 8, NIBBLES)
     assert work.reduction is not None
     whole = scaled_sum(work.reduction)
     assert whole is not None
-    few = fields(work.reduction)
+    few = packed_field(work.reduction)
     assert few is not None
     assert few.load.buffer.name == "w"
-    assert fields(whole) == few
+    assert packed_field(whole) == few

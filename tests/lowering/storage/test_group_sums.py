@@ -120,7 +120,7 @@ def test_weights_of_all_kinds(kind: str, target: str) -> None:
     w = KINDS[kind]
     made = made_of(w, options=replace(ROUNDED, target=target))
     assert made.groups.count("dots=") == HAS
-    assert made.groups.count("apart=") == HAS
+    assert made.groups.count("scaled_steps=") == HAS
     model = in_memory(made.built, threads=1)
     for rows in (1, 29):
         y, wanted = model(data(rows, w.length))[0], expected(data(rows, w.length), w)

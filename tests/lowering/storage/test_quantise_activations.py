@@ -106,7 +106,7 @@ def test_data_may_be_an_input(rows: int | str) -> None:
 def test_rows_of_any_length(length: int, rows: int) -> None:
     made, x = made_of(product(DType.U8), rows, length), data(rows, length)
     assert made.groups.count("dots=") == HAS
-    assert made.groups.count("apart=") == (HAS and LENGTHS[length] < length)
+    assert made.groups.count("scaled_steps=") == (HAS and LENGTHS[length] < length)
     wanted = expected(x, DType.U8)
     assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
 

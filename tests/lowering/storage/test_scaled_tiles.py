@@ -43,7 +43,7 @@ def test_tiles_have_the_bits_of_vectors(kind: str) -> None:
     w = FOUND[kind]
     made = [made_of(w, options=replace(ROUNDED, target=target)) for target in (AMX, VNNI)]
     assert [m.groups.count("matrix=") for m in made] == [1, 0]
-    assert [m.groups.count("apart=") for m in made] == [1, 1]
+    assert [m.groups.count("scaled_steps=") for m in made] == [1, 1]
     tiles, vectors = (in_memory(m.built, threads=1) for m in made)
     for rows in (1, 3, 5, 32, 63):
         y, wanted = tiles(data(rows, w.length))[0], expected(data(rows, w.length), w)
@@ -63,7 +63,7 @@ def test_data_without_numbers_stay_in_their_row() -> None:
 
 def test_short_groups_stay_in_vectors() -> None:
     groups = made_of(KINDS["Q6_K"], options=replace(ROUNDED, target=AMX)).groups
-    assert ("matrix=" in groups, "apart=" in groups) == (False, True)
+    assert ("matrix=" in groups, "scaled_steps=" in groups) == (False, True)
 
 
 def product(rows: Size, columns: int = 40) -> tuple[Definition, tuple[Buffer, ...]]:
@@ -101,7 +101,7 @@ def test_vectors_sum_fewer_than_four_rows() -> None:
 def test_scales_need_sums_of_integers() -> None:
     work, params = product(32)
     plan = choose(work, TILES, frozenset("wt"))
-    with pytest.raises(ScheduleError, match="apart names an axis of a sum of floats"):
+    with pytest.raises(ScheduleError, match="scaled_steps names an axis of a sum of floats"):
         apply("k", work, replace(plan, dots=None), params)
     with pytest.raises(ScheduleError, match="rows and columns"):
         apply("k", work, Schedule(matrix="i", lanes=("j", 16)), params)

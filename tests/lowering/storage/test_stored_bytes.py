@@ -7,7 +7,7 @@ import pytest
 
 from aot.ir.types import TensorType
 from aot.ir.values.deferred import Deferred, value_of
-from aot.lowering.storage.parts import in_parts
+from aot.lowering.storage.scale_groups import in_parts
 from aot.lowering.storage.stored_bytes import Shifted, stored_bytes
 from aot.opset.elementwise.binary import Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert

@@ -9,7 +9,7 @@ from math import prod
 from aot.codegen.ir.access import known
 from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import multiplies_small, scaled_sum
+from aot.codegen.ir.dot_forms import multiplies_small, scaled_sum
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim
 from aot.codegen.ir.program import Region

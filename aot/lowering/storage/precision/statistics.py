@@ -7,7 +7,7 @@ from math import prod
 from aot.codegen.ir.access import known
 from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_widths import multiplies_small
+from aot.codegen.ir.dot_forms import multiplies_small
 
 MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
 

@@ -4,7 +4,7 @@
 
 A word is the elements that fill 32 bits, and the terms of one dot: four bytes (one factor u8, one i8), two i16 or two
 bf16. Sums of integers are exact; of bf16, the processor says how they round. Elements of weights may hold several
-numbers of few bits (`Field`), which a shift and a mask take out of all elements of a word at once:
+numbers of few bits (`PackedField`), which a shift and a mask take out of all elements of a word at once:
 
     add[k](i32(x[i, r, h, b]) * (i32(w[r, b, j]) >> 4 h & 15))     b: the elements of a word
 
@@ -33,7 +33,7 @@ FACTOR_TYPES = ((DType.U8, DType.I8), (DType.I16, DType.I16), (DType.I16, DType.
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PackedField:
     """Some bits of a loaded element, as an unsigned number: those of `mask` once it is shifted right by `shift`."""
 
     load: Load
@@ -47,16 +47,16 @@ class Field:
         return prim("and", shifted, Const(self.mask, DType.I32))
 
 
-def field_of(e: Expr) -> Field | None:
+def packed_field_of(e: Expr) -> PackedField | None:
     """Return the field that an expression takes out of an unsigned element; None for other expressions."""
     match e:
         case Prim("and", (Prim("shr", (Prim("cast", (Load() as x,)), Prim("cast", (shift,)))), Const(mask)), DType.I32):
-            return Field(x, shift, int(mask)) if x.dtype in (DType.U8, DType.U16) else None
+            return PackedField(x, shift, int(mask)) if x.dtype in (DType.U8, DType.U16) else None
         case _:
             return None
 
 
-def word(dtype: DType) -> int:
+def word_elements(dtype: DType) -> int:
     """Return the number of elements that fill 32 bits."""
     return 4 // dtype.stored_bytes
 
@@ -105,12 +105,12 @@ def scaled_sum(reduction: Reduce) -> Reduce | None:
     return None
 
 
-def fields(reduction: Reduce | None) -> Field | None:
+def packed_field(reduction: Reduce | None) -> PackedField | None:
     """Return the field that is a factor of a sum of integers, scaled or not; None without one."""
     whole = None if reduction is None else scaled_sum(reduction) or reduction
     if whole is None or small_factors(whole) is None or not isinstance(whole.body, Prim):
         return None
-    return next((f for f in map(field_of, whole.body.args) if f is not None), None)
+    return next((f for f in map(packed_field_of, whole.body.args) if f is not None), None)
 
 
 def halved_factors(reduction: Reduce | None) -> tuple[tuple[Load, Load], tuple[Load, Load]] | None:
@@ -161,7 +161,7 @@ def takes_words(d: Definition, parts: tuple[Var, ...], plan: Pack, lane: str) ->
 def window_factors(reduction: Reduce | None, lane: str) -> tuple[Load, Load] | None:
     """Return both factors of a sum of products of bytes that move with `lane`, data first, as in windows; else None."""
     found = small_factors(reduction) if reduction is not None and scaled_sum(reduction) is None else None
-    if found is None or fields(reduction) is not None or any(word(x.buffer.dtype) != 4 for x in found):
+    if found is None or packed_field(reduction) is not None or any(word_elements(x.buffer.dtype) != 4 for x in found):
         return None
     return found if all(_moves(x, lane) for x in found) else None
 
@@ -187,14 +187,14 @@ def takes_rows(d: Definition, part: Var, lane: str) -> bool:
 def takes_arranged(d: Definition, part: Var, lane: str) -> bool:
     """True if bf16 products read data that are contiguous along `part`, and weights that are arranged in words."""
     weights = _weights_of_pairs(d, part, lane)
-    if weights is None or weights.load is None or _step(weights, lane) != word(DType.BF16):
+    if weights is None or weights.load is None or _step(weights, lane) != word_elements(DType.BF16):
         return False
     return is_arranged(weights.load, (part,)) == part
 
 
 def is_arranged(x: Load, sums: tuple[Var, ...]) -> Var | None:
     """Return the axis of `sums` whose terms fill words in memory: x[.., k // 2, j, k % 2] of bf16; else None."""
-    size = word(DType.BF16)
+    size = word_elements(DType.BF16)
     if x.buffer.dtype is not DType.BF16 or x.buffer.shape[-1:] != (size,) or x.buffer.strides[-1:] != (1,):
         return None
     last = normal(x.index[-1], {}).key
@@ -236,7 +236,7 @@ def packs_lanes(d: Definition, plan: Pack, lanes: tuple[str, ...]) -> bool:
     packed = [w.index[k] for k in dims]
     if tuple(i.name for i in packed if isinstance(i, Var)) != lanes:
         return False
-    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, word(w.dtype)
+    data, size = access(factors[0].buffer, factors[0].index, all_axes(d)).steps, word_elements(w.dtype)
     steps = [data[i] for i in packed[:-1] if isinstance(i, Var)]
     whole = not steps or volume([w.buffer.shape[k] for k in plan.order[len(plan.order) - plan.words :]]) % size == 0
     return whole and all(step is not None and step % size == 0 for step in steps)
@@ -247,7 +247,7 @@ def _narrow(e: Expr) -> Expr | None:
 
 
 def _small(e: Expr) -> Load | None:
-    if (found := field_of(e)) is not None:
+    if (found := packed_field_of(e)) is not None:
         return found.load
     inner = _narrow(e)
     return inner if isinstance(inner, Load) and inner.dtype in (DType.U8, DType.I8, DType.I16) else None

@@ -11,8 +11,8 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Expr, Reduce, Var, cast, dense, prim
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
-from aot.codegen.nest.apart import shared_factors, values_kept
 from aot.codegen.nest.nest import apply
+from aot.codegen.nest.scaled_steps import shared_factors, values_kept
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
@@ -33,16 +33,18 @@ PRODUCTS = {
     "no factor": x[i, g, r, h] * NUMBER,
 }
 SCHEDULES = {
-    "vectors": Schedule(order=("i", "j", "g", "r", "h"), lanes=("j", 8), tile=(Tile("j", 16, Tail.CUT),), apart="g"),
+    "vectors": Schedule(
+        order=("i", "j", "g", "r", "h"), lanes=("j", 8), tile=(Tile("j", 16, Tail.CUT),), scaled_steps="g"
+    ),
     "rows": Schedule(
         order=("j", "i", "g", "r", "h"),
         lanes=("j", 8),
         tile=(Tile("i", 2), Tile("j", 16, Tail.CUT), Tile("h", 2)),
-        apart="g",
+        scaled_steps="g",
         parallel="j",
     ),
-    "scalars": Schedule(order=("i", "j", "g", "r", "h"), apart="g"),
-    "inside of another axis": Schedule(order=("j", "i", "r", "g", "h"), lanes=("j", 8), apart="g"),
+    "scalars": Schedule(order=("i", "j", "g", "r", "h"), scaled_steps="g"),
+    "inside of another axis": Schedule(order=("j", "i", "r", "g", "h"), lanes=("j", 8), scaled_steps="g"),
     "all steps together": Schedule(order=("j", "i", "g", "r", "h"), lanes=("j", 8)),
     "one loop": Schedule(fuse=(("q", ("g", "r", "h")),), order=("j", "i", "q"), lanes=("j", 8)),
 }
@@ -96,7 +98,7 @@ def test_values_under_a_condition_stay_where_they_are() -> None:
 
 def test_a_value_that_is_equal_in_a_step_is_computed_before_its_loop() -> None:
     work = Definition(y, (i, j), Reduce("add", (g, r, h), PRODUCTS["a zero point"]))
-    plan = Schedule(order=("i", "j", "g", "r", "h"), lanes=("j", 8), apart="g")
+    plan = Schedule(order=("i", "j", "g", "r", "h"), lanes=("j", 8), scaled_steps="g")
     text = kernel_text(apply("k", work, plan, (x, w, z, t, y)))
     before, inside = text.split("for r in 8:")
     assert "kept0[j.t] = f32(z[g, j])" in before
@@ -130,9 +132,9 @@ def test_steps_of_bytes_add_up_integers(rows: tuple[int, ...], outputs: int, dat
     term = cast(cast(q[(*axes, g, e)], DType.I32) * cast(v[column, g, e], DType.I32), DType.F32) * scale[(*axes, g)]
     work = Definition(out, (*axes, column), Reduce("add", (g, e), term) * 0.5)
     plan = choose(work, replace(Target.parse("x86-64-v4-bf16"), cores=2), frozenset({"v"}))
-    assert (plan.dots, plan.apart) == ("e", "g")
+    assert (plan.dots, plan.scaled_steps) == ("e", "g")
     text = kernel_text(apply("k", work, plan, (q, v, scale, out)))
     assert "alloc part: i32" in text
     assert "+= f32(part[" in text
     with pytest.raises(ScheduleError, match="dots are sums of"):
-        apply("k", work, replace(plan, apart=None), (q, v, scale, out))
+        apply("k", work, replace(plan, scaled_steps=None), (q, v, scale, out))

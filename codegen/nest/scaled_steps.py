@@ -23,7 +23,7 @@ from math import prod
 from operator import mul
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.dot_widths import scaled_sum
+from aot.codegen.ir.dot_forms import scaled_sum
 from aot.codegen.ir.expressions import children, loads, rewrite, variables, walk
 from aot.codegen.ir.loops import (
     Alloc,
@@ -122,7 +122,7 @@ def _kept(value: Expr, name: str, unrolled: tuple[Var, ...], schedule: Schedule,
     return Kept(value, dense(name, *sizes, space=Space.REGISTERS, dtype=value.dtype), own, sums)
 
 
-class Apart:
+class ScaledStep:
     """The sum of a step of the axis `axis`: `body` is the terms that `total` accumulates."""
 
     def __init__(self, reduction: Reduce, axis: Var, schedule: Schedule, points: Points, name: str) -> None:
