@@ -3,10 +3,10 @@
     python -m benchmarks.faults record lines.db tests/opset tests/lowering     which tests touch which lines; none: all
     python -m benchmarks.faults run lines.db --count 150 --json found.json     the share that is found, and survivors
 
-Faults are drawn by `--seed`, equally from the folders of `AREAS`, from the lines that a recorded test touches; equal
-sources give equal faults. Each is put into a copy of the project. A line that more than `--most` tests touch is tried
-with so many of them, drawn by the same seed. A fault counts as found if a test fails, if the tests cannot be
-collected, and if they do not end. To compare two suites, do both at both commits.
+Faults are drawn by `--seed`, equally from the folders of `AREAS` or `--within`, from the lines that a recorded test
+touches; equal sources give equal faults. Each is put into a copy of the project. A line that more than `--most` tests
+touch is tried with so many of them, drawn by the same seed. A fault counts as found if a test fails, if the tests
+cannot be collected, and if they do not end. To compare two suites, do both at both commits.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
-import coverage
-
+from benchmarks.faults import RECORD
 from benchmarks.faults.kinds import Fault, faults_in
-from benchmarks.faults.recording import FILE
 
 ROOT = Path(__file__).parents[2]
 AREAS = ("aot/frontends", "aot/opset", "aot/passes", "aot/lowering", "codegen", "runtime")
@@ -37,8 +38,10 @@ Lines = dict[str, dict[int, list[str]]]  # of a file: the tests that touch each 
 
 def record(file: Path, tests: list[str]) -> None:
     """Run tests, in this process's environment, and write which lines each of them touches."""
+    import coverage  # noqa: PLC0415 (of the extra dev)
+
     command = [sys.executable, "-m", "pytest", "-q", "-p", "benchmarks.faults.recording", "-p", "no:cacheprovider"]
-    subprocess.run([*command, *tests], cwd=ROOT, env=os.environ | {FILE: str(file.resolve())}, check=False)
+    subprocess.run([*command, *tests], cwd=ROOT, env=os.environ | {RECORD: str(file.resolve())}, check=False)
     data = coverage.Coverage(str(file.resolve()))
     data.combine([str(file.resolve().parent)])
     data.save()
@@ -46,6 +49,8 @@ def record(file: Path, tests: list[str]) -> None:
 
 def lines_of(file: Path) -> Lines:
     """Read a record."""
+    import coverage  # noqa: PLC0415
+
     data = coverage.CoverageData(str(file))
     data.read()
     found: Lines = {}
@@ -56,15 +61,15 @@ def lines_of(file: Path) -> Lines:
     return found
 
 
-def chosen(lines: Lines, count: int, seed: int) -> list[Fault]:
+def chosen(lines: Lines, areas: Sequence[str], count: int, seed: int) -> list[Fault]:
     """Draw faults from all areas in turn."""
     dice, by_area = random.Random(seed), defaultdict[str, list[Fault]](list)
-    for area in AREAS:
-        for path in sorted(p for p in lines if p.startswith(area + "/")):
+    for area in areas:
+        for path in sorted(p for p in lines if p.startswith(area)):
             by_area[area] += [f for f in faults_in(ROOT, path) if f.line in lines[path]]
         dice.shuffle(by_area[area])
-    turns = [found for row in zip(*by_area.values(), strict=False) for found in row]
-    return turns[:count]
+    turns = zip_longest(*by_area.values())
+    return [found for row in turns for found in row if found is not None][:count]
 
 
 def verdict(fault: Fault, tests: list[str], copy: Path) -> str:
@@ -86,7 +91,7 @@ def verdict(fault: Fault, tests: list[str], copy: Path) -> str:
     return "survived" if done.returncode == 0 else f"found: {failed[0] if failed else 'nothing runs'}"
 
 
-def run(file: Path, count: int, seed: int, most: int, out: Path | None) -> None:
+def run(file: Path, faults: Callable[[Lines], list[Fault]], seed: int, most: int, out: Path | None) -> None:
     """Try faults, print each verdict, and the share found at the end."""
     lines, results = lines_of(file), list[dict[str, object]]()
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +100,7 @@ def run(file: Path, count: int, seed: int, most: int, out: Path | None) -> None:
         for name in names.splitlines():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
-        for fault in chosen(lines, count, seed):
+        for fault in faults(lines):
             tests = lines[fault.path][fault.line]
             tried = sorted(random.Random(seed).sample(tests, min(most, len(tests))))
             said = verdict(fault, tried, copy)
@@ -115,12 +120,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=100, help="tests for each fault")
+    parser.add_argument("--within", nargs="+", default=[f"{area}/" for area in AREAS], help="beginnings of paths")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     if given.what == "record":
         record(given.file, given.tests)
     else:
-        run(given.file, given.count, given.seed, given.most, given.json)
+        faults = partial(chosen, areas=given.within, count=given.count, seed=given.seed)
+        run(given.file, faults, given.seed, given.most, given.json)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,14 @@ from collections.abc import Generator
 import coverage
 import pytest
 
-FILE = "AOT_FAULTS_RECORD"  # variable of the environment: the file of the record
-SOURCES = ("aot", "codegen", "runtime")
+from benchmarks.faults import RECORD
 
-_cover = coverage.Coverage(os.environ[FILE], data_suffix=True, source=[s for s in SOURCES if os.path.isdir(s)])
-_cover.start()
+SOURCES = [folder for folder in ("aot", "codegen", "runtime") if os.path.isdir(folder)]
+_cover = coverage.Coverage(os.environ[RECORD], data_suffix=True, source=SOURCES)
+
+
+def pytest_configure() -> None:
+    _cover.start()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
