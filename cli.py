@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, ParamSpec
+from typing import Annotated
 
 import typer
 
@@ -25,28 +25,28 @@ from aot.commands.compile import compile
 from aot.commands.generate import generate
 from aot.commands.info import info
 from aot.commands.line import arguments as arg
+from aot.commands.line import page
 from aot.commands.line.command import guarded, supervised
 from aot.commands.line.help import GroupedCommand, epilog
+from aot.commands.line.parameters import with_options
 from aot.commands.output import echo_json
 from aot.commands.quantize import quantize
 from aot.commands.report import report
 from aot.commands.run import run
 from aot.commands.serve import serve
 from aot.commands.supply import provenance, sbom, sign, verify
-from aot.options import Stage
+from aot.options import CompileOptions, Stage
 from aot.runtime.atomic import replacing
 from aot.runtime.describe import escape_unprintable, size_text
 from aot.runtime.errors import UnsupportedError
 from aot.runtime.version import VERSION
 
-P = ParamSpec("P")
-
 app = typer.Typer(**arg.APPLICATION)
 
 
-def command(run: Callable[P, None]) -> Callable[P, None]:
-    """Register a command."""
-    return app.command(cls=GroupedCommand, epilog=epilog(run.__name__))(guarded(run, typer.Exit))
+def command(run: Callable[..., None]) -> Callable[..., None]:
+    """Register a command, with the options of the table in place of its parameter `options`."""
+    return app.command(cls=GroupedCommand, epilog=epilog(run.__name__))(guarded(with_options(run), typer.Exit))
 
 
 command(compile)
@@ -75,38 +75,12 @@ def dump(
     proof: Annotated[
         bool, typer.Option("--proof", help="Print why each load and store is inside of memory; for steps")
     ] = False,
-    target: arg.Target = "native",
-    layout: arg.Layout = None,
-    mean: arg.Mean = None,
-    scale: arg.Scale = None,
-    reverse_channels: arg.Reverse = False,
-    reverse_channels_of: arg.ReverseOf = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    specialise: arg.Specialise = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    transformations_config: arg.Config = None,
-    enable_transforms: arg.Enable = None,
-    disable_transforms: arg.Disable = None,
-    small_weights: arg.SmallWeights = False,
-    plain_products: arg.PlainProducts = False,
-    disable_layout_change: arg.LayoutChange = False,
-    max_context: arg.MaxContext = None,
-    last_logits: arg.LastLogits = False,
-    row_lengths: arg.RowLengths = False,
-    precision: arg.Precision = "f32",
-    fast_math: arg.FastMath = False,
-    activations: arg.Activations = "f32",
-    seed: arg.Seed = None,
-    stop_after_rewrite: arg.Rewrites = None,
-    stop_after_lowering: arg.Lowerings = None,
+    *,
+    options: CompileOptions,
     debug: arg.Debug = False,
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
-    typer.echo(aot.stages(model, arg.options_of(locals())).text(stage.value, kernel, after, verbose, proof))
+    typer.echo(aot.stages(model, options).text(stage.value, kernel, after, verbose, proof))
 
 
 @command
@@ -115,19 +89,11 @@ def rewrite(
     explain: Annotated[
         str, typer.Option("--explain", metavar="RULE", help="Name of a rule, of a set of rules, or of a class")
     ],
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    transformations_config: arg.Config = None,
-    seed: arg.Seed = None,
+    options: CompileOptions,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most N attempts")] = 20,
     debug: arg.Debug = False,
 ) -> None:
     """Say where a rule of the optimiser fires. Elsewhere: the part that fits, and the first difference."""
-    options = arg.options_of(locals())
     from aot.tools.why_not import attempts
 
     found = attempts(model, explain, options)
@@ -140,29 +106,13 @@ def rewrite(
 def convert(
     model: arg.Model,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,
-    layout: arg.Layout = None,
-    mean: arg.Mean = None,
-    scale: arg.Scale = None,
-    reverse_channels: arg.Reverse = False,
-    reverse_channels_of: arg.ReverseOf = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    transformations_config: arg.Config = None,
-    enable_transforms: arg.Enable = None,
-    disable_transforms: arg.Disable = None,
-    seed: arg.Seed = None,
+    *,
+    options: CompileOptions,
     compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
     ir_version: Annotated[int, typer.Option(metavar="10|11", help="Version of the format")] = 11,
-    max_memory: arg.Memory = None,
-    max_seconds: arg.Seconds = None,
     debug: arg.Debug = False,
 ) -> None:
     """Convert a model to OpenVINO IR: an .xml, and its .bin."""
-    options = arg.options_of(locals())
     from aot.tools.convert import convert_model
 
     out = output if output is not None else Path(model.with_suffix(".xml").name)
@@ -236,29 +186,17 @@ def config(
 @command
 def check(
     model: arg.Model,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    transformations_config: arg.Config = None,
-    enable_transforms: arg.Enable = None,
-    disable_transforms: arg.Disable = None,
-    seed: arg.Seed = None,
-    max_memory: arg.Memory = None,
-    max_seconds: arg.Seconds = None,
+    options: CompileOptions,
     quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
     """Say which layers of a model cannot be compiled, and why. Nothing is compiled."""
-    given = locals()
     from aot.commands.line.progress import Watch
     from aot.tools.check import check as check_model
 
     with Watch(None if quiet else sys.stderr) as watch:
-        found = check_model(model, arg.options_of(given, on_event=watch))
+        found = check_model(model, replace(options, on_event=watch))
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
     else:
@@ -304,11 +242,21 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def print_page(name: page.Page | None) -> None:
+    if name is not None:
+        typer.echo(page.markdown(name, [one.callback for one in app.registered_commands if one.callback]), nl=False)
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
+    as_page: Annotated[
+        page.Page | None,
+        typer.Option("--markdown", callback=print_page, is_eager=True, hidden=True, help="Print a page of docs/use."),
+    ] = None,
 ) -> None:
     """Compiles neural networks into self-contained shared libraries."""
 

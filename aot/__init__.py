@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from aot.compilation.stages import Compilation
     from aot.extensions.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
-    from aot.keywords import CompileKeywords
     from aot.options import CompileOptions
+    from aot.options.typed import CompileKeywords
     from aot.pytorch.exporting import export
     from aot.runtime.errors import AotError, ModelError, UnsupportedError
     from aot.tools.comparing.compare import compare
@@ -59,7 +59,7 @@ __version__ = VERSION
 _LATER = {
     "AotError": "aot.runtime.errors",
     "Compilation": "aot.compilation.stages",
-    "CompileKeywords": "aot.keywords",
+    "CompileKeywords": "aot.options.typed",
     "CompileOptions": "aot.options",
     "compare": "aot.tools.comparing.compare",
     "compile_model": "aot.compilation.driver",

@@ -40,10 +40,20 @@ class Precision:
         return [p for p, _ in self.layers if not any(fnmatchcase(n, p) for n in known)]
 
 
+def is_auto(text: str) -> bool:
+    """True if a search by data is to choose the types."""
+    return text.split(",", maxsplit=1)[0].strip() == AUTO
+
+
+def without_auto(text: str) -> str:
+    """Return the text with f32 in place of `auto`."""
+    return text.replace(AUTO, F32, 1) if is_auto(text) else text
+
+
 def precision_of(text: str) -> Precision:
     """Read `TYPE` or `TYPE,PATTERN=TYPE,..`; patterns are those of shells. UsageError for other texts."""
     default, *rest = (part.strip() for part in text.split(","))
-    if default == AUTO:
+    if is_auto(default):
         raise UsageError("precision: auto needs data: --data x.npz, or aot.find_precision(model, data) before")
     if "=" in default:
         default, rest = F32, [default, *rest]

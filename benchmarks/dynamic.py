@@ -27,7 +27,8 @@ import numpy as np
 
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
-from aot.options import CompileOptions, dims_of, shapes_of
+from aot.options import CompileOptions
+from aot.options.texts import dims_of, shapes_of
 from aot.runtime.arrays.tensors import numpy_dtype
 from aot.runtime.inference.request import InferRequest
 from aot.runtime.model import CompiledModel

@@ -12,7 +12,7 @@ import typer
 from aot.commands import loading
 from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
-from aot.options import CompileOptions, dims_of, shapes_of
+from aot.options import CompileOptions
 from aot.runtime.arrays.files import files_named, is_compiled
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import UsageError
@@ -25,8 +25,8 @@ def bench(
         list[str] | None,
         typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...", help="Inputs, in order or by name; default: noise"),
     ] = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
+    *,
+    options: CompileOptions,
     threads: arg.Threads = None,
     per_kernel: Annotated[
         bool,
@@ -62,17 +62,17 @@ def bench(
 
         check_outputs([trace], model, *(against or ()), *files_named(inputs or ()))
     if precisions:
-        _precisions(model, inputs, shape, dim, threads, seconds, as_json)
+        _precisions(model, inputs, options, threads, seconds, as_json)
         return
     files = [model, *(against or ())]
-    loaded = [loading.ready(one, threads, shape, dim) for one in files]
+    loaded = [loading.ready(one, threads, options) for one in files]
     first = loaded[0]
     roofline = None
     if per_kernel:
         from aot.codegen.llvm.peak import roofline_here
 
         roofline = roofline_here(first.threads)
-    given = [loading.inputs(file, one.manifest, inputs, shape, dim) for file, one in zip(files, loaded, strict=True)]
+    given = [loading.inputs(file, one.manifest, inputs, options) for file, one in zip(files, loaded, strict=True)]
     found = profile.measure(first, given[0], seconds, roofline)
     pairs = list(zip(loaded, given, strict=True))
     measured = load.loads(pairs, seconds, requests, trace is not None) if requests > 1 or against or trace else []
@@ -97,8 +97,7 @@ def bench(
 def _precisions(
     model: Path,
     inputs: list[str] | None,
-    shape: list[str] | None,
-    dim: list[str] | None,
+    options: CompileOptions,
     threads: int | None,
     seconds: float,
     as_json: bool,
@@ -108,8 +107,7 @@ def _precisions(
 
     if is_compiled(model):
         raise UsageError(f"bench: --precisions compiles a model, got the library {model}")
-    options = CompileOptions(shapes=shapes_of(shape), dims=dims_of(dim))
-    rows = measured(model, options, threads, seconds, lambda found: loading.inputs(model, found, inputs, shape, dim))
+    rows = measured(model, options, threads, seconds, lambda found: loading.inputs(model, found, inputs, options))
     if as_json:
         echo_json({"precisions": [asdict(row) for row in rows]})
         return

@@ -57,7 +57,7 @@ def chat(
             if template is None
             else ChatTemplate(read_file(template, "template").decode("utf-8", "replace"), text.marks)
         )
-        loaded = loading.ready(model, threads, None, None, on_event=watch)
+        loaded = loading.ready(model, threads, on_event=watch)
     talk = Chat(Generator(loaded), text, chosen, system=system)
 
     def answer(line: str) -> None:

@@ -11,7 +11,8 @@ import typer
 from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
 from aot.commands.samples import samples
-from aot.options import names_of
+from aot.options import CompileOptions
+from aot.options.texts import names_of
 from aot.runtime.arrays.files import Arrays, read_arrays
 from aot.runtime.errors import UsageError
 from aot.runtime.inference.outputs import find
@@ -36,40 +37,24 @@ def compare(
     layers: Annotated[bool, typer.Option("--layers", help="Compare all layers even if the outputs agree")] = False,
     keep: Annotated[str | None, typer.Option(metavar="LAYER,...", help="Compare only these layers")] = None,
     threads: arg.Threads = None,
-    target: arg.Target = "native",
-    layout: arg.Layout = None,
-    mean: arg.Mean = None,
-    scale: arg.Scale = None,
-    reverse_channels: arg.Reverse = False,
-    reverse_channels_of: arg.ReverseOf = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    small_weights: arg.SmallWeights = False,
-    plain_products: arg.PlainProducts = False,
-    precision: arg.Precision = "f32",
-    fast_math: arg.FastMath = False,
-    seed: arg.Seed = None,
+    *,
+    options: CompileOptions,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
     """Find the first layer that differs from a reference. Exit code 1 if one does."""
-    given = locals()
     from aot.tools.comparing.compare import compare as compare_models
 
     found = compare_models(
         model,
         other,
-        samples(data, model, signature),
+        samples(data, model, options.signature),
         against=against.value,
         bound=bound,
         layers=layers,
         keep=names_of(keep),
         threads=threads,
-        options=arg.options_of(given),
+        options=options,
     )
     if as_json:
         echo_json(found.as_json())

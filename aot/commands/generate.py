@@ -47,10 +47,10 @@ def generate(
         watch("tokenizer", 1, 1)
         given = ids_of(prompt) if text is None else text.begin(prompt)
         ends = (*(stop or ()), *(text.stop if text is not None else ()))
-        large = loading.ready(model, threads, None, None, strict=True, on_event=watch)
+        large = loading.ready(model, threads, strict=True, on_event=watch)
         small = None
         if draft is not None:
-            small = Generator(loading.ready(draft, threads, None, None, strict=True, on_event=watch))
+            small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))
     generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)
     stream = Stream(text, lambda part: typer.echo(part, nl=False))
     speed = Speed(stream.add)

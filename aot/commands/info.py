@@ -11,6 +11,7 @@ import typer
 
 from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
+from aot.options import CompileOptions
 from aot.runtime.arrays.files import is_compiled
 from aot.runtime.describe import costs, manifest_text
 from aot.runtime.errors import UnsupportedError, UsageError
@@ -24,8 +25,8 @@ def info(
     machine: Annotated[
         bool, typer.Option("--machine", help="Describe this machine: instructions, caches, threads")
     ] = False,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
+    *,
+    options: CompileOptions,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -33,14 +34,14 @@ def info(
     if file is None and not machine:
         raise UsageError("info: needs a file or --machine, got neither")
     here = machine_facts() if machine else None
-    facts, text = _facts(file, signature, extensions) if file is not None else ({}, "")
+    facts, text = _facts(file, options) if file is not None else ({}, "")
     if as_json:
         echo_json(facts | ({"machine_here": asdict(here)} if here is not None else {}))
         return
     typer.echo("\n".join(filter(None, (text, str(here) if here is not None else ""))))
 
 
-def _facts(file: Path, signature: str | None, extensions: Path | None) -> tuple[dict[str, object], str]:
+def _facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]:
     """Return the facts about a file, as JSON and as text."""
     if is_compiled(file):
         manifest = read_manifest(file)
@@ -55,7 +56,7 @@ def _facts(file: Path, signature: str | None, extensions: Path | None) -> tuple[
     refused: UnsupportedError | None = None
     try:
         if header is None or header.records:
-            graph, counts = overview.read(file, extensions, signature)
+            graph, counts = overview.read(file, options.extensions, options.signature)
             return overview.facts(graph, counts), overview.text(graph, counts)
     except UnsupportedError as error:
         refused = error

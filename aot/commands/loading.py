@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import typer
 
 import aot
-from aot.options import CompileOptions, Event, dims_of, shapes_of
+from aot.options import CompileOptions, Event
 from aot.runtime.arrays.files import Arrays, is_compiled, read_inputs
 from aot.runtime.arrays.strings import joined
 from aot.runtime.loading.manifest import Manifest
@@ -16,25 +17,21 @@ from aot.runtime.measuring.examples import example_inputs
 from aot.runtime.model import CompiledModel, load
 from aot.tools.running.pictures import is_picture, read_pictures
 
-Texts = list[str] | None  # options as they are written
-
 
 def ready(
     model: Path,
     threads: int | None,
-    shape: Texts,
-    dim: Texts,
+    options: CompileOptions | None = None,
     *,
     strict: bool = False,
     on_event: Event | None = None,
 ) -> CompiledModel:
-    """Load a library, or compile a model in memory; `shape` and `dim` as for `aot compile`.
+    """Load a library, or compile a model in memory with `options`.
 
     `strict`: check all bytes of a library first. `on_event`: told how far it is.
     """
     if not is_compiled(model):
-        options = CompileOptions(shapes=shapes_of(shape), dims=dims_of(dim), on_event=on_event)
-        return aot.compile_model(model, options, threads=threads)
+        return aot.compile_model(model, replace(options or CompileOptions(), on_event=on_event), threads=threads)
     told = on_event or _untold
     told("load", 0, 1)
     found = load(model, threads, strict=strict)
@@ -46,10 +43,12 @@ def _untold(stage: str, done: int, total: int) -> None:
     del stage, done, total
 
 
-def inputs(model: Path, manifest: Manifest, files: Texts, shape: Texts, dim: Texts, *, made_up: bool = True) -> Arrays:
+def inputs(
+    model: Path, manifest: Manifest, files: list[str] | None, options: CompileOptions, *, made_up: bool = True
+) -> Arrays:
     """Return the arrays of the files, pictures for the first input; without any, noise, if `made_up`.
 
-    `manifest`: the compiled model's; `shape` and `dim`: sizes of the noise.
+    `manifest`: the compiled model's; `options`: the shapes and dims of the noise.
     """
     infos = joined(manifest.inputs)
     pictures = [file for file in files or [] if is_picture(file)]
@@ -61,8 +60,8 @@ def inputs(model: Path, manifest: Manifest, files: Texts, shape: Texts, dim: Tex
         return given
     # a model compiled in memory has checked the names, and has no dimension where one size was given
     left = {str(d) for i in infos for d in i.shape}
-    dims = [d for d in dims_of(dim) if is_compiled(model) or d[0] in left]
-    return example_inputs(infos, manifest.rules, shapes_of(shape), dims)
+    dims = [d for d in options.dims if is_compiled(model) or d[0] in left]
+    return example_inputs(infos, manifest.rules, options.shapes, dims)
 
 
 __all__ = ["inputs", "ready"]

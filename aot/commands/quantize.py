@@ -10,6 +10,7 @@ import typer
 
 from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
+from aot.options import CompileOptions
 from aot.runtime.arrays.files import read_arrays
 from aot.runtime.describe import size_text
 from aot.runtime.errors import UsageError
@@ -41,25 +42,14 @@ def quantize(
     group: Annotated[
         int, typer.Option(min=0, metavar="N", help="Number of weights that share a scale; 0: all of a row")
     ] = 64,
-    layout: arg.Layout = None,
-    mean: arg.Mean = None,
-    scale: arg.Scale = None,
-    reverse_channels: arg.Reverse = False,
-    reverse_channels_of: arg.ReverseOf = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    max_memory: arg.Memory = None,
-    max_seconds: arg.Seconds = None,
+    *,
+    options: CompileOptions,
     quiet: arg.Quiet = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
     """Quantise a network by sample data. Writes OpenVINO IR with 8 bits; --weights: with weights of 8 or 4 bits."""
-    given = locals()
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from aot.commands.line.progress import Watch
     from aot.tools.quantizing.quantize import quantize_model
@@ -71,7 +61,7 @@ def quantize(
     out = output if output is not None else Path(f"{model.stem}_{kind}.xml")
     samples = [read_arrays(path) for path in data or ()]
     with Watch(None if quiet else sys.stderr) as watch:
-        options = arg.options_of(given, on_event=watch)
+        options = replace(options, on_event=watch)
         if weights is None:
             made = quantize_model(
                 model, samples, out, options, ranges=ranges.value, percentile=percentile, max_error=max_error

@@ -9,6 +9,7 @@ import typer
 
 from aot.commands.line import arguments as arg
 from aot.commands.samples import samples
+from aot.options import CompileOptions
 from aot.runtime.arrays.files import files_named
 from aot.runtime.atomic import replacing
 from aot.runtime.describe import size_text
@@ -24,22 +25,11 @@ def report(
     data: arg.Samples = None,
     seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 1.0,
     threads: arg.Threads = None,
-    target: arg.Target = "native",
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    small_weights: arg.SmallWeights = False,
-    plain_products: arg.PlainProducts = False,
-    precision: arg.Precision = "f32",
-    fast_math: arg.FastMath = False,
-    seed: arg.Seed = None,
+    *,
+    options: CompileOptions,
     debug: arg.Debug = False,
 ) -> None:
     """Write a web page about a model. Graph, times, memory, weights, loop nests; it loads nothing from elsewhere."""
-    given = locals()
     out = output if output is not None else Path(file.with_suffix(".html").name)
     from aot.compilation.outputs import check_outputs
 
@@ -47,8 +37,8 @@ def report(
     from aot.tools.report.facts import Asked, facts
     from aot.tools.report.page import page
 
-    asked = Asked(model, against, threads, seconds, samples(data, file, signature))
-    text = page(facts(file, arg.options_of(given), asked))
+    asked = Asked(model, against, threads, seconds, samples(data, file, options.signature))
+    text = page(facts(file, options, asked))
     with replacing(out) as new:
         new.write_text(text, encoding="utf-8")
     typer.echo(f"{out}: {size_text(out.stat().st_size)}")

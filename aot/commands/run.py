@@ -14,7 +14,8 @@ from aot.commands import loading
 from aot.commands.compare import DIFFERENT, differences
 from aot.commands.line import arguments as arg
 from aot.commands.output import echo_json
-from aot.options import bytes_of
+from aot.options import CompileOptions
+from aot.options.texts import bytes_of
 from aot.runtime.arrays.files import Arrays, check_results_path, files_named, is_compiled, write_outputs
 from aot.runtime.arrays.strings import joined
 from aot.runtime.describe import summary
@@ -34,8 +35,8 @@ def run(
         ),
     ] = None,
     output: arg.Results = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
+    *,
+    options: CompileOptions,
     threads: arg.Threads = None,
     repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Run N times and print the times")] = 1,
     top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Print the N largest scores of each row")] = None,
@@ -66,12 +67,12 @@ def run(
     """
     if not sandbox and (max_memory is not None or max_seconds is not None):
         raise UsageError("run: --max-memory and --max-seconds are limits of --sandbox, got no --sandbox")
-    ready = None if sandbox else loading.ready(model, threads, shape, dim, strict=True)
+    ready = None if sandbox else loading.ready(model, threads, options, strict=True)
     manifest = ready.manifest if ready is not None else _manifest(model)
     outputs = joined(manifest.outputs)
     if output is not None:
         check_results_path(output, len(outputs), model, *files_named(inputs or ()), *([expect] if expect else []))
-    given = loading.inputs(model, manifest, inputs, shape, dim, made_up=bool(shape or dim))
+    given = loading.inputs(model, manifest, inputs, options, made_up=bool(options.shapes or options.dims))
     names = classes.labels_of(labels)
     if ready is not None:
         infer = partial(_infer, ready, given)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from aot.commands.line import arguments as arg
+from aot.options.declaration import Group
 
 
 def serve(
@@ -51,7 +52,13 @@ def serve(
     max_connections: Annotated[int, typer.Option(min=1, metavar="N", help="Most connections at once")] = 1024,
     sequences: Annotated[int, typer.Option(min=1, metavar="N", help="Answers that a language model gives at once")] = 4,
     max_context: Annotated[
-        int, typer.Option(min=2, metavar="TOKENS", help="Most tokens of a prompt and its answer together")
+        int,
+        typer.Option(
+            min=2,
+            metavar="TOKENS",
+            help="Most tokens of a prompt and its answer together",
+            rich_help_panel=Group.LANGUAGE,
+        ),
     ] = 4096,
     answer_timeout: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="Time for an answer of a language model")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ import typer
 
 from aot.commands.compare import DIFFERENT
 from aot.commands.line import arguments as arg
+from aot.options import CompileOptions
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.library import verify as check_contents
@@ -46,15 +48,14 @@ def verify(
             exists=True, metavar="MODEL", help="Compile the model again, and repeat the comparison of --certify"
         ),
     ] = None,
-    value: arg.Values = None,
-    extensions: arg.Extensions = None,
+    *,
+    options: CompileOptions,
     debug: arg.Debug = False,
 ) -> None:
     """Check that a compiled model is whole, and its signature. Nothing of it is run.
 
     With --recheck, compile its model again and repeat the comparison that --certify made. Exit code 1 if one differs.
     """
-    given = locals()
     if key is None and recheck is None:
         raise UsageError("verify: needs a public key, --recheck MODEL, or both, got neither")
     if key is not None and format is Format.OMS:
@@ -66,16 +67,16 @@ def verify(
     if key is not None:
         typer.echo(f"{library}: whole, and signed with {key}")
     if recheck is not None:
-        _repeat_certificate(library, recheck, given)
+        _repeat_certificate(library, recheck, options)
 
 
-def _repeat_certificate(library: Path, model: Path, given: dict[str, object]) -> None:
+def _repeat_certificate(library: Path, model: Path, options: CompileOptions) -> None:
     from aot.commands.line.progress import Watch
     from aot.tools.comparing.certify import recheck
 
     manifest = check_contents(library)
     with Watch(sys.stderr) as watch:
-        found = recheck(manifest, model, arg.options_of(given, on_event=watch))
+        found = recheck(manifest, model, replace(options, on_event=watch))
     if found:
         typer.echo("\n".join([f"{library}: the certificate is another one here", *(f"  {line}" for line in found)]))
         raise typer.Exit(DIFFERENT)
@@ -101,23 +102,14 @@ def provenance(
     check: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Check a statement instead of making one")
     ] = None,
-    shape: arg.Shapes = None,
-    dim: arg.Dims = None,
-    value: arg.Values = None,
-    feed: arg.Feeds = None,
-    specialise: arg.Specialise = None,
-    cut: arg.CutAt = None,
-    signature: arg.Signature = None,
-    extensions: arg.Extensions = None,
-    seed: arg.Seed = None,
+    *,
+    options: CompileOptions,
     debug: arg.Debug = False,
 ) -> None:
     """State which model a library is made of. Compiles it again; in-toto, with SLSA's predicate."""
-    given = locals()
     from aot.tools.supply.provenance import check_provenance
     from aot.tools.supply.provenance import provenance as statement
 
-    options = arg.options_of(given)
     if check is not None:
         check_provenance(check, library, model, options)
         typer.echo(f"{check}: true of {library} and {model}")

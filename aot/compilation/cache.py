@@ -19,7 +19,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import fields
 from functools import lru_cache, partial
 from pathlib import Path
 from shutil import rmtree
@@ -32,27 +31,15 @@ from aot.extensions.folder import Extensions, load_for
 from aot.frontends import framework_of
 from aot.frontends.kinds import SAVED_MODEL
 from aot.options import CompileOptions
+from aot.options.table import options as rows
 from aot.runtime.errors import AotError, CorruptError, PlatformError, UsageError
 from aot.runtime.loading.library import check_key, open_library, read_manifest, verify
 from aot.runtime.loading.weights import beside
 from aot.runtime.model import CompiledModel
-from aot.runtime.regular import open_file
+from aot.runtime.regular import open_file, read_file
 from aot.runtime.version import VERSION
 
 _LOG = logging.getLogger(__name__)
-_LEFT_OUT = (  # change no code; extensions count by their content
-    "print_after",
-    "save_temps",
-    "on_event",
-    "on_dump",
-    "extensions",
-    "transformations_config",
-    "max_memory",
-    "max_seconds",
-    "hard_limits",
-    "kernel_cache",
-    "verify",
-)
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ABANDONED = 3600.0  # seconds after which a temporary file has no owner any more
 
@@ -80,9 +67,11 @@ def key_of(model: Path, options: CompileOptions, extensions: Extensions | None =
         target = parse_target(name, options.cores)
         processor = f"{target.triple} {target.cpu} {target.llvm_features}"
         digest.update(f"{processor} {target.l1} {target.l2} {target.l3} {target.cores}\n".encode())
-    for field in fields(options):
-        if field.name not in _LEFT_OUT:
-            digest.update(f"{field.name}={getattr(options, field.name)!r}\n".encode())
+    for name, row in rows().items():
+        if not row.harmless and not row.by_content:
+            digest.update(f"{name}={getattr(options, name)!r}\n".encode())
+    if options.tune is None and options.tune_file is not None and options.tune_file.exists():  # else it is written
+        digest.update(hashlib.sha256(read_file(options.tune_file, "tune")).digest())
     if options.extensions is not None:
         loaded = extensions or load_for(options, framework_of(model))
         digest.update(loaded.digest.encode() if loaded is not None else b"")

@@ -12,8 +12,9 @@ from aot.compilation.outputs import check_outputs, library_files
 from aot.compilation.sources import Source, as_file
 from aot.compilation.stages import Compilation
 from aot.ir.graph import Graph
-from aot.keywords import CompileKeywords, with_keywords
 from aot.options import CompileOptions
+from aot.options.keywords import with_keywords
+from aot.options.typed import CompileKeywords
 from aot.runtime.errors import UsageError
 from aot.runtime.model import CompiledModel, load
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from aot.compilation.driver import stages
+from aot.compilation.recorded_options import CONTENTS, contents_of
+from aot.extensions.folder import load_for
+from aot.frontends import framework_of
 from aot.options import CompileOptions
+from aot.options.declaration import Record
+from aot.options.table import options as rows
 from aot.runtime.loading.manifest import Manifest
-
-NOT_RECORDED = {"values", "extensions"}  # a manifest has their names only
 
 
 def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
     """Return the options with which a library was compiled; those that its manifest does not have are as `asked`."""
     told = cast("Mapping[str, Any]", manifest.options)
-    names = {f.name for f in fields(CompileOptions)} - NOT_RECORDED
+    names = {name for name, row in rows().items() if row.record is not Record.NAMES}
     found: dict[str, Any] = {name: _frozen(value) for name, value in told.items() if name in names}
     levels = cast("list[dict[str, str]]", manifest.json.get("levels", []))
     found |= {"target": ",".join(level["target"] for level in levels)} if levels else {}
@@ -27,6 +30,13 @@ def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
 def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool:
     """True if compiling a model gives the library's content; raises the errors of compiling."""
     return stages(model, options).built.manifest["hash"] == manifest.json["hash"]
+
+
+def to_give_again(manifest: Manifest, model: Path, options: CompileOptions) -> list[str]:
+    """Return the options of which a library has names and hashes only, and which `options` have not or have others."""
+    told = cast("Mapping[str, str]", manifest.options.get(CONTENTS, {}))
+    own = contents_of(options, load_for(options, framework_of(model)))
+    return [name for name in sorted({*told, *own}) if told.get(name) != own.get(name)]
 
 
 def _frozen(item: object) -> object:

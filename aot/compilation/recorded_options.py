@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from aot.extensions.folder import folders_of
+from hashlib import sha256
+from pathlib import Path
+from typing import cast
+
+from aot.extensions.folder import Extensions, folders_of
 from aot.options import CompileOptions
-from aot.precision import precision_of
+from aot.options.declaration import Record
+from aot.options.table import options as rows
 
-ONLY_IF_SET = (
-    *("mean", "scale", "reverse_channels", "shapes", "dims", "specialise", "feeds", "cut", "signature", "seed"),
-    *("cores", "disable_layout_change", "activations", "max_context", "last_logits", "row_lengths"),
-)
+CONTENTS = "contents"  # of what has its names alone in a library: hashes by option
 
 
-def recorded_options(options: CompileOptions, tuned: int) -> dict[str, object]:
+def recorded_options(options: CompileOptions, tuned: int, extensions: Extensions | None = None) -> dict[str, object]:
     """Return the options by name; `tuned`: the number of schedules that were measured.
 
-    Of values that became constants, and of extensions, only names: values may be large, and folders lie elsewhere.
+    Of values that became constants, of extensions and of their configuration, only names and hashes: values may be
+    large, and folders lie elsewhere. The hash of `extensions` is one of their configuration, too.
     """
-    found: dict[str, object] = {
-        "target": options.target,
-        "layouts": [list(pair) for pair in options.layouts],
-        "small_weights": options.small_weights,
-        "plain_products": options.plain_products,
-        "tuned": tuned,
-    }
-    plain = CompileOptions()
-    found |= {name: value for name in ONLY_IF_SET if (value := getattr(options, name)) != getattr(plain, name)}
-    if options.values:
-        found["values"] = [name for name, _ in options.values]
-    if options.extensions is not None:
-        found["extensions"] = [folder.name for folder in folders_of(options.extensions)]
-    if not precision_of(options.precision).is_plain:
-        found["precision"] = options.precision
-    if options.fast_math:
-        found["fast_math"] = True
-    return found
+    plain, found = CompileOptions(), dict[str, object](tuned=tuned)
+    for name, row in rows().items():
+        value = getattr(options, name)
+        is_set = value != getattr(plain, name)
+        if row.record is Record.ALWAYS or (row.record is Record.IF_SET and is_set):
+            found[name] = [list(pair) for pair in value] if name == "layouts" else value
+        if row.record is Record.NAMES and is_set:
+            found[name] = _names(value)
+    contents = contents_of(options, extensions)
+    return found | ({CONTENTS: contents} if contents else {})
+
+
+def contents_of(options: CompileOptions, extensions: Extensions | None) -> dict[str, str]:
+    """Return hashes, by option, of values that became constants, and of extensions with their configuration."""
+    found = {"values": sha256(repr(options.values).encode()).hexdigest()} if options.values else {}
+    return found | ({} if extensions is None else {"extensions": extensions.digest})
+
+
+def _names(value: object) -> list[str]:
+    """Return the names of values, or of folders and files without the places where they lie."""
+    if isinstance(value, Path):
+        return [folder.name for folder in folders_of(value)]
+    entries = cast("tuple[Path | tuple[str, object], ...]", value)
+    return [entry.name if isinstance(entry, Path) else entry[0] for entry in entries]

@@ -52,6 +52,7 @@ from aot.lowering.pipeline import pipeline as lowering_pipeline
 from aot.lowering.program.build_program import Described, ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
+from aot.options.table import with_environment
 from aot.passes.run import RunReport
 from aot.precision import precision_of
 from aot.runtime.atomic import naming
@@ -83,7 +84,8 @@ class Compilation:
 
         `kernels`: the names of kernels that other versions for the same target have made.
         """
-        self.model, self.options = model, options
+        self.model, self.options = model, with_environment(options)
+        options = self.options
         self.shared = shared if shared is not None else Shared(options, framework_of(model))
         self.budget = self.shared.budget
         self.targets = names_of(options.target)
@@ -379,7 +381,7 @@ class Compilation:
             program,
             self.target,
             level=self.options.level,
-            options=recorded_options(self._told, len(self.tuning.used)),
+            options=recorded_options(self._told, len(self.tuning.used), self.shared.extensions),
             external=external,
             progress=self._event,
             added={

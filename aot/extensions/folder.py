@@ -31,6 +31,7 @@ from aot.extensions.declarations import check_used, lost_methods, passes_in
 from aot.extensions.modules import Modules
 from aot.ir.scope import Scope, raised_in, within
 from aot.options import CompileOptions
+from aot.options.table import with_environment
 from aot.passes.pass_order import PHASES, name_of
 from aot.runtime.errors import MissingError, UnsupportedError, UsageError
 
@@ -107,9 +108,10 @@ def load_extensions(
 
 def load_for(options: CompileOptions, framework: str) -> Extensions | None:
     """Load the extensions that options name, for a model of a framework; None without any."""
-    config, on, off = options.transformations_config, options.enable_transforms, options.disable_transforms
-    if options.extensions is not None:
-        return load_extensions(options.extensions, config, on, off, framework)
+    config, asked = options.transformations_config, with_environment(options)
+    if asked.extensions is not None:
+        on, off = asked.enable_transforms or (), asked.disable_transforms or ()
+        return load_extensions(asked.extensions, config, on, off, framework)
     if config:
         raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
     return None
@@ -132,7 +134,8 @@ def _extensions(
         return Extensions(own, loaded.scope, loaded.modules)
     phases: Any = import_module("aot.mo.phases")
     loader: Any = import_module("aot.mo.loader")
-    passes, inputs = phases.phase_passes(loaded.for_mo, config, loader.switches(*switched), framework)
+    switches = loader.Switches(*map(frozenset, switched))
+    passes, inputs = phases.phase_passes(loaded.for_mo, config, switches, framework)
     return Extensions((*passes, *own), loaded.scope, loaded.modules, inputs)
 
 

@@ -7,7 +7,6 @@ takes part for each `op`, the first of a folder, and that of a later folder inst
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from types import ModuleType
@@ -46,7 +45,6 @@ REPLACERS: tuple[Class, ...] = (
     BackReplacementPattern,
 )
 BASES: tuple[Class, ...] = (FrontExtractorOp, CaffePythonFrontExtractorOp, Op, *REPLACERS)
-VARIABLES = ("MO_ENABLED_TRANSFORMS", "MO_DISABLED_TRANSFORMS")  # names with commas between them
 
 
 @dataclass(slots=True)
@@ -119,12 +117,6 @@ class Switches:
 
     def __str__(self) -> str:
         return f"on {sorted(self.on)} off {sorted(self.off)}"
-
-
-def switches(enable: Iterable[str] = (), disable: Iterable[str] = ()) -> Switches:
-    """Return the switches that the user and the variables of the environment set."""
-    on, off = (list(filter(None, os.environ.get(name, "").split(","))) for name in VARIABLES)
-    return Switches(frozenset({*on, *enable}), frozenset({*off, *disable}))
 
 
 def _module(cls: Class) -> str:

@@ -15,8 +15,8 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.outputs import check_outputs, library_files
-from aot.keywords import CompileKeywords
 from aot.options import CompileOptions
+from aot.options.typed import CompileKeywords
 from aot.runtime import load
 from aot.runtime.errors import MissingError, ModelError, UsageError
 from aot.runtime.model import CompiledModel

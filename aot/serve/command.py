@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from aot.options import bytes_of
+from aot.options.texts import bytes_of
 from aot.runtime.errors import MissingError, UsageError
 from aot.runtime.regular import read_file
 from aot.serve.settings import BY_MODEL, Settings

@@ -11,6 +11,7 @@ from aot.compilation.outputs import check_outputs
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.options import CompileOptions
+from aot.options.table import options as rows
 from aot.passes.middle.remove_dead_code import remove_dead_code
 from aot.passes.run import run_passes
 from aot.runtime.errors import UsageError
@@ -19,10 +20,7 @@ from aot.writers.openvino import VERSIONS, write
 from aot.writers.openvino.forms import fold_formless, give_forms
 
 # options that the converted network depends on
-SAID = (
-    *("shapes", "dims", "values", "cut", "signature", "layouts", "mean", "scale", "reverse_channels", "seed"),
-    "extensions",
-)
+SAID = tuple(name for name, row in rows().items() if "convert" in row.commands and not row.harmless)
 
 
 def convert_model(

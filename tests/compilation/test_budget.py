@@ -20,7 +20,8 @@ from aot.compilation.limits.budget import MEMORY, SECONDS, Budget
 from aot.compilation.limits.clock import Clock
 from aot.ir.graph import Graph
 from aot.opset.control.infrastructure import Parameter
-from aot.options import CompileOptions, bytes_of
+from aot.options import CompileOptions
+from aot.options.texts import bytes_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import BudgetError, UsageError
 

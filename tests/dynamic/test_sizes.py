@@ -11,7 +11,8 @@ from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from aot.options import CompileOptions, dims_of, shapes_of
+from aot.options import CompileOptions
+from aot.options.texts import dims_of, shapes_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError, UsageError
 from tests.dynamic.networks import H, N, W, check, compiled, conv_net, mlp, parameter, pyramid, result, weights

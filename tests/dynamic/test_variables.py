@@ -17,7 +17,7 @@ from aot.ir.types import Array
 from aot.opset.control.control_flow import If, Loop
 from aot.opset.control.port_maps import InputMap, OutputMap
 from aot.opset.control.state import Assign, ReadValue_3, ReadValue_6
-from aot.options import specialise_of
+from aot.options.texts import specialise_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError, UsageError
 from aot.runtime.model import CompiledModel

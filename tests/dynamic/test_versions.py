@@ -18,7 +18,8 @@ from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from aot.options import CompileOptions, specialise_of
+from aot.options import CompileOptions
+from aot.options.texts import specialise_of
 from aot.runtime.abi import DType
 from aot.runtime.describe import manifest_text
 from aot.runtime.errors import UsageError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,25 +37,6 @@ def test_all_supported_properties_have_values(chain_so: Path) -> None:
             model.set_property(wrong)
     with pytest.raises(UsageError, match="one of SUPPORTED_PROPERTIES, NETWORK_NAME"):
         model.get_property("A")
-
-
-GIVEN: dict[str, Any] = {
-    "shapes": (("x", ("n", 3)),),
-    "dims": (("n", (1, 8)),),
-    "specialise": (("n", (4,)),),
-    "feeds": ("scale",),
-    "cut": (("a",), ("b",)),
-    "signature": "serving",
-    "seed": 3,
-    "mean": (("x", (1.0,)),),
-    "disable_layout_change": True,
-}
-
-
-@pytest.mark.parametrize("name", GIVEN)
-def test_options_that_are_set_are_told(name: str) -> None:
-    found = recorded_options(CompileOptions(**{name: GIVEN[name]}), 0)
-    assert found[name] == GIVEN[name] and not (GIVEN.keys() - {name}) & found.keys()
 
 
 def test_of_values_and_extensions_names_are_told() -> None:

@@ -6,6 +6,10 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from aot.options.declaration import Group
+
+ARGUMENTS = "Arguments"
+
 EXAMPLES = {
     "compile": """
         aot compile model.xml -o model.so
@@ -77,41 +81,23 @@ def epilog(command: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line.strip()}" for line in EXAMPLES[command].strip().splitlines())
 
 
-GROUPS = {  # by title: names of parameters of commands that have many; the others stand under "Options"
-    "Model": (
-        *("layout", "mean", "scale", "reverse_channels", "reverse_channels_of", "shape", "dim", "value", "feed"),
-        *("specialise", "cut", "signature", "seed"),
-    ),
-    "Numbers and speed": (
-        *("precision", "fast_math", "activations", "data", "max_error", "small_weights", "plain_products"),
-        *("disable_layout_change", "tune", "tune_file", "kernel_cache", "cores"),
-    ),
-    "Language models": ("max_context", "last_logits", "row_lengths"),
-    "Extensions": ("extensions", "transformations_config", "enable_transforms", "disable_transforms"),
-    "Output": ("output", "emit", "header", "name", "weights", "certify", "certify_samples"),
-    "Limits": ("max_memory", "max_seconds"),
-    "Stages and dumps": (
-        *("save_temps", "print_after", "time_passes", "stop_after", "stop_after_rewrite", "stop_after_lowering"),
-        "verify",
-    ),
-}
-_TITLES = {name: title for title, names in GROUPS.items() for name in names}
 MANY = 25  # options of a command from which on its help has groups
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists many options under the titles of their groups."""
+    """A command whose help lists many options under the titles of their groups, which are typer's panels."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         parameters = self.get_params(ctx)
         if len(parameters) < MANY:
             super().format_options(ctx, formatter)
             return
-        rows: dict[str, list[tuple[str, str]]] = {title: [] for title in ("Arguments", *GROUPS, "Options")}
+        rows: dict[str, list[tuple[str, str]]] = {title: [] for title in (ARGUMENTS, *Group)}
         for parameter in parameters:
-            title = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            panel = getattr(parameter, "rich_help_panel", None)
+            title = ARGUMENTS if parameter.param_type_name == "argument" else Group(panel or Group.OTHERS)
             if record := parameter.get_help_record(ctx):
-                rows[_TITLES.get(parameter.name or "", title)].append(record)
+                rows[title].append(record)
         for title, records in rows.items():
             if records:
                 with formatter.section(title):

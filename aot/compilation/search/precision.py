@@ -27,12 +27,13 @@ from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, OutPort
 from aot.ir.types import Array
-from aot.keywords import CompileKeywords
 from aot.opset.control.infrastructure import Parameter
 from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
 from aot.options import CompileOptions
+from aot.options.table import silent
+from aot.options.typed import CompileKeywords
 from aot.precision import BF16, F32
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
@@ -108,8 +109,7 @@ class _Search:
         _, _, self.fixed = options.precision.partition(",")
         self.model, self.max_error = model, max_error
         self.observe = options.on_event
-        off = {"tune": None, "tune_file": None, "save_temps": None, "on_dump": None, "on_event": None}
-        self.options = replace(options, target="native", specialise=(), hard_limits=False, **off)
+        self.options = silent(options, target="native", specialise=(), tune_file=None)
         self.event(0, 1)
         self.plain = self.compiled(F32)
         self.samples = samples_of("precision", self.plain, data)

@@ -12,7 +12,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node
 from aot.ir.types import Array, dim_text, numpy_dtype
 from aot.opset.control.infrastructure import Parameter
-from aot.options import Nested
+from aot.options.texts import Nested
 from aot.passes.front.input_shapes import parameter_named
 from aot.runtime.errors import UsageError
 

@@ -11,7 +11,7 @@ One graph, or the code, is in memory at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import zip_longest
@@ -29,6 +29,7 @@ from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions, Event
+from aot.options.table import silent
 from aot.precision import F32
 from aot.runtime.errors import AotError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.manifest import Manifest
@@ -79,7 +80,7 @@ def certified(model: Path, options: CompileOptions, built: Built | Levels, count
 def certify(model: Path, options: CompileOptions, built: Built | Levels, count: int = SAMPLES) -> Certificate:
     """Compare original, optimised graph and code on edge inputs and `count` samples of noise."""
     event = options.on_event or _silent
-    options = _quiet(options)
+    options = silent(options)
     code = _loaded(built)
     with TemporaryDirectory(prefix="aot-certify-") as folder:
         run = _Run(model, options, code, event, Path(folder))
@@ -299,12 +300,6 @@ def _loaded(built: Built | Levels) -> CompiledModel:
         got = ", ".join(missing) if one.arch == machine_name() else one.arch
         raise PlatformError(f"certify: code that this machine runs, got a target of {got}")
     return mapped(lambda: built)
-
-
-def _quiet(options: CompileOptions) -> CompileOptions:
-    """Return options that compile the same without reports, texts and limits of the process."""
-    quiet: Mapping[str, Any] = {"on_event": None, "on_dump": None, "print_after": (), "save_temps": None}
-    return replace(options, **quiet, hard_limits=False, tune=None)
 
 
 def _silent(stage: str, done: int, total: int) -> None:

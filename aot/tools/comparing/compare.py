@@ -16,8 +16,9 @@ from aot.codegen.dataclass import dataclass
 from aot.compilation.recompile import is_same, options_of
 from aot.ir.types import Array
 from aot.ir.values.small_weights import weight_bits
-from aot.keywords import CompileKeywords, with_keywords
 from aot.options import CompileOptions
+from aot.options.keywords import with_keywords
+from aot.options.typed import CompileKeywords
 from aot.runtime.arrays.files import Arrays, is_compiled
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import TensorInfo

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aot.compilation.outputs import check_outputs
 from aot.options import CompileOptions
+from aot.options.table import silent
 from aot.runtime.errors import UsageError
 from aot.tools.convert import SAID
 
@@ -22,8 +23,7 @@ def here(options: CompileOptions) -> CompileOptions:
     """Return options for compiling on this machine, silently; UsageError for extensions, which IR cannot hold."""
     if options.extensions is not None:
         raise UsageError("quantize: a model without extensions, got some; next: aot convert --extensions, then this")
-    off = {"tune": None, "tune_file": None, "save_temps": None, "on_dump": None, "on_event": None}
-    return replace(options, target="native", specialise=(), hard_limits=False, **off)
+    return silent(options, target="native", specialise=(), tune_file=None)
 
 
 def without_interface(options: CompileOptions) -> CompileOptions:

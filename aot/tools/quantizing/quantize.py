@@ -19,9 +19,10 @@ from aot.compilation.jit import in_memory
 from aot.compilation.search.layers import LayerSearch, Samples, results, samples_of, work_of
 from aot.ir.graph import Graph
 from aot.ir.types import Array
-from aot.keywords import CompileKeywords, with_keywords
 from aot.opset.elementwise.quantization import FakeQuantize
 from aot.options import CompileOptions
+from aot.options.keywords import with_keywords
+from aot.options.typed import CompileKeywords
 from aot.runtime.errors import UsageError
 from aot.runtime.measuring import profile
 from aot.runtime.model import CompiledModel

@@ -21,11 +21,12 @@ from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.types import Array
-from aot.keywords import CompileKeywords, with_keywords
 from aot.opset.elementwise.conversion import LEVELS
 from aot.opset.movement.gather import Gather
 from aot.opset.products.matmul import MatMul
 from aot.options import CompileOptions, Event
+from aot.options.keywords import with_keywords
+from aot.options.typed import CompileKeywords
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 from aot.tools.convert import convert_model

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from aot.compilation.recompile import is_same, options_of
+from aot.compilation.recompile import is_same, options_of, to_give_again
 from aot.options import CompileOptions
 from aot.runtime.errors import CorruptError
 from aot.runtime.loading.library import verify
@@ -18,10 +18,8 @@ from aot.runtime.version import VERSION
 from aot.tools.supply.materials import material, materials
 
 Json = dict[str, Any]
-_OTHER = (
-    "give the model's own files, this version of aot and the options that a library does not tell again: "
-    "--value, --extensions, --cut, --seed"
-)
+_AGAIN = "give --value, --extensions and --transformations-config again: a library has their names and hashes only"
+_FILES = "give the model's own files, this version of aot and, for a library that was tuned, --tune-file"
 STATEMENT, PREDICATE = "https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "urn:aot:compile:v1"
 
@@ -32,9 +30,13 @@ def provenance(library: Path, model: Path, options: CompileOptions) -> Json:
     `options`: those that the library's manifest does not tell. CorruptError if the hash is another.
     """
     manifest = verify(library)
-    if not is_same(manifest, model, options_of(manifest, options)):
+    asked = options_of(manifest, options)
+    if others := to_give_again(manifest, model, asked):
+        rule = f"{' and '.join(others)} must be those that the library was compiled with"
+        raise CorruptError(f"provenance: {library}: {rule}, got others or none", advice=_AGAIN)
+    if not is_same(manifest, model, asked):
         rule = f"compiling {model} again must give the hash {str(manifest.json['hash'])[:16]}..."
-        raise CorruptError(f"provenance: {library}: {rule}, got another", advice=_OTHER)
+        raise CorruptError(f"provenance: {library}: {rule}, got another", advice=_FILES)
     own = material(library)
     sources = [{"name": s.name, "digest": {"sha256": s.sha256}} for s in materials(model)]
     definition = {

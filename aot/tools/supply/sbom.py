@@ -23,7 +23,6 @@ from aot.tools.supply.materials import Material, material, materials
 
 Json = dict[str, Any]
 LICENCES = ("license", "licence", "license_name")
-OPTIONS = ("target", "precision", "fast_math", "level", "small_weights", "plain_products", "layouts", "mean", "scale")
 
 
 def sbom(library: Path, model: Path | None = None) -> Json:
@@ -57,7 +56,7 @@ def _bom(manifest: Manifest, own: Material, sources: Sequence[Material]) -> Any:
     def properties(facts: Iterable[tuple[str, object]]) -> list[Any]:
         return [model.Property(name=f"aot:{name}", value=str(value)) for name, value in facts]
 
-    told = [(name, manifest.options[name]) for name in OPTIONS if manifest.options.get(name)]
+    told = [(name, value) for name, value in manifest.options.items() if value]
     told += [("content-hash", manifest.json["hash"]), ("triple", manifest.json["triple"])]
     told += [(f"about:{line.partition(': ')[0]}", line.partition(": ")[2]) for line in about_lines(manifest)]
     main = component(

@@ -8,7 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import aot
-from aot.options import CompileOptions, values_of
+from aot.options import CompileOptions
+from aot.options.texts import values_of
 from aot.runtime.errors import UsageError
 from tests.frontends.onnx.models import model, run, save
 

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from aot import cli
 from aot.compilation.driver import compile_model
 from aot.ir.types import Array
-from aot.options import CompileOptions, cut_of
+from aot.options import CompileOptions
+from aot.options.texts import cut_of
 from aot.runtime.errors import UsageError
 from aot.tools.convert import convert_model
 from tests.frontends.onnx.models import model, save

@@ -12,7 +12,8 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
-from aot.options import CompileOptions, channels_of
+from aot.options import CompileOptions
+from aot.options.texts import channels_of
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.middle.layout.preprocess import Preprocess
 from aot.passes.rewrite import RuleSet

@@ -26,7 +26,8 @@ from aot.codegen.llvm.host import host
 from aot.compilation.cache import key_of
 from aot.compilation.driver import compile_model, stages
 from aot.frontends import read_model
-from aot.options import CompileOptions, values_of
+from aot.options import CompileOptions
+from aot.options.texts import values_of
 from aot.runtime.arrays.files import read_arrays
 from aot.runtime.describe import manifest_text
 from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError

@@ -1,0 +1,120 @@
+"""The pages docs/use/cli.md and options.md, made of the signatures of commands and of the table (`aot --markdown`)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from enum import Enum, StrEnum
+from inspect import Parameter
+from pathlib import Path
+from typing import Any, get_args
+
+from typer.models import ArgumentInfo
+
+from aot.commands.line.parameters import ALSO, flags_of, rows_of
+from aot.options.declaration import Group, Option
+from aot.options.table import options
+
+Command = Callable[..., Any]
+COMMON = ("threads", "quiet", "as_json", "debug")  # parameters of many commands
+VALUES = {Path: "PATH", int: "N", float: "X", str: "TEXT"}
+HEAD = """# Commands
+
+Made by `aot --markdown cli`. `aot COMMAND --help` says the same, with examples. The
+[options of the compiler](options.md) have a page of their own; here each command names those that it takes. Exit codes:
+0 fine, 1 our bug (`compare`, `run --expect`: different), 2 usage, 3 unsupported model, 4 wrong or corrupt file, 5 wrong
+machine or ABI, 6 over budget.
+"""
+COMPILER = """# Options of the compiler
+
+Made by `aot --markdown options`. [Each command](cli.md) names those that it takes; `aot compile` takes all that have a
+flag. In Python they are keywords of [`compile_model`](deploy/api.md), by the name in the second column; names in
+brackets are fields of `CompileOptions` alone. The last column says what a library records of an option, so that its
+model can be compiled again: the value, always or if it is set; names and a hash of the contents; or why nothing.
+
+| option | Python | does | recorded |
+|--|--|--|--|
+"""
+
+
+class Page(StrEnum):
+    """Pages of docs/use that can be printed."""
+
+    COMMANDS, OPTIONS = "cli", "options"
+
+
+def markdown(page: Page, commands: Sequence[Command]) -> str:
+    """Return a page; `commands`: their functions."""
+    if page is Page.OPTIONS:
+        order = list(Group)
+        rows = sorted(options().items(), key=lambda item: order.index(item[1].group))
+        return COMPILER + "".join(f"{_row(name, row)}\n" for name, row in rows)
+    found = {run.__name__: list(inspect.signature(run, eval_str=True).parameters.values()) for run in commands}
+    shared = {p.name: p for parameters in found.values() for p in parameters if p.name in COMMON}
+    lines = [HEAD]
+    for run in commands:
+        lines += _command(run.__name__, inspect.cleandoc(run.__doc__ or ""), found[run.__name__])
+    return "\n".join([*lines, "## Options of many commands", "", *map(_line, shared.values())]) + "\n"
+
+
+def _command(name: str, text: str, parameters: list[Parameter]) -> list[str]:
+    rows = rows_of(name)
+    own = [p for p in parameters if p.name not in COMMON and p.name.removesuffix(ALSO) not in rows]
+    arguments = [_argument(p) for p in own if _is_argument(p)]
+    lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}", ""]
+    lines += [_line(p) for p in own if not _is_argument(p)]
+    taken = [flags_of(field, row)[0] for field, row in rows.items()]
+    taken += [_names(p)[0] for p in parameters if p.name in COMMON]
+    return [*lines, f"- {', '.join(f'`{flag}`' for flag in taken)}", ""]
+
+
+def _is_argument(parameter: Parameter) -> bool:
+    return isinstance(_facts(parameter), ArgumentInfo)
+
+
+def _facts(parameter: Parameter) -> Any:
+    return get_args(parameter.annotation)[1]
+
+
+def _argument(parameter: Parameter) -> str:
+    name = _facts(parameter).metavar or parameter.name.upper()
+    return name if parameter.default is Parameter.empty or name[0] == "[" else f"[{name}]"
+
+
+def _names(parameter: Parameter) -> list[str]:
+    """Return the flags of an option, the long ones first; typer holds the first one as the default of an `Option`."""
+    facts = _facts(parameter)
+    names = [*([] if facts.default is ... else [facts.default]), *(facts.param_decls or ())]
+    return sorted(names or [f"--{parameter.name.replace('_', '-')}"], key=lambda name: not name.startswith("--"))
+
+
+def _line(parameter: Parameter) -> str:
+    value, facts = _value(parameter), _facts(parameter)
+    names = ", ".join(f"`{name}{f' {value}' if value else ''}`" for name in _names(parameter))
+    default = getattr(parameter.default, "value", parameter.default)
+    if default is Parameter.empty:
+        return f"- {names}: {facts.help}; required"
+    is_shown = default is not None and not isinstance(default, bool) and "default" not in facts.help
+    return f"- {names}: {facts.help}{f'; default: {default}' if is_shown else ''}"
+
+
+def _value(parameter: Parameter) -> str:
+    """Return the word for the value of an option; none for a flag."""
+    kind = get_args(parameter.annotation)[0]
+    kinds = [one for whole in (get_args(kind) or (kind,)) for one in (get_args(whole) or (whole,))]
+    if _facts(parameter).metavar or kinds[0] is bool:
+        return _facts(parameter).metavar or ""
+    return "|".join(str(one.value) for one in kinds[0]) if issubclass(kinds[0], Enum) else VALUES[kinds[0]]
+
+
+def _with_value(flags: Sequence[str], metavar: str | None) -> list[str]:
+    return [f"`{flags[0]}{f' {metavar}' if metavar else ''}`", *(f"`{flag}`" for flag in flags[1:])]
+
+
+def _row(name: str, row: Option) -> str:
+    both = [row, *([row.also] if row.also is not None else [])] if row.commands else []
+    flags = [flag for one in both for flag in _with_value(flags_of(name, one), one.metavar)]
+    keyword = f"`{name}`" if row.keyword else f"(`{name}`)"
+    recorded = row.harmless or row.told or row.record.value
+    cells = (", ".join(flags), keyword, row.help, recorded)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

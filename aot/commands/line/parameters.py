@@ -1,0 +1,93 @@
+"""Parameters of commands for options of the compiler: made of the table, under the commands that each row names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from inspect import Parameter
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from aot.commands.line.command import is_supervised
+from aot.options import CompileOptions
+from aot.options.declaration import Option
+from aot.options.table import options
+
+OPTIONS = "options"  # the parameter of a command's function that gets them
+ALSO = "_also"  # behind the name of a field: the parameter of its other flag
+
+
+def with_options(run: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose parameter `options` is replaced by those of the table that are for the command.
+
+    The command itself is called with `CompileOptions`. UsageError for a text that cannot be read.
+    """
+    own = inspect.signature(run, eval_str=True)
+    if OPTIONS not in own.parameters:
+        return run
+    rows = rows_of(run.__name__)
+    made = [parameter for name, row in rows.items() for parameter in _parameters(name, row)]
+
+    @wraps(run)
+    def command(**given: Any) -> None:
+        texts = {parameter.name: given.pop(parameter.name) for parameter in made}
+        run(**given, options=_read(rows, texts))
+
+    parameters = [p for one in own.parameters.values() for p in (made if one.name == OPTIONS else [one])]
+    by_name = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
+    vars(command)["__signature__"] = own.replace(parameters=by_name)
+    return command
+
+
+def rows_of(command: str) -> dict[str, Option]:
+    """Return the rows of the options that a command takes, by the names of their fields."""
+    return {name: row for name, row in options().items() if command in row.commands}
+
+
+def flags_of(name: str, row: Option) -> tuple[str, ...]:
+    """Return the spellings of an option on the command line."""
+    return row.flags or (f"--{name.replace('_', '-')}",)
+
+
+def _parameters(name: str, row: Option) -> list[Parameter]:
+    """Return the parameter of an option, and that of its other flag."""
+    kind = _kind(name, row)
+    facts = typer.Option(
+        *flags_of(name, row), help=row.help, metavar=row.metavar, min=row.least, rich_help_panel=row.group
+    )
+    own = Parameter(name, Parameter.KEYWORD_ONLY, default=_absent(name, row), annotation=Annotated[kind, facts])
+    return [own, *(_parameters(name + ALSO, row.also) if row.also is not None else ())]
+
+
+def _kind(name: str, row: Option) -> Any:
+    """Return the type of what the command line has for an option."""
+    if row.text is not None:
+        return row.text
+    if row.read is not None:
+        return list[str] | None if row.several else str | None
+    return get_type_hints(CompileOptions)[name]
+
+
+def _absent(name: str, row: Option) -> Any:
+    return row.absent if row.read is not None else _defaults()[name]
+
+
+def _defaults() -> dict[str, Any]:
+    return {field.name: field.default for field in fields(CompileOptions)}
+
+
+def _read(rows: dict[str, Option], texts: dict[str, Any]) -> CompileOptions:
+    found = {name: _value(row, texts[name]) for name, row in rows.items() if texts[name] is not None}
+    for name, row in rows.items():
+        if row.also is not None and (more := texts[name + ALSO]) is not None:
+            found[name] = (*found.get(name, ()), *_value(row.also, more))
+    if "max_memory" in rows:
+        found["hard_limits"] = is_supervised()
+    return CompileOptions(**found)
+
+
+def _value(row: Option, text: Any) -> Any:
+    return text if row.read is None else row.read(text)

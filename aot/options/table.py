@@ -1,0 +1,540 @@
+"""The table of options: each is declared in one row, from which all that speaks of options is made.
+
+row  ->  field of CompileOptions, checked        aot.options.table
+         keyword of `compile_model`              aot.options.keywords, aot.options.typed
+         parameter of commands, the page cli.md  aot.commands.line.parameters, aot.commands.line.page
+         options that a library tells            aot.compilation.recorded_options
+         key of the cache                        aot.compilation.cache
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import fields, replace
+from enum import StrEnum
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, cast
+
+from aot.codegen.dataclass import dataclass
+from aot.options.declaration import KEY, Group, Option, Record, Rule, option
+from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, SEQUENCE, SHAPES, SIZES, VALUES
+from aot.options.texts import (
+    Nested,
+    bytes_of,
+    channels_of,
+    cut_of,
+    dims_of,
+    layouts_of,
+    names_of,
+    shapes_of,
+    specialise_of,
+    values_of,
+)
+from aot.precision import precision_of, without_auto
+from aot.runtime.errors import UsageError
+
+Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
+ACTIVATIONS = ("f32", "int8")
+
+# commands
+COMPILE = ("compile",)
+TEXTS = (*COMPILE, "dump")
+CODE = (*TEXTS, "compare", "report")
+READ = (*CODE, "rewrite", "convert", "check")
+GRAPH = (*READ, "provenance")
+MODEL = (*GRAPH, "quantize")
+INTERFACE = (*TEXTS, "convert", "compare", "quantize")
+LIMITED = (*COMPILE, "convert", "check", "quantize")
+AGAIN = ("provenance", "verify")  # that compile a library's model again
+
+LOOKS = "it shows or keeps what is made, and changes nothing"
+LIMITS = "a compilation beyond a limit ends; others do not see it"
+
+
+class Stage(StrEnum):
+    """Stages that a compilation can show."""
+
+    IMPORTED, OPTIMIZED, STEPS, GROUPS = "imported", "optimized", "steps", "groups"
+    LOOPS, LLVM, ASM = "loops", "llvm", "asm"
+
+
+class Weights(StrEnum):
+    """Places of weights, as the command line calls them."""
+
+    EMBEDDED, EXTERNAL = "embedded", "external"
+
+
+def _all_in_tuple(holds: Callable[[Any], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(holds, cast("tuple[Any, ...]", value)))
+
+
+def _is_numbers(entry: object) -> bool:
+    pair: list[object] = list(cast("tuple[object, ...]", entry)) if isinstance(entry, tuple) else []
+    if len(pair) != 2 or not isinstance(pair[0], str | int) or not isinstance(pair[1], tuple):
+        return False
+    numbers = cast("tuple[object, ...]", pair[1])
+    return bool(numbers) and all(isinstance(n, int | float) for n in numbers)
+
+
+def _is_named(entry: object) -> bool:
+    return isinstance(entry, tuple) and len(cast("tuple[object, ...]", entry)) > 1 and isinstance(entry[0], str)
+
+
+NAMES = Rule(_all_in_tuple(lambda name: isinstance(name, str)), "is a tuple of names")
+NUMBERS = Rule(_all_in_tuple(_is_numbers), "is a tuple of pairs of an input and numbers")
+NAMED = Rule(_all_in_tuple(_is_named), "is a tuple of tuples that begin with a name")
+POSITIVE = Rule(lambda value: value is None or value > 0, "is more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """Options of a compilation, a row each; the help of a row says what it does, these are the forms of its values.
+
+    `shapes`: an input and, for each dimension, a number, a name or `?` for the file's; `dims`: a name with its least
+    and greatest value (see `aot.passes.front.input_shapes`). `mean`, `scale`: an input by name or position, "" for all
+    of floats, with a number for each of its channels or one for all: means are subtracted, then it is divided by
+    scales. `reverse_channels`: inputs, "" for all images of three channels. `cut`: tensors or layers that become the
+    inputs, and those that become the outputs, either of which may be empty. `specialise`: names of dims and sizes that
+    there are versions for, besides the general one. `precision`: a type, or by patterns of names,
+    `bf16,stem=f32,head.*=f32`. `max_memory`: bytes that compiling may add to the process. `extensions`: a folder (see
+    `aot.extensions.folder`), or several with commas between them. `print_after`: names of passes, or `all`, whose
+    result goes to `on_dump(name, text)`; `on_event(stage, done, total)` reports progress.
+    """
+
+    target: str = option(
+        "native",
+        help="native, aarch64, x86-64-v2, -v3, -v4, -v4-bf16, -v4-amx; several: x86-64-v2,v3",
+        commands=CODE,
+        record=Record.ALWAYS,
+    )
+    cores: int | None = option(
+        None,
+        help="Cores that schedules are chosen for; default: 2, for native those of this machine",
+        group=Group.NUMBERS,
+        commands=COMPILE,
+        metavar="N",
+        least=1,
+        rule=POSITIVE,
+        record=Record.IF_SET,
+    )
+    layouts: tuple[tuple[str, str], ...] = option(
+        (),
+        help="Layout in which callers give an input",
+        group=Group.MODEL,
+        commands=INTERFACE,
+        flags=("--layout",),
+        metavar="INPUT=NHWC",
+        read=layouts_of,
+        several=True,
+        keyword=LAYOUTS,
+        rule=NAMED,
+        record=Record.ALWAYS,
+    )
+    mean: tuple[tuple[str | int, tuple[float, ...]], ...] = option(
+        (),
+        help="Subtract these numbers from the channels of an input",
+        group=Group.MODEL,
+        commands=INTERFACE,
+        flags=("--mean", "--mean_values", "--mean-values"),
+        metavar="INPUT[1,2,3]",
+        read=partial(channels_of, option="mean"),
+        keyword=CHANNELS,
+        rule=NUMBERS,
+        record=Record.IF_SET,
+    )
+    scale: tuple[tuple[str | int, tuple[float, ...]], ...] = option(
+        (),
+        help="Divide the channels of an input by these numbers",
+        group=Group.MODEL,
+        commands=INTERFACE,
+        flags=("--scale", "--scale_values", "--scale-values"),
+        metavar="INPUT[1,2,3]",
+        read=partial(channels_of, option="scale"),
+        keyword=CHANNELS,
+        rule=NUMBERS,
+        record=Record.IF_SET,
+    )
+    reverse_channels: tuple[str, ...] = option(
+        (),
+        help="Callers give BGR where the model wants RGB",
+        group=Group.MODEL,
+        commands=INTERFACE,
+        flags=("--reverse-channels", "--reverse_input_channels", "--reverse-input-channels"),
+        text=bool,
+        absent=False,
+        read=lambda on: ("",) * on,
+        also=Option(
+            help="The same, for these inputs only",
+            group=Group.MODEL,
+            flags=("--reverse-channels-of",),
+            metavar="INPUT,...",
+            read=names_of,
+        ),
+        keyword=SEQUENCE,
+        rule=NAMES,
+        record=Record.IF_SET,
+    )
+    shapes: tuple[tuple[str, tuple[int | str, ...]], ...] = option(
+        (),
+        help="Shape of an input: x=1x3x64x64, y=n,?; of the only one: 1,3,64,64",
+        group=Group.MODEL,
+        commands=(*MODEL, "run", "bench"),
+        flags=("--shape", "--input_shape", "--input-shape"),
+        metavar="[INPUT=]SHAPE",
+        read=shapes_of,
+        several=True,
+        keyword=SHAPES,
+        rule=NAMED,
+        record=Record.IF_SET,
+    )
+    dims: tuple[tuple[str, int, int | None], ...] = option(
+        (),
+        help="Name and range of a varying dimension",
+        group=Group.MODEL,
+        commands=(*MODEL, "run", "bench"),
+        flags=("--dim",),
+        metavar="NAME=1..64",
+        read=dims_of,
+        several=True,
+        keyword=DIMS,
+        rule=NAMED,
+        record=Record.IF_SET,
+    )
+    values: tuple[tuple[str, Nested], ...] = option(
+        (),
+        help="Make an input a constant",
+        group=Group.MODEL,
+        commands=(*MODEL, "verify"),
+        flags=("--value",),
+        metavar="INPUT=3|[1,-1]|x.npy",
+        read=values_of,
+        several=True,
+        keyword=VALUES,
+        rule=NAMED,
+        record=Record.NAMES,
+    )
+    feeds: tuple[str, ...] = option(
+        (),
+        help="Make a constant an optional input",
+        group=Group.MODEL,
+        commands=(*COMPILE, "provenance"),
+        flags=("--feed",),
+        metavar="CONSTANT",
+        read=tuple,
+        several=True,
+        keyword=SEQUENCE,
+        rule=NAMES,
+        record=Record.IF_SET,
+    )
+    specialise: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        (),
+        help="Add code for these sizes of a varying dimension",
+        group=Group.MODEL,
+        commands=(*TEXTS, "provenance"),
+        metavar="NAME=1,8",
+        read=specialise_of,
+        several=True,
+        keyword=SIZES,
+        rule=NAMED,
+        record=Record.IF_SET,
+    )
+    cut: tuple[tuple[str, ...], tuple[str, ...]] | None = option(
+        None,
+        help="Compile only the layers between tensors: a,b:c",
+        group=Group.MODEL,
+        commands=MODEL,
+        metavar="INPUT:OUTPUT",
+        read=cut_of,
+        keyword=False,
+        record=Record.IF_SET,
+    )
+    signature: str | None = option(
+        None,
+        help="Signature of a SavedModel that is read",
+        group=Group.MODEL,
+        commands=(*MODEL, "info"),
+        metavar="NAME",
+        record=Record.IF_SET,
+    )
+    extensions: Path | None = option(
+        None,
+        help="Folder of your operations and passes; their code is run",
+        group=Group.EXTENSIONS,
+        commands=(*GRAPH, "verify", "info"),
+        metavar="DIR",
+        keyword=PATH,
+        by_content=True,
+        record=Record.NAMES,
+    )
+    transformations_config: tuple[Path, ...] = option(
+        (),
+        help="Configuration of transformations, JSON",
+        group=Group.EXTENSIONS,
+        commands=(*GRAPH, "verify"),
+        flags=("--transformations-config", "--transformations_config"),
+        metavar="F.json,...",
+        read=lambda text: tuple(map(Path, names_of(text))),
+        keyword=PATHS,
+        by_content=True,
+        record=Record.NAMES,
+    )
+    enable_transforms: tuple[str, ...] | None = option(
+        None,
+        help="Transformations of extensions to switch on",
+        group=Group.EXTENSIONS,
+        commands=READ,
+        metavar="NAME,...",
+        read=names_of,
+        keyword=SEQUENCE,
+        environment="MO_ENABLED_TRANSFORMS",
+        record=Record.IF_SET,
+    )
+    disable_transforms: tuple[str, ...] | None = option(
+        None,
+        help="Transformations of extensions to switch off",
+        group=Group.EXTENSIONS,
+        commands=READ,
+        metavar="NAME,...",
+        read=names_of,
+        keyword=SEQUENCE,
+        environment="MO_DISABLED_TRANSFORMS",
+        record=Record.IF_SET,
+    )
+    save_temps: Path | None = option(
+        None,
+        help="Folder for the text of every stage",
+        group=Group.STAGES,
+        commands=COMPILE,
+        keyword=False,
+        harmless=LOOKS,
+    )
+    print_after: tuple[str, ...] = option(
+        (),
+        help="Print the graph, or steps, after a pass",
+        group=Group.STAGES,
+        commands=COMPILE,
+        metavar="PASS|all",
+        read=tuple,
+        several=True,
+        keyword=False,
+        harmless=LOOKS,
+    )
+    stop_after_rewrite: int | None = option(
+        None,
+        help="Make only the first N rewrites of the graph",
+        group=Group.STAGES,
+        commands=TEXTS,
+        metavar="N",
+        least=0,
+        keyword=False,
+        record=Record.IF_SET,
+    )
+    stop_after_lowering: int | None = option(
+        None,
+        help="Run only the first N lowering passes",
+        group=Group.STAGES,
+        commands=TEXTS,
+        metavar="N",
+        least=0,
+        keyword=False,
+        record=Record.IF_SET,
+    )
+    verify: bool = option(
+        False,
+        help="Check the steps after each lowering pass",
+        group=Group.STAGES,
+        commands=COMPILE,
+        harmless="it checks, and changes nothing",
+    )
+    level: int | None = option(
+        1,
+        help="Level of LLVM's passes over drivers and scalar kernels; None: they are left out",
+        record=Record.ELSEWHERE,
+        told="the code generator tells it among the options",
+    )
+    external_weights: bool = option(
+        False,
+        help="Where weights are: in the library, or in MODEL.weights beside it",
+        group=Group.OUTPUT,
+        commands=COMPILE,
+        flags=("--weights",),
+        text=Weights,
+        absent=Weights.EMBEDDED,
+        read=lambda place: place is Weights.EXTERNAL,
+        record=Record.ELSEWHERE,
+        told="the entry `external`; the code is the same, wherever the weights are",
+    )
+    small_weights: bool = option(
+        False,
+        help="Store weights in as few bytes as hold them: no Winograd, f16 or bytes where exact",
+        group=Group.NUMBERS,
+        commands=CODE,
+        record=Record.ALWAYS,
+    )
+    plain_products: bool = option(
+        False,
+        help="Neither Winograd nor Strassen: they round more",
+        group=Group.NUMBERS,
+        commands=CODE,
+        record=Record.ALWAYS,
+    )
+    disable_layout_change: bool = option(
+        False,
+        help="Leave the Transposes of NHWC networks, for comparisons",
+        group=Group.NUMBERS,
+        commands=TEXTS,
+        record=Record.IF_SET,
+    )
+    max_context: int | None = option(
+        None,
+        help="Tokens that a language model has room for; more are refused",
+        group=Group.LANGUAGE,
+        commands=TEXTS,
+        metavar="TOKENS",
+        least=1,
+        record=Record.IF_SET,
+    )
+    last_logits: bool = option(
+        False,
+        help="Language model: logits of the last token only",
+        group=Group.LANGUAGE,
+        commands=TEXTS,
+        record=Record.IF_SET,
+    )
+    row_lengths: bool = option(
+        False,
+        help="Language model: rows of a batch may have different lengths, as aot serve needs",
+        group=Group.LANGUAGE,
+        commands=TEXTS,
+        record=Record.IF_SET,
+    )
+    precision: str = option(
+        "f32",
+        help="Type in which layers compute; auto: by --data of aot compile",
+        group=Group.NUMBERS,
+        commands=CODE,
+        metavar="f32|bf16|f16|auto[,LAYER=f32]",
+        record=Record.IF_SET,
+    )
+    fast_math: bool = option(
+        False,
+        help="bf16: the fastest sums of this target; other targets round differently",
+        group=Group.NUMBERS,
+        commands=CODE,
+        record=Record.IF_SET,
+    )
+    activations: str = option(
+        "f32",
+        help="int8: quantise the data of products whose weights have 8 bits or fewer",
+        group=Group.NUMBERS,
+        commands=TEXTS,
+        metavar="f32|int8",
+        rule=Rule(lambda value: value in ACTIVATIONS, f"are {' or '.join(ACTIVATIONS)}"),
+        record=Record.IF_SET,
+    )
+    seed: int | None = option(
+        None,
+        help="Seed of operations that draw random numbers; without one they are refused",
+        group=Group.MODEL,
+        commands=GRAPH,
+        least=0,
+        record=Record.IF_SET,
+    )
+    max_memory: int | None = option(
+        None,
+        help="Limit of memory while compiling; default: by the size of the model",
+        group=Group.LIMITS,
+        commands=LIMITED,
+        metavar="2GB",
+        read=bytes_of,
+        keyword=BYTES,
+        rule=POSITIVE,
+        harmless=LIMITS,
+    )
+    max_seconds: float | None = option(
+        None,
+        help="Limit of seconds of compiling; default: by the size of the model",
+        group=Group.LIMITS,
+        commands=LIMITED,
+        least=0.01,
+        rule=POSITIVE,
+        harmless=LIMITS,
+    )
+    hard_limits: bool = option(
+        False,
+        help="The process is the compiler's own, and gets limits of the system while it compiles",
+        keyword=False,
+        harmless=LIMITS,
+    )
+    tune: float | None = option(
+        None,
+        help="Time schedules on this machine for so long, and take the fastest",
+        group=Group.NUMBERS,
+        commands=COMPILE,
+        metavar="SECONDS",
+        least=0,
+        record=Record.ELSEWHERE,
+        told="`tuned` is the number of schedules that measuring chose; those in the tune file give the code again",
+    )
+    tune_file: Path | None = option(
+        None,
+        help="File of the fastest schedules; default: OUTPUT.tune.json",
+        group=Group.NUMBERS,
+        commands=(*COMPILE, *AGAIN),
+        keyword=PATH,
+        record=Record.ELSEWHERE,
+        told="`tuned`, as of tune; who compiles again gives the file again",
+    )
+    kernel_cache: Path | None = option(
+        None,
+        help="Where object code is kept; default: the user's cache",
+        group=Group.NUMBERS,
+        commands=COMPILE,
+        metavar="FOLDER|off",
+        keyword=PATH,
+        harmless="object code that is kept is the code that would be made",
+    )
+    on_event: Event | None = option(
+        None,
+        help="Function that is told the progress",
+        keyword=False,
+        harmless=LOOKS,
+    )
+    on_dump: Callable[[str, str], None] | None = option(
+        None,
+        help="Function that gets the texts of print_after",
+        keyword=False,
+        harmless=LOOKS,
+    )
+
+    def __post_init__(self) -> None:
+        for name, row in options().items():
+            value = getattr(self, name)
+            if row.rule is not None and not row.rule.holds(value):
+                raise UsageError(f"CompileOptions: {name} {row.rule.text}, got {value!r}")
+        plain = precision_of(without_auto(self.precision)).is_plain
+        if self.tune is not None and not plain:
+            raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")
+
+
+def silent(given: CompileOptions, **changes: Any) -> CompileOptions:
+    """Return options with `changes` that compile without reports, texts, limits of the process and measuring."""
+    plain = CompileOptions()
+    shown = [name for name, row in options().items() if row.harmless == LOOKS]
+    return replace(given, **{name: getattr(plain, name) for name in (*shown, "hard_limits", "tune")}, **changes)
+
+
+@lru_cache(maxsize=1)
+def options() -> dict[str, Option]:
+    """Return the rows of the table by the names of their fields."""
+    return {f.name: f.metadata[KEY] for f in fields(CompileOptions)}
+
+
+def with_environment(given: CompileOptions) -> CompileOptions:
+    """Return options for extensions with the names that variables of the environment have, where they are None."""
+    if given.extensions is None:
+        return given
+    absent = {name: row for name, row in options().items() if row.environment and getattr(given, name) is None}
+    return replace(given, **{name: names_of(os.environ.get(row.environment)) for name, row in absent.items()})

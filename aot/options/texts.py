@@ -1,0 +1,151 @@
+"""Readers of the texts that the command line has for options: `x=1x3x64x64`, `batch=1..64`, `2GB`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from aot.runtime.arrays.files import read_arrays
+from aot.runtime.errors import UsageError
+
+Nested = bool | int | float | tuple["Nested", ...]  # a tensor's elements, nested as its shape is
+
+
+def shapes_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int | str, ...]], ...]:
+    """`x=1x3x640x640` or `x=batch,3,?,?`: numbers, names and `?`; or `x[1,3,8,8],y[1]`. `1,3,8,8`: of the only input.
+
+    The only input's name is empty. UsageError for other texts.
+    """
+    found: list[tuple[str, tuple[int | str, ...]]] = []
+    for text in (part for whole in given or () for part in _bracketed(whole)):
+        name, _, shape = text.rpartition("=")
+        parts = shape.split(",") if "," in shape else re.split(r"(?<=[\d?])x(?=[\d?])", shape)
+        wrong = [p for p in parts if shape and not re.fullmatch(r"\d{1,15}|\?|-1|[A-Za-z_][\w.]*", p)]
+        if wrong or ("=" not in text and not re.search(r"[\d?,]", shape)):
+            raise UsageError(f"shape: INPUT=SHAPE, for example x=1x3x640x640 or x=batch,3,?,?, got {text}")
+        found.append((name, tuple(int(p) if p.isdigit() else "?" if p == "-1" else p for p in parts if p)))
+    return tuple(found)
+
+
+def _bracketed(text: str) -> list[str]:
+    """Return the parts of `x[1,3],y[1]` as `x=1,3` and `y=1`; a text without brackets is its own part."""
+    if not re.fullmatch(r"[^\[\]=]*\[[^\[\]]*\](,[^\[\]=]*\[[^\[\]]*\])*", text):
+        return [text]
+    return [
+        f"{name.strip()}={sizes.replace(' ', '')}" for name, sizes in re.findall(r",?([^\[\]]*)\[([^\[\]]*)\]", text)
+    ]
+
+
+def cut_of(given: str | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """`a,b:c`, `a:` or `:c`: inputs and outputs. UsageError for other texts."""
+    if given is None:
+        return None
+    sides = [tuple(name.strip() for name in side.split(",") if name.strip()) for side in given.split(":")]
+    if len(sides) != 2 or not any(sides):
+        rule = "cut: INPUT,..:OUTPUT,.., for example conv1:relu7 or :pool3; CompileOptions(cut=...) for names with ':'"
+        raise UsageError(f"{rule}, got {given}")
+    return sides[0], sides[1]
+
+
+def dims_of(given: Iterable[str] | None) -> tuple[tuple[str, int, int | None], ...]:
+    """`batch`, `batch=1..64`, `batch=1..` or `batch=8`. UsageError for other texts."""
+    found: list[tuple[str, int, int | None]] = []
+    for text in given or ():
+        match = re.fullmatch(r"([A-Za-z_][\w.]*)(?:=(\d{1,15})(?:(\.\.)(\d{1,15})?)?)?", text)
+        if match is None or (match[4] is not None and int(match[4]) < int(match[2])):
+            raise UsageError(f"dim: NAME=LEAST..GREATEST, for example batch=1..64, got {text}")
+        low = int(match[2] or 0)
+        found.append((match[1], low, int(match[4]) if match[4] else low if match[2] and not match[3] else None))
+    return tuple(found)
+
+
+def specialise_of(given: Iterable[str] | None) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """`batch=1,8`: a dimension's name and sizes. UsageError for other texts."""
+    found: list[tuple[str, tuple[int, ...]]] = []
+    for text in given or ():
+        match = re.fullmatch(r"([A-Za-z_][\w.]*)=(\d{1,15}(?:,\d{1,15})*)", text)
+        if match is None:
+            raise UsageError(f"specialise: NAME=SIZE,SIZE, for example batch=1,8, got {text}")
+        found.append((match[1], tuple(map(int, match[2].split(",")))))
+    return tuple(found)
+
+
+def names_of(given: str | None) -> tuple[str, ...]:
+    """`A,B`: names with commas between them."""
+    return tuple(filter(None, map(str.strip, (given or "").split(","))))
+
+
+def values_of(given: Iterable[str] | None) -> tuple[tuple[str, Nested], ...]:
+    """`k=3`, `flag=true`, `shape=[1,-1,64]` or `table=x.npy`. UsageError for other texts and unreadable files."""
+    found: list[tuple[str, Nested]] = []
+    for text in given or ():
+        name, _, value = text.rpartition("=")
+        try:
+            found.append((name, _nested(_array(Path(value)) if value.endswith(".npy") else json.loads(value))))
+        except UsageError:  # of a file, which it names
+            raise
+        except (ValueError, TypeError, RecursionError) as error:
+            rule = "INPUT=VALUE, for example k=3, shape=[1,-1,64] or t=x.npy"
+            raise UsageError(f"value: {rule}, got {text[:80]}") from error
+    return tuple(found)
+
+
+def bytes_of(given: str | None, option: str = "max-memory") -> int | None:
+    """`500MB`, `2GB`, `1.5GiB` or a number of bytes. UsageError, beginning with `option`, for other texts."""
+    if given is None:
+        return None
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kKMGT]?)(i?)B?", given.strip())
+    size = 0
+    if match is not None:
+        power = " KMGT".index(match[2].upper() or " ")
+        size = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+    if size <= 0:
+        raise UsageError(f"{option}: a size, for example 500MB or 2GiB, got {given}")
+    return size
+
+
+def _array(path: Path) -> object:
+    found = read_arrays(path)
+    return found.tolist() if isinstance(found, np.ndarray) else found
+
+
+def _nested(value: object) -> Nested:
+    if isinstance(value, list):
+        return tuple(map(_nested, cast("list[object]", value)))
+    if not isinstance(value, bool | int | float):
+        raise TypeError("numbers and booleans only")
+    return value
+
+
+def layouts_of(given: Iterable[str] | None) -> tuple[tuple[str, str], ...]:
+    """`x=NHWC`, or `x(nchw->nhwc)` and `nchw->nhwc` for the only input, as pairs; UsageError for other texts."""
+    pairs: list[tuple[str, str]] = []
+    for text in given or ():
+        match = re.fullmatch(r"(?:(.+)=([A-Za-z]+)|(?:(.+)\()?[A-Za-z]+->([A-Za-z]+)\)?)", text)
+        if match is None:
+            raise UsageError(f"layout: INPUT=LAYOUT, for example x=NHWC, got {text}")
+        pairs.append((match[1] or match[3] or "", (match[2] or match[4]).upper()))
+    return tuple(pairs)
+
+
+def channels_of(given: str | None, option: str) -> tuple[tuple[str | int, tuple[float, ...]], ...]:
+    """`image[123.7,116.3,103.5],depth[127]`, `[1,2,3],[4]` by position, or `127.5` for all. UsageError for others."""
+    if given is None:
+        return ()
+    text = given.strip().translate(str.maketrans("()", "[]"))
+    try:
+        if "[" not in text:
+            return (("", tuple(map(float, text.split(",")))),)
+        if not re.fullmatch(r"[^\[\]]*\[[^\[\]]+\](,[^\[\],][^\[\]]*\[[^\[\]]+\]|,\[[^\[\]]+\])*", text):
+            raise ValueError
+        groups = re.findall(r",?([^\[\]]*)\[([^\[\]]+)\]", text)
+        read = [(name.strip() or i, tuple(map(float, numbers.split(",")))) for i, (name, numbers) in enumerate(groups)]
+        return tuple(read)
+    except ValueError:
+        rule = f"{option}: INPUT[NUMBER,..],.. or [NUMBER,..] or NUMBER, for example image[123.7,116.3,103.5]"
+        raise UsageError(f"{rule}, got {given}") from None

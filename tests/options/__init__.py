@@ -1,0 +1,1 @@
+"""Options of a compilation: keywords, the table, what libraries tell of them."""
