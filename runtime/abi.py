@@ -315,5 +315,3 @@ ERROR_TEXTS = (
     ERROR_SAMPLING,
     ERROR_LOGITS,
 ) = range(1, 13)
-
-MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine by the machine name of `platform.machine()`

@@ -24,10 +24,10 @@ from aot.runtime.errors import (
     UnsupportedError,
     UsageError,
 )
-from aot.runtime.levels import levels_that_run, nearest_level
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.loading.weights import beside
-from aot.runtime.machine import missing_features, needed, refused_tiles
+from aot.runtime.machine import missing_features, refused_tiles
+from aot.runtime.machines import architecture_of
 
 SHOWN = 4  # layers that a note names
 _STEPS_BY_NUMBER = {  # of errors of the system
@@ -107,8 +107,11 @@ def manifest_text(manifest: Manifest, path: Path) -> str:
     lines += [f"  about    {line}" for line in about_lines(manifest)]
     lines += [f"  size     {line}" for line in size_lines(manifest)]
     lines += [f"  computes {precision_text(manifest)}", *(f"  {line}" for line in cost_lines(manifest))]
-    lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed(manifest.features)) or 'no features'}"]
-    if "levels" not in manifest.json and (levels := levels_that_run(manifest.features)):
+    made_for = architecture_of(manifest.machine)
+    needed = manifest.features if made_for is None else made_for.needed(manifest.features)
+    lines += [f"  machine  {manifest.json['triple']}, needs {' '.join(needed) or 'no features'}"]
+    levels = made_for.levels_that_run(manifest.features) if made_for is not None else []
+    if levels and "levels" not in manifest.json:
         lines.append(f"  runs on  {', '.join(levels)}")
     lines += [f"  level    {line}" for line in level_lines(manifest)]
     lines += [f"  version  {line}" for line in version_lines(manifest)]
@@ -176,9 +179,10 @@ def notes(manifest: Mapping[str, object]) -> list[str]:
 def _beyond_level(manifest: Mapping[str, object]) -> list[str]:
     """Return a note if code for this machine asks for more than the nearest level has."""
     options = cast("Mapping[str, object]", manifest.get("options", {}))
-    if options.get("target") != "native":
+    made_for = architecture_of(manifest.get("machine"))
+    if options.get("target") != "native" or made_for is None:
         return []
-    name, beyond = nearest_level(cast("list[str]", manifest.get("features", [])))
+    name, beyond = made_for.nearest_level(cast("list[str]", manifest.get("features", [])))
     if not beyond:
         return []
     asks = f"the code asks for {' '.join(beyond)}, which not all processors of {name} have"

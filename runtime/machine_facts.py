@@ -7,12 +7,10 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from aot.runtime.machine import cgroup_quota, cpu_flags, default_threads, machine_name, memory, refused_tiles
+from aot.runtime.machine import default_threads, machine_name, refused_tiles
 from aot.runtime.measuring.load import joules
+from aot.runtime.systems import processor
 
-CPUINFO = Path("/proc/cpuinfo")
-CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-CGROUP = Path("/sys/fs/cgroup")
 VECTOR_PREFIXES = ("avx", "amx", "fma", "f16c", "asimd", "sve", "i8mm", "bf16")  # of features
 
 
@@ -57,20 +55,22 @@ class MachineFacts:
         return "\n".join(lines)
 
 
-def machine_facts(cpuinfo: Path = CPUINFO, caches: Path = CACHES, cgroup: Path = CGROUP) -> MachineFacts:
+def machine_facts(
+    cpuinfo: Path = processor.CPUINFO, caches: Path = processor.CACHES, cgroup: Path = processor.CGROUP
+) -> MachineFacts:
     """Return the facts about this machine and this process."""
     return MachineFacts(
         machine=machine_name(),
-        processor=_model(cpuinfo),
+        processor=processor.model(cpuinfo),
         system=f"{platform.system()} {platform.release()}",
-        features=tuple(sorted(cpu_flags(cpuinfo))),
-        caches=_caches(caches),
+        features=tuple(sorted(processor.features(cpuinfo))),
+        caches=processor.caches(caches),
         page=os.sysconf("SC_PAGE_SIZE"),
-        memory=memory(),
-        memory_limit=_memory_limit(cgroup),
+        memory=processor.memory(),
+        memory_limit=processor.memory_limit(cgroup),
         processors=os.cpu_count() or 1,
-        affinity=len(os.sched_getaffinity(0)),
-        quota=cgroup_quota(),
+        affinity=len(processor.allowed_processors()),
+        quota=processor.cgroup_quota(),
         threads=default_threads(),
         tiles=not refused_tiles(),
         energy=joules() is not None,
@@ -79,38 +79,3 @@ def machine_facts(cpuinfo: Path = CPUINFO, caches: Path = CACHES, cgroup: Path =
 
 def _gigabytes(size: int) -> str:
     return f"{size / 1e9:.1f} GB"
-
-
-def _model(cpuinfo: Path) -> str:
-    try:
-        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    lines = (line.partition(":") for line in text.splitlines())
-    return next((value.strip() for key, _, value in lines if key.strip().lower() == "model name"), "")
-
-
-def _caches(folder: Path) -> dict[str, int]:
-    """Return the bytes of the caches that hold data, by level."""
-    found: dict[str, int] = {}
-    for index in sorted(folder.glob("index*")):
-        try:
-            level, kind, size = (
-                (index / name).read_text(encoding="ascii").strip() for name in ("level", "type", "size")
-            )
-            if kind != "Instruction":
-                found[f"L{level}"] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1:], 0)
-        except (OSError, ValueError):
-            continue
-    return found
-
-
-def _memory_limit(root: Path) -> int | None:
-    """Return the bytes that the control group of a container may use; None without a limit."""
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            text = (root / name).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        return int(text) if text.isdecimal() and int(text) < memory() else None
-    return None

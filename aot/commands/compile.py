@@ -102,7 +102,7 @@ def compile(
             return
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
         if not as_object or len(made.targets) > 1:
-            find_linker(made.target.machine)
+            find_linker(made.target.machine.name, platform=made.target.platform)
         built = made.built
         if certify or certify_samples is not None:
             from aot.tools.comparing.certify import SAMPLES, certified

@@ -34,7 +34,7 @@ def faster(made: Compilation) -> Options:
     if not _has_products(made.optimized) or _rounds(made.optimized):
         return {}
     if made.shared.weight_bits is not None:
-        return INT8 if made.target.dots else {}
+        return INT8 if made.target.abilities.dots else {}
     return bf16_options(made.target, made.targets == ("native",))
 
 
@@ -42,7 +42,7 @@ def bf16_options(target: Target, is_own: bool) -> Options:
     """Return options with which products of bf16 are faster than those of f32; none if they are not."""
     if "amx-bf16" in target.features and not (is_own and refused_tiles()):
         return BF16
-    return {**BF16, "fast_math": True} if target.rounds_normal else {}
+    return {**BF16, "fast_math": True} if target.abilities.rounds_normal else {}
 
 
 def flags(options: Options) -> str:

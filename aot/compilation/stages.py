@@ -108,7 +108,7 @@ class Compilation:
         fast = self.options.fast_math
         made = replace(target, same_sums=not fast, tiles=True, fast_math=fast)
         native = self.targets == ("native",)
-        return made.without_tiles() if native and made.has_tiles and refused_tiles() else made
+        return made.without_tiles() if native and made.abilities.tiles and refused_tiles() else made
 
     def _event(self, stage: str, done: int, total: int) -> None:
         if self.options.on_event is not None:

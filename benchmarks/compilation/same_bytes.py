@@ -4,9 +4,9 @@
     python -m benchmarks.compilation.same_bytes compare before.json --models FOLDER     at the new one
 
 Compiled are every network of `benchmarks.models`, the trained example, every model file below the folders given by
-`--models`, and every operation case of `tests.cases`, in networks of at most `CASES` operations. Operations are
-compiled without LLVM's passes: equal LLVM IR gives equal bytes. `compare` prints each model whose digest differs and
-the processor time of both versions; it exits with 1 if any digest differs.
+`--models`, and every operation case of `tests.cases`, in networks of at most `CASES` operations, for `--target`.
+Operations are compiled without LLVM's passes: equal LLVM IR gives equal bytes. `compare` prints each model whose digest
+differs and the processor time of both versions; it exits with 1 if any digest differs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import openvino as ov
@@ -53,7 +54,7 @@ def jobs(folders: list[Path], networks: Path, operations: bool) -> Iterator[Job]
                 yield from ((kind, module, first) for first in range(0, count, CASES))
 
 
-def compiled(job: Job) -> tuple[str, Entry]:
+def compiled(job: Job, target: str) -> tuple[str, Entry]:
     """The job's name; the SHA-256 of its library, or the error's text, and seconds of processor time."""
     kind, name, first = job
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +62,7 @@ def compiled(job: Job) -> tuple[str, Entry]:
         begin = sum(os.times()[:4])
         try:
             out = Path(folder) / "model.so"
-            stages(model, CompileOptions(target="x86-64-v3", level=level)).built.write_shared(out)
+            stages(model, CompileOptions(target=target, level=level)).built.write_shared(out)
             digest = hashlib.sha256(out.read_bytes()).hexdigest()
         except AotError as error:
             digest = f"{type(error).__name__}: {error}"
@@ -83,14 +84,14 @@ def _model(job: Job, folder: Path) -> tuple[Path | Graph, int | None]:
     return graph, None
 
 
-def run(folders: list[Path], processes: int, operations: bool = True) -> dict[str, Entry]:
+def run(folders: list[Path], processes: int, target: str, operations: bool = True) -> dict[str, Entry]:
     """Digests and seconds of all jobs by name."""
     found: dict[str, Entry] = {}
     with tempfile.TemporaryDirectory() as networks, ProcessPoolExecutor(processes) as pool:
         for name, make in MODELS.items():  # in one process and one order: OpenVINO numbers layers as they are made
             ov.save_model(make(), Path(networks) / f"{name}.xml", compress_to_fp16=False)
         todo = list(jobs(folders, Path(networks), operations))
-        for done, (name, entry) in enumerate(pool.map(compiled, todo), 1):
+        for done, (name, entry) in enumerate(pool.map(partial(compiled, target=target), todo), 1):
             found[name] = entry
             print(f"{done}/{len(todo)} {name} {entry['seconds']} s", file=sys.stderr, flush=True)
     return found
@@ -107,11 +108,12 @@ def main() -> None:
     parser.add_argument("mode", choices=("record", "compare"))
     parser.add_argument("file", type=Path, help="digests as JSON, written by record and read by compare")
     parser.add_argument("--models", type=Path, action="append", default=[], help="a folder with model files")
+    parser.add_argument("--target", default="x86-64-v3", help="as of `aot compile`; several levels as x86-64-v2,v3")
     parser.add_argument("--networks-only", action="store_true", help="no operation cases")
     parser.add_argument("--processes", type=int, default=2)
     args = parser.parse_args()
     begin = time.perf_counter()
-    found = run(args.models, args.processes, not args.networks_only)
+    found = run(args.models, args.processes, args.target, not args.networks_only)
     if args.mode == "record":
         args.file.write_text(json.dumps(found, indent=1) + "\n")
         print(f"{len(found)} models recorded in {time.perf_counter() - begin:.0f} s")

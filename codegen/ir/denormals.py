@@ -37,7 +37,7 @@ FLUSHED_TYPES = (DType.F32, DType.F16, DType.BF16)
 def flushes(works: Iterable[Work], target: Target) -> bool:
     """True if a kernel of these works may flush denormals to zero."""
     definitions = [d for w in works for d in members(w)]
-    if not target.triple.startswith("x86_64") or not definitions:
+    if target.machine.flush is None or not definitions:
         return False
     if any(is_chains(d.reduction) for d in definitions):
         return True  # their order counts denormals as zero
@@ -70,7 +70,7 @@ def _is_plain(b: Buffer, target: Target) -> bool:
     """True if loads convert the elements of `b` without arithmetic on denormals."""
     if not b.dtype.is_float:
         return b.dtype.bits >= 8
-    return b.dtype in FLUSHED_TYPES and (b.dtype is not DType.F16 or target.converts_half)
+    return b.dtype in FLUSHED_TYPES and (b.dtype is not DType.F16 or target.abilities.converts_half)
 
 
 def _is_product(d: Definition) -> bool:

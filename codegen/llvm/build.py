@@ -27,7 +27,7 @@ from aot.codegen.ir.loops import Const, Kernel, Size, Var
 from aot.codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
 from aot.codegen.ir.traverse import uses_tiles
 from aot.codegen.llvm.driver.module import Function as Emitted
-from aot.codegen.llvm.driver.module import arch_of, fixed_memory, module, scratch_of
+from aot.codegen.llvm.driver.module import fixed_memory, module, scratch_of
 from aot.codegen.llvm.driver.shape_functions import depends, made_of
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.emit.function_text import Function
@@ -40,6 +40,8 @@ from aot.codegen.llvm.object.parts import Parts, functions_text, has_vectors
 from aot.codegen.llvm.object.relocatable import add_sections
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.machines import MACHINES, Machine
+from aot.codegen.platforms import Platform, platform_of
 from aot.codegen.target import Target
 from aot.runtime import abi
 from aot.runtime.atomic import naming, replacing
@@ -83,11 +85,11 @@ class Built:
 
         PlatformError without a linker.
         """
-        chosen = linker if linker is not None else find_linker(self.arch)
+        chosen = linker if linker is not None else find_linker(self.arch, platform=self.platform)
         with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             folder_path = Path(folder)
-            made = folder_path / "model.so"
-            link(self._objects(folder_path), made, chosen, abi.MACHINES[self.arch])
+            made = folder_path / f"model{self.platform.library}"
+            link(self._objects(folder_path), made, chosen, self.machine, self.platform)
             if self.external is None:
                 parts = parts_of(self.constants, max(1, self.constant_bytes))
                 append(made, abi.WEIGHTS_SECTION, abi.WEIGHTS_PAGE, parts)
@@ -107,6 +109,14 @@ class Built:
         self._write_external(path)
 
     @property
+    def machine(self) -> Machine:
+        return MACHINES[self.arch]
+
+    @property
+    def platform(self) -> Platform:
+        return platform_of(str(self.manifest["triple"]))
+
+    @property
     def uses_tiles(self) -> bool:
         """True if loading asks the system for tile registers."""
         return bool(self.manifest.get("tiles"))
@@ -123,7 +133,9 @@ class Built:
         code.write_bytes(self.code)
         seal = Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
         with data.open("wb") as stream:
-            write_data_object(stream, abi.MACHINES[self.arch], (seal, placeholder(), *map(reserved, self.sections())))
+            write_data_object(
+                stream, self.machine.architecture.elf, (seal, placeholder(), *map(reserved, self.sections()))
+            )
         return [code, data]
 
     def sections(self) -> tuple[Data, ...]:
@@ -208,7 +220,8 @@ def build(
         objects = parts.finish(drivers.text(_NO_TAG, len(manifest_bytes(draft))), partial(progress, "compile"))
         tag, info, whole = sealed(_layout(drivers.text(_NO_TAG, 0) + objects.digest, constants, manifest))
         code = objects.joined({prefix + _NO_TAG: prefix + tag for prefix in _TAGGED})
-    return Built(tag, arch_of(target), code, whole, constants, program.constant_bytes, info if external else None)
+    arch = target.machine.name
+    return Built(tag, arch, code, whole, constants, program.constant_bytes, info if external else None)
 
 
 def emit_functions(
@@ -223,7 +236,7 @@ def emit_functions(
     keeping = {call.kernel for call in program.calls if not call.flushes}  # denormal numbers
     for done, kernel in enumerate(program.kernels, 1):
         flushes = kernel.name not in keeping
-        key = replace(kernel, name=""), flushes and target.rounds_normal
+        key = replace(kernel, name=""), flushes and target.abilities.rounds_normal
         if key not in made:
             made[key] = place(kernel, key[1])
         functions[kernel.name] = made[key]
@@ -257,7 +270,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         "manifest": abi.MANIFEST_VERSION,
         "abi": abi.ABI_VERSION,
         "name": program.name,
-        "machine": abi.MACHINES[arch_of(target)],
+        "machine": target.machine.architecture.elf,
         "triple": target.triple,
         "features": list(target.isa_features),
         "symbols": [_symbol(s) for s in program.symbols],

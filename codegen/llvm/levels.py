@@ -1,6 +1,6 @@
-"""One library for several instruction sets: a whole model for each level, and a query that chooses one by CPUID.
+"""One library for several instruction sets: a whole model for each level, and a query that asks the processor.
 
-    aot_query_<tag> -> cpuid, xgetbv -> aot_query_<tag of level>     hidden; the highest level that runs here
+    aot_query_<tag> -> features      -> aot_query_<tag of level>     hidden; the highest level that runs here
                                         | kernels, pool, manifest of the level
                                         | weights     of all levels: packed ones differ with the length of vectors
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -35,49 +35,15 @@ from aot.codegen.llvm.object.link import Linker, find_linker, link, merge
 from aot.codegen.llvm.object.optimize import compile_module
 from aot.codegen.llvm.object.relocatable import add_sections, hidden
 from aot.codegen.llvm.pool import template_text
+from aot.codegen.machines import MACHINES, Dispatch, Machine
+from aot.codegen.platforms import Platform
 from aot.codegen.target import Target
 from aot.runtime import abi
 from aot.runtime.atomic import naming, replacing
 from aot.runtime.errors import InternalError, PlatformError, UnsupportedError, UsageError
-from aot.runtime.levels import LEVELS
 from aot.runtime.loading.seal import seal
 from aot.runtime.loading.weights import WeightsInfo
 from aot.runtime.machine import machine_name, missing_features, refused_tiles
-
-_LOWEST = "x86-64-v2"
-# word of CPUID, as (leaf, register, subleaf) -> the bit of each feature
-_WORDS: dict[tuple[int, int, int], dict[str, int]] = {
-    (1, 2, 0): {
-        "sse3": 0,
-        "ssse3": 9,
-        "fma": 12,
-        "cx16": 13,
-        "sse4.1": 19,
-        "sse4.2": 20,
-        "movbe": 22,
-        "popcnt": 23,
-        "xsave": 27,
-        "avx": 28,
-        "f16c": 29,
-    },
-    (1, 3, 0): {"cx8": 8, "cmov": 15, "mmx": 23, "fxsr": 24, "sse": 25, "sse2": 26},
-    (7, 1, 0): {
-        "bmi": 3,
-        "avx2": 5,
-        "bmi2": 8,
-        "avx512f": 16,
-        "avx512dq": 17,
-        "avx512cd": 28,
-        "avx512bw": 30,
-        "avx512vl": 31,
-    },
-    (0x80000001, 2, 0): {"sahf": 0, "lzcnt": 5},
-    (7, 2, 0): {"avx512vbmi": 1, "avx512vnni": 11},
-    (7, 3, 0): {"amx-bf16": 22, "amx-tile": 24, "amx-int8": 25},
-    (7, 0, 1): {"avx512bf16": 5},
-}
-_ALWAYS = ((1, 2, 0), (1, 3, 0), (7, 1, 0), (0x80000001, 2, 0))  # words that are read for all levels
-_SAVED = {"avx": 0x06, "avx512f": 0xE6, "amx-tile": 0x600E6}  # bits of XCR0: registers that the system must save
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +55,14 @@ class Levels:
     manifest: Manifest = field(repr=False)
 
     @property
+    def machine(self) -> Machine:
+        return self.built[0].machine
+
+    @property
+    def platform(self) -> Platform:
+        return self.built[0].platform
+
+    @property
     def best(self) -> Built:
         """Highest level that runs on this machine; PlatformError if none does."""
         for made in reversed(self.built):
@@ -98,7 +72,7 @@ class Levels:
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write the library, as for a single level."""
-        chosen = linker if linker is not None else find_linker("x86_64")
+        chosen = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
         with (
             naming(path),
             tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder,
@@ -107,7 +81,7 @@ class Levels:
             name = abi.SEAL_PREFIX + self.tag
             mark = Data(abi.SEAL_SECTION, name, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
             data = mark, placeholder(), reserved(self._weights())
-            link(self._objects(Path(folder), data), made, chosen, abi.MACHINES["x86_64"])
+            link(self._objects(Path(folder), data), made, chosen, self.machine, self.platform)
             append(made, abi.WEIGHTS_SECTION, abi.WEIGHTS_PAGE, self._parts())
             seal(made)
 
@@ -117,7 +91,7 @@ class Levels:
         UnsupportedError for more weights than an object can hold.
         """
         check_object(self.built[0].constant_bytes)
-        chosen = linker if linker is not None else find_linker("x86_64")
+        chosen = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
         with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
 
@@ -141,23 +115,25 @@ class Levels:
         paths += [folder / "query.o", folder / "manifest.o"]
         paths[-2].write_bytes(_compiled(self))
         with paths[-1].open("wb") as stream:
-            write_data_object(stream, abi.MACHINES["x86_64"], (section, *more))
+            write_data_object(stream, self.machine.architecture.elf, (section, *more))
         return paths
 
 
 def names_of(text: str) -> tuple[str, ...]:
     """Split `x86-64-v2,v4` into names of targets, lowest first; a single name is returned as it is.
 
-    UsageError if several names are not all levels of x86-64.
+    UsageError if several names are not all levels of one machine whose processors can be asked for features.
     """
     names = [name.strip() for name in text.split(",")]
     if len(names) == 1:
         return (text,)
-    full = {name if name.startswith("x86-64-") else f"x86-64-{name}" for name in names}
-    if not full <= LEVELS.keys():
-        known = ", ".join(name.removeprefix("x86-64-") for name in LEVELS)
-        raise UsageError(f"target: several targets are levels of x86-64, of {known}, got {text}")
-    return tuple(name for name in LEVELS if name in full)
+    known = [machine.architecture for machine in MACHINES.values() if machine.dispatch]
+    for one in known:
+        full = {name if name in one.levels else one.prefix + name for name in names}
+        if full <= one.levels.keys():
+            return tuple(name for name in one.levels if name in full)
+    listed = "; or ".join(", ".join(one.levels) for one in known)
+    raise UsageError(f"target: several targets are levels of one machine, of {listed}, got {text}")
 
 
 def join(names: Sequence[str], built: Sequence[Built]) -> Levels:
@@ -191,25 +167,22 @@ def _constants(built: Sequence[Built]) -> tuple[ConstantBlock, ...]:
 
 def dispatch_text(levels: Levels) -> str:
     """Return the LLVM IR of the query function that chooses a level; null if not even the lowest one runs."""
+    dispatch = _dispatch(levels)
+    words = {call: bits for call, bits in dispatch.words.items() if call in dispatch.always or _asks(levels, bits)}
     lines = ["define ptr @" + abi.QUERY_PREFIX + levels.tag + "(i32 %version) nounwind {", "entry:"]
-    words = {place: bits for place, bits in _WORDS.items() if place in _ALWAYS or _asks(levels, bits)}
-    for i, (leaf, register, subleaf) in enumerate(words):
-        asked = leaf if leaf < 1 << 31 else leaf - (1 << 32)
-        lines.append(f"  %w{i} = call i32 @word(i32 {asked}, i32 {register}, i32 {subleaf})")
-    lines += ["  %saved = call i32 @saved(i32 %w0)", f"  br label %try{len(levels.built) - 1}"]
+    lines += [f"  %w{n} = call i32 {call}" for n, call in enumerate(words)]
+    lines.append(f"  br label %try{len(levels.built) - 1}")
     declared: list[str] = []
     for i, made in reversed(list(enumerate(levels.built))):
         features = _features(made)
-        unknown = set(features).difference(*_WORDS.values())
+        unknown = set(features).difference(*dispatch.words.values())
         if unknown:
-            raise InternalError(f"target: CPUID tells of {', '.join(sorted(unknown))}, got no bit for it")
+            raise InternalError(f"target: the processor tells of {', '.join(sorted(unknown))}, got no bit for it")
         lines.append(f"try{i}:")
-        masks = [sum(1 << bit for name, bit in word.items() if name in features) for word in words.values()]
-        tests = [(f"%w{n}", mask) for n, mask in enumerate(masks)]
-        tests.append(("%saved", max((mask for name, mask in _SAVED.items() if name in features), default=0)))
         fit = "true"
-        for n, (word, mask) in enumerate(tests):
-            lines.append(f"  %h{i}.{n} = call i1 @has(i32 {word}, i32 {mask if mask < 1 << 31 else mask - (1 << 32)})")
+        for n, word in enumerate(words.values()):
+            mask = _mask(bits for name, bits in word.items() if name in features)
+            lines.append(f"  %h{i}.{n} = call i1 @has(i32 %w{n}, i32 {mask})")
             lines.append(f"  %f{i}.{n} = and i1 {fit}, %h{i}.{n}")
             fit = f"%f{i}.{n}"
         query = f"@{abi.QUERY_PREFIX}{made.tag}"
@@ -221,19 +194,33 @@ def dispatch_text(levels: Levels) -> str:
             lines += [f"  %g{i} = icmp ne ptr %t{i}, null", f"  br i1 %g{i}, label %give{i}, label %{lower}"]
             lines.append(f"give{i}:")
         lines.append(f"  ret ptr %t{i}")
-    return "\n".join([template_text("dispatch.ll"), *declared, *lines, "none:", "  ret ptr null", "}"]) + "\n"
+    return "\n".join([template_text(dispatch.template), *declared, *lines, "none:", "  ret ptr null", "}"]) + "\n"
 
 
-def _asks(levels: Levels, bits: dict[str, int]) -> bool:
+def _mask(bits: Iterable[int]) -> int:
+    """Return the signed number of 32 bits that has all of `bits`."""
+    found = 0
+    for some in bits:
+        found |= some
+    return found if found < 1 << 31 else found - (1 << 32)
+
+
+def _dispatch(levels: Levels) -> Dispatch:
+    return levels.machine.dispatch[levels.platform.name]
+
+
+def _asks(levels: Levels, bits: Mapping[str, int]) -> bool:
     """True if a level needs one of the features in `bits`."""
     return any(not bits.keys().isdisjoint(_features(made)) for made in levels.built)
 
 
 def _compiled(levels: Levels) -> bytes:
-    if machine_name() != "x86_64":
-        raise UnsupportedError(f"target: several levels are compiled on x86_64, got {machine_name()}")
-    llvm.initialize_native_asmparser()  # for CPUID
-    return compile_module(dispatch_text(levels), Target.parse(_LOWEST))
+    name = levels.machine.name
+    if _dispatch(levels).assembly:
+        if machine_name() != name:
+            raise UnsupportedError(f"target: several levels of {name} are compiled on {name}, got {machine_name()}")
+        llvm.initialize_native_asmparser()
+    return compile_module(dispatch_text(levels), Target.parse(next(iter(levels.machine.architecture.levels))))
 
 
 def _features(made: Built) -> list[str]:

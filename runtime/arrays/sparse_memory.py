@@ -7,27 +7,21 @@ of a language model with room for 4096 tokens took 213 ms instead of 34. Through
 from __future__ import annotations
 
 import mmap
-from contextlib import suppress
 
 from aot.runtime.errors import BudgetError
+from aot.runtime.systems import memory as system
 
 LARGE_BYTES = 4 << 20  # bytes from which on NumPy asks for large pages
-_COLLAPSE = 25  # MADV_COLLAPSE, Linux 6.1
 
 
 def small_pages(count: int) -> mmap.mmap:
     """Return `count` zeros, each page of which takes memory once it is touched; BudgetError if there is no memory."""
     try:
-        found = mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return system.small_pages(count)
     except (OSError, OverflowError):
         raise BudgetError(f"memory: the system has no {count} bytes left") from None
-    with suppress(OSError):  # a system without large pages
-        found.madvise(mmap.MADV_NOHUGEPAGE)
-    return found
 
 
 def join_pages(memory: mmap.mmap) -> None:
     """Make large pages of small ones where the system can."""
-    with suppress(OSError):
-        memory.madvise(mmap.MADV_HUGEPAGE)
-        memory.madvise(_COLLAPSE)
+    system.join_pages(memory)

@@ -6,18 +6,15 @@ processors 0 1 2 3, two streams   ->   pool of 2 threads on 0 1, pool of 2 threa
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from aot.runtime.abi import MAX_THREADS, Request
 from aot.runtime.errors import UsageError
 from aot.runtime.inference.executor import Executor
 from aot.runtime.loading.library import Library, Pool
-
-_TOPOLOGY = Path("/sys/devices/system/cpu")
+from aot.runtime.systems import processor
 
 
 class Streams(Pool):
@@ -35,7 +32,7 @@ class Streams(Pool):
         super().__init__(library, each)  # the pool of the first stream
         self._others = tuple(Pool(library, each) for _ in range(count - 1))
         self._addresses = (self.address, *(pool.address for pool in self._others))
-        self._processors = shares(_by_core(os.sched_getaffinity(0)), count)
+        self._processors = shares(_by_core(processor.allowed_processors()), count)
         self._turn = itertools.count()
         self._here = threading.local()
 
@@ -53,7 +50,7 @@ class Streams(Pool):
     def enter(self, place: int) -> None:
         """Keep the calling thread on the stream of a place in an executor."""
         self._here.stream = place % self.count
-        self._here.stays = _move_thread(self._processors[self._here.stream])
+        self._here.stays = processor.move_thread(self._processors[self._here.stream])
 
     def infer(self, function: Callable[[int], int], request: Request, pointer: int) -> int:
         """Call `function(pointer)` for the request at `pointer` on the calling thread's stream; return its code."""
@@ -65,12 +62,12 @@ class Streams(Pool):
         request.pool = self._addresses[stream]
         if self._here.stays:
             return function(pointer)
-        own = os.sched_getaffinity(0)
+        own = processor.allowed_processors()
         try:
-            _move_thread(self._processors[stream])  # workers that the inference starts begin there
+            processor.move_thread(self._processors[stream])  # workers that the inference starts begin there
             return function(pointer)
         finally:
-            _move_thread(own)
+            processor.move_thread(own)
 
 
 def executor_of(pool: Pool, threads: int) -> Executor:
@@ -86,23 +83,6 @@ def shares(processors: Sequence[int], count: int) -> list[frozenset[int]]:
     return [frozenset(processors[a:b]) for a, b in itertools.pairwise(ends)]
 
 
-def _by_core(processors: Iterable[int], topology: Path = _TOPOLOGY) -> list[int]:
+def _by_core(processors: Iterable[int], topology: Path = processor.PROCESSORS) -> list[int]:
     """Sort processors, so that those of a core, and cores of a socket, are neighbours."""
-
-    def place(processor: int) -> tuple[int, int, int]:
-        try:
-            folder = topology / f"cpu{processor}" / "topology"
-            socket, core = (int((folder / name).read_text()) for name in ("physical_package_id", "core_id"))
-        except (OSError, ValueError):  # a system without /sys
-            socket, core = 0, processor
-        return socket, core, processor
-
-    return sorted(processors, key=place)
-
-
-def _move_thread(processors: Iterable[int]) -> bool:
-    """Move the calling thread to processors; False if the system refuses: some are taken away meanwhile."""
-    with suppress(OSError):
-        os.sched_setaffinity(0, processors)
-        return True
-    return False
+    return sorted(processors, key=lambda number: (processor.place_of(number, topology), number))

@@ -12,7 +12,7 @@ from aot.runtime.abi import ERROR_CANCELLED, ERROR_SIZE, ERROR_VALUE
 from aot.runtime.arrays.tensors import Array, Shape, aligned_bytes, static_shape
 from aot.runtime.errors import AotError, BudgetError, CancelledError, InternalError, UsageError
 from aot.runtime.loading.library import Library
-from aot.runtime.machine import memory
+from aot.runtime.systems import processor
 
 
 class Workspace:
@@ -121,5 +121,7 @@ def _view(array: Array, shape: Shape) -> Array:
 
 def _afford(what: str, size: int) -> None:
     """Raise BudgetError for an absurd data-dependent size, before the system is asked for that much memory."""
-    if size > memory():
-        raise BudgetError(f"infer: {what} must take at most {memory()} bytes, as many as this machine has, got {size}")
+    if size > processor.memory():
+        raise BudgetError(
+            f"infer: {what} must take at most {processor.memory()} bytes, as many as this machine has, got {size}"
+        )

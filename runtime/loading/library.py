@@ -9,16 +9,13 @@ import ctypes
 import json
 import os
 import weakref
-from _ctypes import dlclose, dlsym
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from aot.runtime.abi import (
     ABI_VERSION,
-    MACHINES,
     MANIFEST_SECTION,
     MAX_THREADS,
     OLDEST_TABLE_BYTES,
@@ -30,12 +27,13 @@ from aot.runtime.atomic import copy, replacing
 from aot.runtime.errors import CorruptError, PlatformError, UsageError
 from aot.runtime.loading.elf import RELOCATABLE, SHARED_OBJECT, ElfFile
 from aot.runtime.loading.manifest import Manifest, from_json, parse
-from aot.runtime.loading.mapping import map_library
 from aot.runtime.loading.pages import populate_later
 from aot.runtime.loading.seal import is_whole
 from aot.runtime.loading.weights import beside, check, check_embedded, info_in, map_into
 from aot.runtime.machine import machine_name, missing_features, refused_tiles
+from aot.runtime.machines import ARCHITECTURES
 from aot.runtime.regular import open_file
+from aot.runtime.systems import loading
 
 _QUERY = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
 _INFER = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -173,18 +171,10 @@ def open_library(
 
 def open_bytes(data: BinaryIO) -> Library:
     """Open a library, as `open_library`, from a stream; UsageError for a library whose weights are external."""
-    with _anonymous() as stream:
+    with loading.anonymous_file() as stream:
         copy(data, stream)
         stream.flush()
         return _open(stream, None, None)
-
-
-def _anonymous() -> BinaryIO:
-    """Return a file without a name, in memory if the system supports that."""
-    try:
-        return os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b")
-    except OSError:  # not supported, or not permitted
-        return import_module("tempfile").TemporaryFile()
 
 
 def _open(
@@ -223,14 +213,13 @@ def _loaded(
     name = "memory" if path is None else str(path)
     descriptors = [os.dup(d) for d in (source, side) if d is not None]
     try:
-        handle = map_library(descriptors[0], path, name, before)
+        handle = loading.map_library(descriptors[0], path, name, before)
     except BaseException:
         _close(descriptors)
         raise
     try:
-        library = Library(
-            manifest, dlsym(handle, QUERY_PREFIX + manifest.tag), None, lambda path: _save(descriptors, path)
-        )
+        query = loading.symbol(handle, QUERY_PREFIX + manifest.tag)
+        library = Library(manifest, query, None, lambda path: _save(descriptors, path))
     except BaseException as error:
         _unload(handle, descriptors)
         if isinstance(error, OSError):
@@ -284,7 +273,7 @@ def _end(library: Library, destroy: Callable[[int], None], address: int) -> None
 
 
 def _unload(handle: int, descriptors: list[int]) -> None:
-    dlclose(handle)
+    loading.unload(handle)
     _close(descriptors)
 
 
@@ -314,7 +303,7 @@ def _read_manifest(stream: BinaryIO, name: str, kinds: Sequence[int] = (SHARED_O
 
 
 def _check_machine(manifest: Manifest, name: str) -> None:
-    names = {number: arch for arch, number in MACHINES.items()}
+    names = {known.elf: known.name for known in ARCHITECTURES.values()}
     wanted, here = names.get(manifest.machine, f"ELF machine {manifest.machine}"), machine_name()
     if wanted != here:
         raise PlatformError(f"load: {name} is compiled for {wanted}, this machine is {here}; compile it for {here}")

@@ -7,13 +7,12 @@ large pages. Without that call, pages are entered by their first use.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import threading
 
+from aot.runtime.systems import memory
+
 MIN_THREAD_BYTES = 4 << 20  # bytes below which a thread is not worth its start
-_HUGEPAGE = 14  # MADV_HUGEPAGE of Linux
-_POPULATE_READ = 22  # MADV_POPULATE_READ, Linux 5.14
 _PIECE_BYTES = 8 << 20  # bytes per call, so that other changes of the process's memory do not wait long
 
 
@@ -25,11 +24,9 @@ def populate_later(address: int, size: int, keep: object) -> None:
 
 def populate(address: int, size: int, keep: object = None) -> bool:
     """Map the pages of `size` readable bytes from `address` on; return False if the system cannot."""
-    advise = ctypes.CDLL(None).madvise
-    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     first = address // mmap.PAGESIZE * mmap.PAGESIZE
-    advise(first, address + size - first, _HUGEPAGE)  # for memory that is read from disk; refused without huge pages
+    memory.prefer_large_pages(first, address + size - first)
     pieces = range(first, address + size, _PIECE_BYTES)
-    done = all(advise(at, min(_PIECE_BYTES, address + size - at), _POPULATE_READ) == 0 for at in pieces)
+    done = all(memory.enter_pages(at, min(_PIECE_BYTES, address + size - at)) for at in pieces)
     del keep
     return done

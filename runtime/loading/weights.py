@@ -9,9 +9,7 @@ one. A file is never changed in place, because processes that mapped it would se
 
 from __future__ import annotations
 
-import ctypes
 import json
-import mmap
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,9 +22,9 @@ from aot.runtime.loading.digest import sha256
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.seal import seal
 from aot.runtime.regular import open_file
+from aot.runtime.systems import memory
 
 _MAGIC = b"AOT WEIGHTS 1\n"
-_MAP_FIXED = 16
 _CHUNK_BYTES = 1 << 20
 
 
@@ -90,13 +88,7 @@ def check(stream: BinaryIO, wanted: WeightsInfo, name: str) -> None:
 
 def map_into(stream: BinaryIO, address: int, size: int) -> None:
     """Map the weights of the file to the reserved memory at `address`."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64)
-    flags = mmap.MAP_SHARED | _MAP_FIXED
-    mapped = libc.mmap(address, padded(size), mmap.PROT_READ, flags, stream.fileno(), WEIGHTS_PAGE)
-    if mapped != address:
-        raise OSError(ctypes.get_errno(), f"weights: cannot be mapped: {os.strerror(ctypes.get_errno())}")
+    memory.map_file(stream.fileno(), WEIGHTS_PAGE, address, padded(size))
 
 
 def update_weights(library: Path | str, weights: Path | str) -> str:

@@ -22,7 +22,7 @@ from aot.codegen.target import Target
 
 Array = NDArray[np.generic]
 reason = "this machine has no instruction for products of bytes"
-runs_dots = pytest.mark.skipif(parse_target("native").dots != 4, reason=reason)
+runs_dots = pytest.mark.skipif(parse_target("native").abilities.dots != 4, reason=reason)
 
 
 def module_text(function: Function, kernel: Kernel) -> str:

@@ -21,7 +21,7 @@ F32, U8, I8, I32 = DType.F32, DType.U8, DType.I8, DType.I32
 CLOSE = 1e-5  # of the largest number of a result
 SCALE = 0.0371
 NATIVE = parse_target("native")
-HAS = NATIVE.dots > 0
+HAS = NATIVE.abilities.dots > 0
 TARGETS = ["native", *(["x86-64-v3"] if set(Target.parse("x86-64-v3").features) <= set(NATIVE.features) else [])]
 IMAGE = (1, 16, 7, 9)
 

@@ -73,7 +73,7 @@ def missing(shown: str, output: str) -> str | None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the examples and the commands `aot` and `python`. Schedules are those of a machine of two cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(2)))
-    monkeypatch.setattr("aot.codegen.llvm.host._processors", lambda: 2)
+    monkeypatch.setattr("aot.runtime.systems.linux.processor.processors", lambda: 2)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / "bin").mkdir()
     for name, code in {"aot": '-m aot "$@"', "python": '"$@"'}.items():

@@ -31,7 +31,7 @@ LARGEST_WEIGHT = (1 << 15) - 1 - 255  # magnitude to which a byte can be added i
 
 def halve_products(steps: Steps, context: Context) -> None:
     """Halve the multiplications of products of bytes by constants; values have their strides by now."""
-    if context.target.adds_pairs:
+    if context.target.abilities.adds_pairs:
         _Halver(steps).run()
 
 

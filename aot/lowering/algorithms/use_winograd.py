@@ -36,7 +36,7 @@ def use_winograd(steps: Steps, context: Context) -> None:
     """
     target = context.target
     constants = steps.constants()
-    plain = target.has_tiles  # their products of bytes are faster still
+    plain = target.abilities.tiles  # their products of bytes are faster still
     held = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
     read = {name for block in steps.blocks() for name in block.touched()}  # weights that bytes replaced are no longer
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)
@@ -45,7 +45,7 @@ def use_winograd(steps: Steps, context: Context) -> None:
     parts: dict[int, list[Step]] = {}
     for step in steps.steps:
         d = step.definition
-        forms = forms_of(d, constants, target.sums_pairs, held) if d is not None else ()
+        forms = forms_of(d, constants, target.abilities.sums_pairs, held) if d is not None else ()
         forms = [f.with_largest(value_of(_weights(f, steps))) if f.is_whole else f for f in forms]
         choices = [(*choose_tilings(form, each), form) for form in forms]
         _, tilings, form = min(choices, key=itemgetter(0), default=(0.0, (), None))

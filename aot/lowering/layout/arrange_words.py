@@ -63,7 +63,7 @@ class Columns:
 def arrange_words(steps: Steps, context: Context) -> None:
     """Copy the columns of products of data into words where many rows multiply them."""
     target = context.target
-    if not (target.sums_pairs or target.has_tiles):
+    if not (target.abilities.sums_pairs or target.abilities.tiles):
         return
     constants, copies = steps.constants(), dict[Load, Load]()
     found: list[Step] = []
@@ -105,7 +105,7 @@ def _columns(d: Definition, plan: Schedule, target: Target) -> Columns | None:
     if d.reduction is None or lane is None or plan.matrix is not None:
         return None
     if is_chains(d.reduction):
-        found = _of_chains(d, lane) if target.has_tiles else None
+        found = _of_chains(d, lane) if target.abilities.tiles else None
     else:
         found = _of_dots(d, lane, plan.dots)
     if found is None or loads(*found[0].index):

@@ -168,7 +168,7 @@ def _pitch(b: Buffer, order: tuple[int, ...], sites: list[Site], constants: froz
 
     Rows of a product a multiple of 2 KiB apart would share lines of the cache. Tile registers read 32 rows at once.
     """
-    apart = COSTS.page_bytes // (8 if target.has_tiles else 2)
+    apart = COSTS.page_bytes // (8 if target.abilities.tiles else 2)
     if len(order) < 2 or not isinstance(n := b.shape[order[-1]], int) or n * b.dtype.stored_bytes % apart:
         return 0
     products = (x.d for x in sites if x.d.reduction is not None and x.d.out.name != b.name)

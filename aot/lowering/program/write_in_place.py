@@ -74,7 +74,7 @@ def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
     if step.definition is not d or varies(d.axes) or buffer_bytes(d.out) < COSTS.min_far_bytes:
         return False
     rows = volume(a.extent or 1 for a in d.axes if store(d).step(a) != 1)
-    return not target.has_tiles or (isinstance(rows, int) and even_height(rows) > 0)
+    return not target.abilities.tiles or (isinstance(rows, int) and even_height(rows) > 0)
 
 
 def _fits(x: Load, n: int, step: Step, steps: Steps, lives: dict[str, tuple[int, int]], at: int) -> bool:

@@ -32,7 +32,7 @@ PIECE = 1 << 16  # elements looked at together: they stay in the cache
 def narrow_constants(steps: Steps, context: Context) -> None:
     """Store f32 constants as f16 or bf16 where that loses nothing and is cheap, or weights shall be small."""
     target = context.target
-    if not target.converts_half:
+    if not target.abilities.converts_half:
         return
     uses, fixed = {} if context.small_weights else uses_of(steps), moving(steps)
     made: dict[str, Value] = {}

@@ -48,8 +48,8 @@ NO_DOTS = "the target sums no products of bytes or i16"
 def quantise_activations(steps: Steps, context: Context) -> None:
     """Round the data of products with weights of 8 bits, where the target sums products of bytes."""
     target = context.target
-    if target.dots:
-        _Rounded(steps, DType.I8 if target.dots == 4 else DType.I16).run()
+    if target.abilities.dots:
+        _Rounded(steps, DType.I8 if target.abilities.dots == 4 else DType.I16).run()
     else:
         steps.in_floats.setdefault(NO_DOTS, [])
 

@@ -52,11 +52,11 @@ def use_integer_dots(steps: Steps, context: Context) -> None:
     targets, whose results may be rounded to another level.
     """
     target = context.target
-    if target.dots:
-        _Dots(steps, target.dots, target.joins_bytes and not context.same_bits).run()
-    if target.dots == 2:
+    if target.abilities.dots:
+        _Dots(steps, target.abilities.dots, target.abilities.joins_bytes and not context.same_bits).run()
+    if target.abilities.dots == 2:
         widen_bytes(steps)
-    if target.has_tiles:
+    if target.abilities.tiles:
         widen_windows(steps)
 
 

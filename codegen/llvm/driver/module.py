@@ -25,21 +25,14 @@ from aot.codegen.llvm.driver.plan import plan_bytes, plan_function
 from aot.codegen.llvm.driver.shape_functions import depends, made_of, size_functions, static
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.driver.thunks import thunks
-from aot.codegen.llvm.pool import template_text
+from aot.codegen.llvm.pool import system_texts, template_text
 from aot.codegen.target import Target
 from aot.runtime import abi
 from aot.runtime.abi import DType
-from aot.runtime.errors import InternalError, UnsupportedError
+from aot.runtime.errors import InternalError
 
 # Interval at which a loop checks for cancellation: interrupting it takes twice as long at most.
 ASK_NS = 40_000_000
-CPUS = 1024  # processors in Linux's cpu_set_t; threads on processors beyond these are not moved
-
-_PAUSE = {
-    "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
-    "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
-}
-_FUTEX = {"x86_64": 202, "aarch64": 98}
 
 
 class Function(Protocol):
@@ -78,10 +71,10 @@ def module(program: Program, functions: Mapping[str, Function], target: Target) 
     kernels = {name: functions[kernel] for kernel, name in names.items()}
     parts = [
         _pool(target),  # before all else: types are defined before they are used
-        _drivers(program, generates=bool(loop)),
+        _drivers(program, target, generates=bool(loop)),
         *(line for f in kernels.values() for line in f.globals),
         *(f.text() for f in kernels.values()),
-        *thunks(program, names, _TAG),
+        *thunks(program, names, _TAG, target.machine.flush),
         plan_function(program),
         *control_functions(program, _TAG),
         *size_functions(program, scratch_of(program, functions)),
@@ -89,8 +82,8 @@ def module(program: Program, functions: Mapping[str, Function], target: Target) 
         _table(program, generates=bool(loop)),
     ]
     declared = {line for f in kernels.values() for line in f.declarations}
-    if any(call.flushes for call in program.calls):
-        declared |= {f"declare void @llvm.x86.sse.{name}mxcsr(ptr)" for name in ("ld", "st")}
+    if target.machine.flush is not None and any(call.flushes for call in program.calls):
+        declared |= {*target.machine.flush.declarations}
     return Module(_joined(parts, declared))
 
 
@@ -114,14 +107,6 @@ def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
     for size in needed:
         total = prim("max", size, total)
     return total
-
-
-def arch_of(target: Target) -> str:
-    """Return the machine's name, as in `aot.runtime.abi.MACHINES`; UnsupportedError for others."""
-    arch = target.triple.split("-", 1)[0]
-    if arch not in abi.MACHINES:
-        raise UnsupportedError(f"target: the machine is one of {', '.join(abi.MACHINES)}, got {arch}")
-    return arch
 
 
 def _joined(parts: Iterable[str], declared: Iterable[str]) -> str:
@@ -213,21 +198,18 @@ def _string(text: str) -> str:
 
 
 def _pool(target: Target) -> str:
-    arch = arch_of(target)
-    pause, declaration = _PAUSE[arch]
-    futex_wait = template_text(
-        "futex_wait.ll", pause=pause, pause_declaration=declaration, futex=_FUTEX[arch], spin_ns=COSTS.spin_ns
-    )
-    words = CPUS // 64
-    affinity = template_text("affinity.ll", cpus=CPUS, cpu_words=words, cpu_bytes=8 * words)
-    pool = template_text("pool.ll", max_threads=abi.MAX_THREADS)
-    return futex_wait + pool + affinity
+    pause, declaration = target.machine.pause
+    values = {**target.platform.numbers, **system_texts(target.platform, target.machine)}
+    values |= {"pause": pause, "pause_declaration": declaration, "spin_ns": COSTS.spin_ns}
+    values |= {"max_threads": abi.MAX_THREADS}
+    return "".join(template_text(name, **values) for name in ("waiting.ll", "pool.ll", "placement.ll"))
 
 
-def _drivers(program: Program, *, generates: bool) -> str:
+def _drivers(program: Program, target: Target, *, generates: bool) -> str:
     plan = _rounded(plan_bytes(program))
     texts = _error_texts(program, generates=generates)
     cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.is_cancellable else ""
+    tiles = any(uses_tiles(kernel.body) for kernel in program.kernels)
     return (
         cancel
         + template_text("sharing.ll")
@@ -247,9 +229,10 @@ def _drivers(program: Program, *, generates: bool) -> str:
             error_count=len(texts) if len(texts) > abi.ERROR_UNKNOWN + 1 else abi.ERROR_UNKNOWN,
         )
         + template_text(
-            "query_tiles.ll" if any(uses_tiles(k.body) for k in program.kernels) else "query.ll",
+            "query_tiles.ll" if tiles else "query.ll",
             abi_version=abi.ABI_VERSION,
             query=abi.QUERY_PREFIX + _TAG,
+            ask_for_tiles=target.platform.tiles[target.machine.name] if tiles else "",
         )
     )
 

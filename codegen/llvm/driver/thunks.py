@@ -14,12 +14,14 @@ from aot.codegen.llvm.driver.places import address
 from aot.codegen.llvm.driver.plan import traversals
 from aot.codegen.llvm.driver.shape_functions import function_text, static, symbol_code
 from aot.codegen.llvm.driver.size_code import SizeCode
+from aot.codegen.machines import FlushMode
 
-_FLUSH_TO_ZERO, _DENORMALS_ARE_ZERO = 1 << 15, 1 << 6  # of MXCSR
 
+def thunks(program: Program, functions: Mapping[str, str], tag: str, flush: FlushMode | None = None) -> list[str]:
+    """Return the thunks and the tables of calls; `functions` maps names of kernels to their functions' names.
 
-def thunks(program: Program, functions: Mapping[str, str], tag: str) -> list[str]:
-    """Return the thunks and the tables of calls; `functions` maps names of kernels to their functions' names."""
+    `flush`: how calls that flush denormal operands and results to zero do so; None where no call does.
+    """
     groups: dict[tuple[object, ...], list[int]] = {}
     for i, call in enumerate(program.calls):
         places = tuple((p.region, p.index, _form(p.offset)) for p in call.args)
@@ -28,7 +30,7 @@ def thunks(program: Program, functions: Mapping[str, str], tag: str) -> list[str
     texts: list[str] = []
     for number, members in enumerate(groups.values()):
         calls = [program.calls[i] for i in members]
-        texts += _thunk(number, calls, functions[calls[0].kernel], program, tag)
+        texts += _thunk(number, calls, functions[calls[0].kernel], program, tag, flush)
         thunk_of |= dict.fromkeys(members, number)
         row_of |= {i: row for row, i in enumerate(members)}
     count = len(program.calls)
@@ -49,7 +51,9 @@ def _form(offset: Size) -> object:
     return int if isinstance(offset, int) else Var if isinstance(offset, Var) else offset
 
 
-def _thunk(number: int, calls: Sequence[Call], function: str, program: Program, tag: str) -> list[str]:
+def _thunk(
+    number: int, calls: Sequence[Call], function: str, program: Program, tag: str, flush: FlushMode | None
+) -> list[str]:
     """Return @call_<number>: the kernel with the addresses of one of the calls and the sizes that they share."""
     first = calls[0]
     varying = [k for k, p in enumerate(first.args) if any(c.args[k].offset != p.offset for c in calls[1:])]
@@ -70,7 +74,7 @@ def _thunk(number: int, calls: Sequence[Call], function: str, program: Program, 
     args += ["i64 %begin", "i64 %end", "ptr %scratch"]
     # a kernel is large and takes long to optimise: inlined, it would be optimised once for each thunk
     run = f"call void @{function}({', '.join(args)}) noinline"
-    code.lines += _flushing(run) if first.flushes else [run]
+    code.lines += [*flush.begin, run, *flush.end] if first.flushes and flush is not None else [run]
     taken = "ptr %request, i64 %begin, i64 %end, ptr %scratch, i64 %index"
     return [*table, function_text(f"define internal void @call_{number}({taken}) nounwind {{", code.lines, "ret void")]
 
@@ -103,18 +107,3 @@ def _read_places(number: int, places: Sequence[Place], varying: Sequence[int], c
         code.values[offset] = offset
         found[k] = replace(places[k], offset=Var(offset))
     return found
-
-
-def _flushing(run: str) -> list[str]:
-    """Wrap `run` so that denormal operands and results are flushed to zero; restore the thread's mode afterwards."""
-    return [
-        "%own.mode = alloca i32, align 4",
-        "%flush.mode = alloca i32, align 4",
-        "call void @llvm.x86.sse.stmxcsr(ptr %own.mode)",
-        "%own = load i32, ptr %own.mode, align 4",
-        f"%flush = or i32 %own, {_FLUSH_TO_ZERO | _DENORMALS_ARE_ZERO}",
-        "store i32 %flush, ptr %flush.mode, align 4",
-        "call void @llvm.x86.sse.ldmxcsr(ptr %flush.mode)",
-        run,
-        "call void @llvm.x86.sse.ldmxcsr(ptr %own.mode)",
-    ]

@@ -149,7 +149,7 @@ class TileTransposer:
         self.values.at.lane = lane
         known = self.values.loaded.setdefault(first.buffer.name, {})
         for a, column in zip(accesses, transposed(self.values.f, rows), strict=True):
-            value = from_memory(self.values.f, a.buffer.dtype, column, self.values.native)
+            value = from_memory(self.values.f, a.buffer.dtype, column, self.values.abilities.converts)
             known[("gather", a.buffer.dtype, a.whole.key, lane), ""] = value
 
     @contextmanager

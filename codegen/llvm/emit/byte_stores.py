@@ -47,7 +47,7 @@ class ByteStores:
         """Begin a loop over vectors; True if its bytes are kept for `write`."""
         stores = _stores(loop.body)
         full = sum(lanes == LANES for _, lanes in vectors(loop))
-        found = {s: _level_of(s) for s in stores} if self.values.packs and full > 1 else {}
+        found = {s: _level_of(s) for s in stores} if self.values.abilities.packs_bytes and full > 1 else {}
         self._levels = {s: level for s, level in found.items() if level is not None}
         self._kept = {s: [] for s in self._levels}
         return bool(self._kept)
@@ -61,7 +61,8 @@ class ByteStores:
             return False
         low, high = BOUNDS[level.dtype]
         v = self.values.wide(self.values.to_round(level.value), LANES)
-        self._kept[store].append((target, rounded_to_pack(self.values.f, v, level.zero, int(low), int(high))))
+        name = self.values.abilities.intrinsic("round_to_i32", LANES)
+        self._kept[store].append((target, rounded_to_pack(self.values.f, name, v, level.zero, int(low), int(high))))
         return True
 
     def write(self) -> None:
@@ -86,8 +87,9 @@ class ByteStores:
             (v,) = levels
             return f.cast("trunc", f.intrinsic("smax", v, same(v, int(BOUNDS[dtype][0]))), "i8")
         pairs = zip(levels[::2], levels[1::2], strict=True)
-        words = [f.call("llvm.x86.avx512.packssdw.512", "<32 x i16>", a, b) for a, b in pairs]
-        name = f"llvm.x86.avx512.pack{'ss' if dtype is DType.I8 else 'us'}wb.512"
+        intrinsic = self.values.abilities.intrinsic
+        words = [f.call(intrinsic("pack_i32", 2 * LANES), "<32 x i16>", a, b) for a, b in pairs]
+        name = intrinsic(f"pack_i16_to_{dtype.value}", 4 * LANES)
         packed = f.call(name, "<64 x i8>", words[0], words[-1])
         # each quarter of a vector has four bytes of each operand
         quarters = f.op("<16 x i32>", f"bitcast {packed} to <16 x i32>")

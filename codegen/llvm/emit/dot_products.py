@@ -15,7 +15,6 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
 SHORTEST = 4  # lanes of the instructions, at least
-PAIRS = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}  # by lanes
 
 
 class DotEmitter:
@@ -30,22 +29,36 @@ class DotEmitter:
         `x` and `w` may be sums of both, of i16, and `w` may be a field. `rows`: the other elements of the words of `w`,
         where those of a lane are no neighbours in memory: loads, or zero.
         """
-        f = self.values.f
         match x, w:
             case Load(), Load():
                 return self._products(x, n, w.buffer.dtype, self._weights(w, rows), total)
             case Load(), Prim("and") if (found := packed_field_of(w)) is not None:
                 return self._products(x, n, found.load.buffer.dtype, self._field(found), total)
             case Prim("add", (Load() as x1, Load() as w2)), Prim("add", (Load() as x2, Load() as w1)):
+                f = self.values.f
                 one = _pairs_added(f, self._data(x1, n), self._weights(w2))
-                return _added(f, w.dtype, total, one, _pairs_added(f, self._data(x2, n), self._weights(w1)))
+                return self._added(w.dtype, total, one, _pairs_added(f, self._data(x2, n), self._weights(w1)))
             case _:
                 raise InternalError(f"dot: factors are loads, or sums of two loads, got {x} and {w}")
 
     def _products(self, x: Load, n: int, dtype: DType, weights: Value, total: Value) -> Value:
         """Return `total` + `n` products of data and `weights`, whose elements have type `dtype`."""
         factors = self._data(x, n), weights
-        return _added(self.values.f, dtype, total, *(factors[::-1] if dtype is DType.U8 else factors))
+        return self._added(dtype, total, *(factors[::-1] if dtype is DType.U8 else factors))
+
+    def _added(self, dtype: DType, total: Value, one: Value, other: Value) -> Value:
+        """Return `total` + products of words; of bytes, `one` are the unsigned ones."""
+        f, lanes, size = self.values.f, lanes_of(total.type), word_elements(dtype)
+        if lanes < SHORTEST:
+            total, one, other = (_widened(f, v) for v in (total, one, other))
+            return f.part(self._added(dtype, total, one, other), 0, lanes)
+        kind = "dot_bf16" if dtype is DType.BF16 else "dot_pairs" if size == 2 else "dot_bytes"
+        type_ = vector("bfloat" if dtype is DType.BF16 else f"i{32 // size}", size * lanes)
+        factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (one, other)]
+        name = self.values.abilities.intrinsic(kind, lanes)
+        if kind == "dot_pairs":
+            return f.binary("add", total, f.call(name, total.type, *factors))
+        return f.call(name, total.type, total, *factors)
 
     def _field(self, w: PackedField) -> Value:
         """Return a word of fields for each lane."""
@@ -186,22 +199,6 @@ def _pairs_added(f: Function, a: Value, b: Value) -> Value:
     pairs = vector("i16", 2 * lanes_of(a.type))
     one, other = (f.op(pairs, f"bitcast {v} to {pairs}") for v in (a, b))
     return f.op(a.type, f"bitcast {f.binary('add', one, other)} to {a.type}")
-
-
-def _added(f: Function, dtype: DType, total: Value, one: Value, other: Value) -> Value:
-    """Return `total` + products of words; of bytes, `one` are the unsigned ones."""
-    lanes, size = lanes_of(total.type), word_elements(dtype)
-    if lanes < SHORTEST:
-        total, one, other = (_widened(f, v) for v in (total, one, other))
-        return f.part(_added(f, dtype, total, one, other), 0, lanes)
-    scalar = "bfloat" if dtype is DType.BF16 else f"i{32 // size}"
-    type_ = vector(scalar, size * lanes)
-    factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (one, other)]
-    if dtype is DType.BF16:
-        return f.call(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", total.type, total, *factors)
-    if size == 2:
-        return f.binary("add", total, f.call(f"llvm.x86.{PAIRS[lanes]}", total.type, *factors))
-    return f.call(f"llvm.x86.avx512.vpdpbusd.{32 * lanes}", total.type, total, *factors)
 
 
 def _widened(f: Function, v: Value) -> Value:

@@ -16,8 +16,8 @@ from aot.codegen.llvm.emit.registers import stored
 from aot.codegen.llvm.emit.stacks import Stacks
 from aot.codegen.llvm.emit.statements import StatementEmitter
 from aot.codegen.llvm.emit.values import Values
+from aot.codegen.machines import Abilities
 from aot.codegen.target import Target
-from aot.runtime.abi import DType
 
 
 def emit(
@@ -38,27 +38,12 @@ def emit(
         for b in kernel.buffers
     ]
     params += [*map(str, sizes.values()), "i64 %begin", "i64 %end", "ptr noalias align 64 %scratch"]
-    function = Function(kernel.name, params, kernel.sizes, fused=target is not None and target.fuses)
+    abilities = Abilities() if target is None else target.abilities
+    function = Function(kernel.name, params, kernel.sizes, fused=abilities.fuses)
     body = function.append("start")
     function.branch(body)
-    native = target.converts if target is not None else frozenset[DType]()
-    masks, permutes = (target.masks, target.permutes) if target is not None else (False, 0)
-    rounds = flushes and target is not None and target.rounds_normal
-    normal = normal_buffers(kernel.body) if rounds else None
-    packs = target is not None and target.packs_bytes
-    permutes_bytes = target.permutes_bytes if target is not None else 0
-    values = Values(
-        function,
-        sizes,
-        pointers,
-        native,
-        masks,
-        permutes,
-        normal,
-        packs=packs,
-        permutes_bytes=permutes_bytes,
-        quantised=is_quantised(kernel.body),
-    )
+    normal = normal_buffers(kernel.body) if flushes and abilities.rounds_normal else None
+    values = Values(function, sizes, pointers, abilities, normal, quantised=is_quantised(kernel.body))
     stacks = Stacks(function, kernel.sizes, values.at.size)
     function.block = body
     StatementEmitter(values, stacks).block(unified(kernel.body))

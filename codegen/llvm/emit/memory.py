@@ -39,6 +39,7 @@ from aot.codegen.llvm.emit.function_text import (
 )
 from aot.codegen.llvm.emit.lane_index import NARROW, Lanes
 from aot.codegen.llvm.emit.registers import Cells
+from aot.codegen.machines import Abilities
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
@@ -50,11 +51,9 @@ K = TypeVar("K")
 class Memory(Lanes):
     """Reads and writes memory and registers at the current place of a function.
 
-    `native`: the short types that the target converts itself; `masks`: it has masked loads; `permutes`: floats among
-    which an instruction chooses by lane. `normal`: buffers without denormal numbers (`aot.codegen.ir.normal_values`),
-    None where the target does not round normal numbers to bf16 itself; `is_normal`: a value without them is being
-    stored. `packs`: vectors of 16 i32 are packed to bytes. `permutes_bytes`: bytes among which one chooses by lane.
-    `quantised`: products and sums are not fused (`aot.codegen.ir.quantised`).
+    `normal`: buffers without denormal numbers (`aot.codegen.ir.normal_values`), None where the target does not round
+    normal numbers to bf16 itself; `is_normal`: a value without them is being stored. `quantised`: products and sums are
+    not fused (`aot.codegen.ir.quantised`).
     """
 
     def __init__(
@@ -62,23 +61,16 @@ class Memory(Lanes):
         function: Function,
         sizes: dict[Var, Value],
         pointers: dict[str, Value],
-        native: frozenset[DType],
-        masks: bool,
-        permutes: int = 0,
+        abilities: Abilities,
         normal: frozenset[str] | None = None,
         *,
-        packs: bool = False,
-        permutes_bytes: int = 0,
         quantised: bool = False,
     ) -> None:
         """`sizes` and `pointers`: the values of the kernel's sizes and buffers."""
         self.f = function
         self.at = Addresses(function, sizes, pointers, self.expr)
-        self.native = native
-        self.masks = masks
-        self.permutes = permutes
-        self.normal, self.is_normal, self.packs = normal, False, packs
-        self.permutes_bytes = permutes_bytes
+        self.abilities = abilities
+        self.normal, self.is_normal = normal, False
         self.quantised = quantised
         self.registers: dict[str, Cells] = {}
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
@@ -120,7 +112,7 @@ class Memory(Lanes):
         value = self.known(a.buffer, key)
         if value is None:
             # `raw` may read an index from the same buffer.
-            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.native)
+            value = from_memory(self.f, a.buffer.dtype, self.raw(a, lanes, self.inside), self.abilities.converts)
             self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
 
@@ -186,7 +178,7 @@ class Memory(Lanes):
         dtype = a.buffer.dtype.compute
         stored = replace(a.buffer, name=name, dtype=DType.U8 if dtype is DType.BOOL else dtype)
         value = self.raw(replace(a, buffer=stored), lanes, self.inside)
-        return from_memory(self.f, dtype, value, self.native)
+        return from_memory(self.f, dtype, value, self.abilities.converts)
 
     def table_name(self, buffer: Buffer) -> str:
         dtype = buffer.dtype.compute
@@ -201,8 +193,8 @@ class Memory(Lanes):
     def byte_of(self, table: Buffer, index: Value) -> Value:
         """Return the byte of a table of 256 for each index, a u8."""
         data, lanes = bytes(int(v) & 0xFF for v in table.values), lanes_of(index.type)
-        if looks_up_bytes(lanes, self.permutes, self.permutes_bytes):
-            return bytes_looked_up(self.f, data, index, self.permutes, self.permutes_bytes)
+        if looks_up_bytes(lanes, self.abilities):
+            return bytes_looked_up(self.f, data, index, self.abilities)
         base = Value("ptr", self.constant_bytes(data))
         found = Value(vector("i8", lanes), "poison")
         for i in range(lanes):
@@ -266,9 +258,9 @@ class Memory(Lanes):
         key = ("gather", a.buffer.dtype, a.whole.key, self.at.lane)
         if (value := self.known(a.buffer, key)) is not None:
             return value
-        if self.permutes and is_short_table(a.buffer):
+        if self.abilities.permutes and is_short_table(a.buffer):
             index = self.numbers(self.at.normal(without_mask(a.whole.expr())), NARROW)
-            value = looked_up(self.f, a.buffer.values, self.wide(index, self.width), self.permutes)
+            value = looked_up(self.f, a.buffer.values, self.wide(index, self.width), self.abilities)
         elif a.buffer.name in self.registers or a.buffer.space is Space.TABLE:
             value = Value(vector(REGISTER[a.buffer.dtype], self.width), "poison")
             for i in range(self.width):
@@ -277,7 +269,7 @@ class Memory(Lanes):
                     one = self.read(part, 1)
                 value = self.f.insert(value, one, i)
         else:
-            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.native)
+            value = from_memory(self.f, a.buffer.dtype, self.elements(a), self.abilities.converts)
         self.loaded.setdefault(a.buffer.name, {})[key, self.at.guard] = value
         return value
 
@@ -297,7 +289,7 @@ class Memory(Lanes):
             return shuffled(self.f, places, row)
         if inside is None and (moves := self.at.optional_step(a)) is not None:
             return self.row_or_one(a, moves)
-        if self.mixed and self.masks and places == list(range(self.width)) and scalar in MASKED:
+        if self.mixed and self.abilities.masks and places == list(range(self.width)) and scalar in MASKED:
             return self.masked(a)
         value = Value(vector(scalar, self.width), "poison")
         for i, pointer in enumerate(self.each_pointer(a, places)):
@@ -359,7 +351,7 @@ class Memory(Lanes):
                 del self.loaded[name]
             return
         pointer, align = self.at.pointer(a), self.at.align(a)
-        native = self.native | {DType.BF16} if self.is_normal else self.native
+        native = self.abilities.converts | {DType.BF16} if self.is_normal else self.abilities.converts
         self.f.store(to_memory(self.f, a.buffer.dtype, value, native), pointer, align)
         self.loaded.pop(name, None)
         self.at.forget()

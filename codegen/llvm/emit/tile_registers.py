@@ -1,4 +1,4 @@
-"""Statements on tile registers as Intel's AMX instructions. Registers have numbers: schedules know their content."""
+"""Statements on tile registers as instructions: Intel's AMX. Registers have numbers: schedules know their content."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from aot.codegen.llvm.emit.function_text import Value, integer
 from aot.codegen.llvm.emit.values import Values
 from aot.runtime.errors import InternalError
 
-DOTS = {"bf16": "tdpbf16ps", "u8i8": "tdpbusd", "i8u8": "tdpbsud"}  # by the types of the factors
 CONFIGURATION_BYTES = 64
 
 
@@ -19,29 +18,25 @@ class TileRegisters:
 
     def emit(self, stmt: TileOp) -> None:
         f, tiles = self.values.f, [integer(n, "i8") for n in stmt.tiles]
+        name = self.values.abilities.intrinsic(f"tile_{stmt.op}" + (f"_{stmt.kind}" if stmt.op == "dot" else ""))
         match stmt.op:
             case "configure":
-                f.run("llvm.x86.ldtilecfg", Value("ptr", self._configuration(stmt.shape)))
-            case "release":
-                f.run("llvm.x86.tilerelease")
-            case "zero":
-                f.run("llvm.x86.tilezero", *tiles)
-            case "dot":
-                f.run(f"llvm.x86.{DOTS[stmt.kind]}", *tiles)
+                f.run(name, Value("ptr", self._configuration(stmt.shape)))
+            case "release" | "zero" | "dot":
+                f.run(name, *tiles)
             case _:
-                self._moved(stmt, tiles)
+                self._moved(name, stmt, tiles)
 
-    def _moved(self, stmt: TileOp, tiles: list[Value]) -> None:
+    def _moved(self, name: str, stmt: TileOp, tiles: list[Value]) -> None:
         """Move a tile from or to memory."""
         at, buffer = self.values.at, stmt.buffer
-        if buffer is None or stmt.op not in ("load", "store"):
+        if buffer is None:
             raise InternalError(f"tiles: no statement {stmt.op!r}")
         pointer = at.pointer(at.access(buffer, stmt.index))
         step = self.values.f.binary("mul", at.size(stmt.stride), integer(buffer.dtype.stored_bytes))
         if isinstance(stmt.stride, int):
             step = integer(stmt.stride * buffer.dtype.stored_bytes)
-        name = "tileloadd64" if stmt.op == "load" else "tilestored64"
-        self.values.f.run(f"llvm.x86.{name}", *tiles, pointer, step)
+        self.values.f.run(name, *tiles, pointer, step)
         if stmt.op == "store":
             self.values.loaded.pop(buffer.name, None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import subprocess
 import sys
@@ -13,45 +12,11 @@ from pathlib import Path
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.object.elf_writer import Data, write_data_object
+from aot.codegen.machines import Machine
+from aot.codegen.platforms import LINUX, Platform
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import MissingError, PlatformError
-
-# Functions of libc that a model may call; LLVM turns loops into calls of the first three.
-LIBC = (
-    "memcpy",
-    "memmove",
-    "memset",
-    "aligned_alloc",
-    "free",
-    "clock_gettime",
-    "getpid",
-    "syscall",
-    "sched_yield",
-    "sched_getcpu",
-    "sched_getaffinity",
-    "sched_setaffinity",
-    "pthread_create",
-    "pthread_join",
-    "pthread_sigmask",
-    "sigfillset",
-)
-_OPTIONS = (
-    "--build-id=none",
-    "--hash-style=gnu",
-    "-z",
-    "relro",
-    "-z",
-    "now",
-    "-z",
-    "noexecstack",
-    "-z",
-    "defs",
-    "--as-needed",
-    "-Bsymbolic",
-    "--exclude-libs",
-    "ALL",
-    "-s",
-)
+from aot.runtime.machine import machine_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +32,14 @@ class Linker:
         return [self.path, *self.before, "-shared", "-o", str(output), *given, *map(str, objects)]
 
 
-def find_linker(arch: str, explicit: str | None = None) -> Linker:
-    """Find a linker for the machine `arch` (x86_64, aarch64): `explicit`, else the first in PATH, else ziglang's.
+def find_linker(arch: str, explicit: str | None = None, platform: Platform = LINUX) -> Linker:
+    """Find a linker for the machine of that name: `explicit`, else the first in PATH, else ziglang's.
 
     MissingError if there is none.
     """
-    if platform.machine() == arch:
-        names = ["ld", "ld.lld", "cc", "gcc", "clang"]
-    else:
-        names = [f"{arch}-linux-gnu-ld", "ld.lld", f"{arch}-linux-gnu-gcc"]
+    names = platform.linkers
+    if machine_name() != arch:
+        names = tuple(name.format(machine=arch) for name in platform.cross_linkers)
     for name in [explicit] if explicit is not None else names:
         path = shutil.which(name)
         if path is not None:
@@ -90,19 +54,19 @@ def find_linker(arch: str, explicit: str | None = None) -> Linker:
     raise error
 
 
-def link(objects: Sequence[Path], output: Path, linker: Linker, machine: int) -> None:
+def link(objects: Sequence[Path], output: Path, linker: Linker, machine: Machine, platform: Platform) -> None:
     """Link the shared library `output` atomically; PlatformError with the linker's message if it fails.
 
-    The library needs only those functions of `LIBC` that it uses. It is linked against a stub of libc, so that it
+    The library needs only those functions of libc that it uses. It is linked against a stub of libc, so that it
     depends neither on the libc of this machine nor on its version, and cross-linking needs no libc of the other one.
     """
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".aot-") as folder:
-        stub, libc = Path(folder) / "libc.o", Path(folder) / "libc.so.6"
+        stub, libc = Path(folder) / "libc.o", Path(folder) / platform.libc_file
         with stub.open("wb") as stream:
-            write_data_object(stream, machine, [Data(".text", "libc_stub", 16, 16, [], LIBC)])
+            write_data_object(stream, machine.architecture.elf, [Data(".text", "libc_stub", 16, 16, [], platform.libc)])
         _check(linker, _called(linker.command([stub], libc, ("-soname", libc.name))))
         with replacing(output) as made:
-            _check(linker, _called(linker.command([*objects, libc], made, _OPTIONS)))
+            _check(linker, _called(linker.command([*objects, libc], made, platform.link_options)))
 
 
 def merge(objects: Sequence[Path], output: Path, linker: Linker) -> None:

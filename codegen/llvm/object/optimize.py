@@ -13,19 +13,19 @@ EFFORT = 3  # of LLVM's code generator, from 0, which is about four times as fas
 
 def compile_module(text: str, target: Target, level: int | None = 1) -> bytes:
     """Compile a module to position-independent object code. `level` None runs no passes, to compile fast."""
-    machine = _machine(target.using(features_used(text)))
+    machine = _machine(target.using(features_used(text, target.machine)))
     return machine.emit_object(_optimized(text, target, machine, level))
 
 
 def assembly(text: str, target: Target, level: int | None = 1) -> str:
     """Compile a module to assembly text."""
-    machine = _machine(target.using(features_used(text)))
+    machine = _machine(target.using(features_used(text, target.machine)))
     return machine.emit_assembly(_optimized(text, target, machine, level))
 
 
 def optimized(text: str, target: Target, level: int | None = 1) -> str:
     """Return the module after its passes, as LLVM text."""
-    return str(_optimized(text, target, _machine(target.using(features_used(text))), level))
+    return str(_optimized(text, target, _machine(target.using(features_used(text, target.machine))), level))
 
 
 def _machine(target: Target) -> llvm.TargetMachine:

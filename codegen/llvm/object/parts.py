@@ -76,7 +76,7 @@ class Parts:
         else:
             function = emit(replace(kernel, name=ENTRY), target=self._target, flushes=flushes)
             text, code = functions_text([function], "hidden "), None
-            scratch, features = function.scratch_bytes, sorted(features_used(text))
+            scratch, features = function.scratch_bytes, sorted(features_used(text, self._target.machine))
             head = {"features": features, "scratch": size_json(scratch, kernel.sizes)}
             self._submit(text, None if has_vectors(text) else self._level, key, head)
         self.features |= frozenset(features)

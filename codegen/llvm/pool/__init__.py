@@ -5,9 +5,13 @@ They are LLVM IR, not C: a build of this project needs no C compiler. Fields of 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from importlib.resources import files
 from string import Template
 
+from aot.codegen.machines import Machine
+from aot.codegen.platforms import Platform
 from aot.runtime import abi
 
 TAKEN, OPEN = 1 << 33, 1 << 32  # bits of a slot's state; below them, the number of workers inside
@@ -63,3 +67,16 @@ def template_text(name: str, **values: object) -> str:
     """Return the template `name` with names of fields, of bits and of `values` replaced; KeyError if one is missing."""
     text = (files(__name__) / name).read_text(encoding="utf-8")
     return Template(text).substitute(_NAMES, **values)
+
+
+def system_texts(platform: Platform, machine: Machine) -> dict[str, str]:
+    """Return the functions that a platform's file defines, by name, and the rest of it as `declarations`."""
+    text = template_text(platform.pool, **platform.numbers_of(machine))
+    return {**dict(_functions(text)), "declarations": _FUNCTION.sub("", text)}
+
+
+_FUNCTION = re.compile(r"^define [^@]*@(\w+)\(.*?^}$", re.MULTILINE | re.DOTALL)
+
+
+def _functions(text: str) -> Iterator[tuple[str, str]]:
+    return ((found[1], found[0]) for found in _FUNCTION.finditer(text))

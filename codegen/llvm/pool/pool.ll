@@ -20,16 +20,6 @@
                i32, i32, i32, i32, ptr, [10 x i32],              ; threads, started, lock (pid of the holder), pid, worker
                [$jobs x %slot], [$max_threads x %seat] }
 
-declare ptr @aligned_alloc(i64, i64)
-declare void @free(ptr)
-declare ptr @memset(ptr, i32, i64)
-declare i32 @getpid()
-declare i32 @sched_yield()
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_join(i64, ptr)
-declare i32 @sigfillset(ptr)
-declare i32 @pthread_sigmask(i32, ptr, ptr)
-
 ; The holder's pid in the lock tells a child that the holder lives in its parent only.
 define internal void @lock(ptr %pool) nounwind {
 entry:
@@ -177,9 +167,9 @@ join:
 define internal ptr @worker(ptr %seat) nounwind {
 entry:
   ; signals are for the threads of the application
-  %mask = alloca [128 x i8], align 16
+  %mask = alloca [$signal_set_bytes x i8], align 16
   %filled = call i32 @sigfillset(ptr %mask)
-  %masked = call i32 @pthread_sigmask(i32 2, ptr %mask, ptr null)
+  %masked = call i32 @pthread_sigmask(i32 $set_mask, ptr %mask, ptr null)
   %pool.at = getelementptr %seat, ptr %seat, i64 0, i32 $seat_pool
   %pool = load ptr, ptr %pool.at, align 8
   %index.at = getelementptr %seat, ptr %seat, i64 0, i32 $seat_index

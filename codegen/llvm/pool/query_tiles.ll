@@ -1,11 +1,10 @@
-; Linux lets a process use tile registers once it has asked: arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA). It refuses
-; where a thread has a signal stack that is too small for them, or where a policy forbids it: then there is no table.
+; A system lets a process use tile registers once it has asked. Where it refuses there is no table.
 define ptr @$query(i32 %version) nounwind {
 entry:
   %known = icmp eq i32 %version, $abi_version
   br i1 %known, label %ask, label %none
 ask:
-  %code = call i64 (i64, ...) @syscall(i64 158, i64 4131, i64 18)
+  %code = $ask_for_tiles
   %allowed = icmp eq i64 %code, 0
   br i1 %allowed, label %found, label %none
 found:

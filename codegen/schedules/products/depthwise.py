@@ -82,7 +82,7 @@ def _words(d: Definition, form: MatmulShape, target: Target, constants: frozense
 
     Pixels of a tile share words if they do not move along the axis's dimension of the data.
     """
-    factors = window_factors(d.reduction, form.lane.name) if target.joins_bytes else None
+    factors = window_factors(d.reduction, form.lane.name) if target.abilities.joins_bytes else None
     if factors is None or varies(form.sums):
         return None
     data = next((x for x in factors if x.buffer.name not in constants), factors[0])

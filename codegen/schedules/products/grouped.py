@@ -87,7 +87,7 @@ def _words(d: Definition, form: MatmulShape, group: Var, inner: list[Var], plan:
         return 0
     kind, plan = factors[1].buffer.dtype, replace(plan, words=1)
     if (
-        not target.dot_terms(kind)
+        not target.abilities.dot_terms(kind)
         or packed_field(d.reduction) is not None
         or (kind.is_float and is_guarded(d.reduction))
     ):

@@ -42,7 +42,7 @@ def in_tiles(request: Request, form: MatmulShape) -> Choice | None:
     if scaled_sum(r) is not None:
         return _scaled(request, form)
     chains = is_chains(r)
-    fits = target.has_tiles and r.init is None and (chains or not varies(form.sums))
+    fits = target.abilities.tiles and r.init is None and (chains or not varies(form.sums))
     found, fused = None, Fused()
     if fits and (chains or _is_large(form)):
         found, fused = (matrix_form(r, form.lane), fused) if chains else _bytes(d, form)
@@ -125,7 +125,7 @@ def _scaled(request: Request, form: MatmulShape) -> Choice | None:
     d, target, constants = request.work, request.target, request.constants
     r, steps = d.reduction, step_axis(d, form)
     assert r is not None
-    if not target.has_tiles or r.init is not None or varies(form.sums) or not _is_large(form) or steps is None:
+    if not target.abilities.tiles or r.init is not None or varies(form.sums) or not _is_large(form) or steps is None:
         return None
     found, factors, inner = matrix_form(r, form.lane, steps), dot_factors(r, form.lane.name), form.sums[1:]
     if found is None or factors is None or not has_equal_steps(r, steps) or not lie_in_words(d, inner, factors[0]):

@@ -57,7 +57,7 @@ UNROLLED_DOT_TERMS = {DType.I8: 16, DType.U8: 16, DType.I16: 2, DType.U16: 2, DT
 def product(request: Request) -> tuple[Schedule | None, Reasons]:
     """Return the schedule of a product; None if no output axis serves as lanes."""
     d, target = request.work, request.target
-    form = matmul_shape(d, request.constants, request.points, request.lanes, target.sums_pairs)
+    form = matmul_shape(d, request.constants, request.points, request.lanes, target.abilities.sums_pairs)
     if form is None:
         return None, ()
     shape: Reasons = (lambda: _shape_text(d, form),)
@@ -137,7 +137,9 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
 
 def _are_streamed(d: Definition, form: MatmulShape, loops: ProductLoops, target: Target) -> bool:
     """True if few rows multiply a dynamic number of columns by dots of pairs: these read long runs of two rows."""
-    factors = dot_factors(d.reduction, form.lane.name) if target.sums_pairs and d.reduction is not None else None
+    factors = (
+        dot_factors(d.reduction, form.lane.name) if target.abilities.sums_pairs and d.reduction is not None else None
+    )
     if factors is None or not varies((form.lane,)) or not takes_rows(d, form.sums[-1], form.lane.name):
         return False
     few = (loops.count(loops.tiled, form) + 1) * COSTS.streamed_vectors <= target.registers
@@ -203,7 +205,7 @@ def _dots(
     """
     factors = dot_factors(d.reduction, form.lane.name) if d.reduction is not None else None
     kind = factors[1].buffer.dtype if factors is not None else None
-    if d.reduction is None or kind is None or not target.dot_terms(kind):
+    if d.reduction is None or kind is None or not target.abilities.dot_terms(kind):
         return 0, plans
     if kind.is_float and is_guarded(d.reduction):
         return 0, plans

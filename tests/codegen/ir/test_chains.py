@@ -120,7 +120,7 @@ def test_terms_behind_a_row_are_zero_whatever_lies_there(target: Target) -> None
 def test_all_targets_compute_the_same_bits(target: Target, rows: int, terms: int, columns: int, out: DType) -> None:
     work, params = product(rows, terms, columns, out)
     plan = choose(work, target, W)
-    assert (plan.matrix is not None) == target.has_tiles
+    assert (plan.matrix is not None) == target.abilities.tiles
     kernel = apply("k", work, plan, params)
     x, w, bias = numbers(rows, terms), numbers(terms, columns), np.arange(columns, dtype=np.float32)
     y = aligned(np.zeros((rows, columns), BF16 if out is DType.BF16 else np.float32))
@@ -158,7 +158,7 @@ def test_windows_pass_over_padding(target: Target, stride: int) -> None:
     term: Expr = prim("within", row, size, x[row, v * stride + kw, ic] * w[kh, kw, ic, c])
     work = Definition(y, (h, v, c), Reduce(CHAINS, (kh, kw, ic), term))
     plan = choose(work, target, W)
-    assert (plan.matrix is not None) == target.has_tiles
+    assert (plan.matrix is not None) == target.abilities.tiles
     picture, filters = numbers(size, size + 2, channels), numbers(3, 3, channels, columns)
     out = aligned(np.zeros((place, place, columns), np.float32))
     packed = pack_array(filters.view(np.uint16), plan.pack[0])
@@ -185,7 +185,7 @@ def test_two_lines_of_a_low_picture_fill_both_tiles(target: Target, size: int) -
     total = Reduce(CHAINS, (kh, kw, ic), x[h + kh, v + kw, ic] * w[kh, kw, ic, c])
     work = Definition(y, (h, v, c), prim("max", total, 0.0))
     plan = choose(work, target, W)
-    assert (Tile("h", 2, Tail.LAP) in plan.tile) == target.has_tiles
+    assert (Tile("h", 2, Tail.LAP) in plan.tile) == target.abilities.tiles
     picture, filters = numbers(size + 2, size + 2, channels), numbers(3, 3, channels, columns)
     out = aligned(np.zeros((size, size, columns), BF16))
     packed = pack_array(filters.view(np.uint16), plan.pack[0])
@@ -213,7 +213,7 @@ def test_products_of_data(target: Target, heads: int, rows: int, columns: int, t
         total = Reduce(CHAINS, (k,), x[b, i, k] * w[b, k, j])
         work = Definition(y, (b, i, j), total, (b, j, i) if across else (b, i, j))
         plan = choose(work, target, frozenset())
-        assert (plan.matrix is not None) == target.has_tiles
+        assert (plan.matrix is not None) == target.abilities.tiles
         out = aligned(np.zeros(tuple(map(int, y.shape)), np.float32))  # type: ignore[arg-type]
         compiled(apply("k", work, plan, (x, w, y)), target)(aligned(left), aligned(right), out)
         np.testing.assert_array_equal(out, expected.swapaxes(1, 2) if across else expected)

@@ -50,7 +50,7 @@ def test_blocks_of_a_dynamic_sum(target: Target, words: bool, rows: int, columns
     right = w[k // 2, j, k % 2] if words else w[k, j]
     work = Definition(y, (i, j), Reduce(CHAINS, (k,), x[i, k] * right))
     plan = choose(work, target, frozenset())
-    assert (plan.matrix is not None) == (target.has_tiles and words)
+    assert (plan.matrix is not None) == (target.abilities.tiles and words)
     run = compiled(apply("k", work, plan, (x, w, y), (n,)), target)
     for length in LENGTHS:
         whole = -(-length // MAX_BLOCK_TERMS) * MAX_BLOCK_TERMS

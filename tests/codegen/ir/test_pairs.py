@@ -58,7 +58,7 @@ def test_products_of_pairs_are_those_of_numpy(
 ) -> None:
     work, params = product(rows, terms, columns)
     plan = choose(work, target, CONSTANT if constant else frozenset())
-    assert (plan.dots == "k") == target.sums_pairs
+    assert (plan.dots == "k") == target.abilities.sums_pairs
     x, w, bias = numbers(rows, terms), numbers(terms, columns), np.arange(columns, dtype=np.float32)
     y = aligned(np.zeros((rows, columns), np.float32))
     given = pack_array(w.view(np.uint16), plan.pack[0]) if plan.pack else w.view(np.uint16)

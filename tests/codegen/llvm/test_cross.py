@@ -13,7 +13,8 @@ import pytest
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.header import header_text
 from aot.codegen.llvm.levels import Levels
-from aot.codegen.llvm.object.link import LIBC, Linker, find_linker
+from aot.codegen.llvm.object.link import Linker, find_linker
+from aot.codegen.platforms import LINUX
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
@@ -48,7 +49,7 @@ def test_library_for_another_machine(tmp_path: Path) -> None:
         weights = np.frombuffer(file.section(".aot.weights"), np.float32)
     assert (file.machine, weights[16]) == (183, 2)
     assert [s.name for s in symbols if s.defined] == [f"aot_query_{read_manifest(tmp_path / 'm.so').tag}"]
-    assert {s.name for s in symbols if not s.defined} <= set(LIBC)
+    assert {s.name for s in symbols if not s.defined} <= set(LINUX.libc)
 
 
 def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array]) -> bytes:

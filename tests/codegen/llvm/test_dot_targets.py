@@ -25,7 +25,7 @@ from tests.codegen.llvm.test_assembly import loops
 @pytest.mark.parametrize(("name", "dots"), [("x86-64-v2", 2), ("x86-64-v3", 2), ("x86-64-v4", 2), ("aarch64", 0)])
 def test_levels_promise_pairs(name: str, dots: int) -> None:
     target = parse_target(name)
-    assert target.dots == dots
+    assert target.abilities.dots == dots
     kind = Kind(DType.I16, DType.I16, target)
     plan = choose(product(50, 64, 64, kind=kind)[0], target, frozenset({"w"}))
     assert plan.dots == ("k" if dots else None)
@@ -38,8 +38,8 @@ def test_bytes_are_no_pairs(name: str) -> None:
 
 
 def test_features_that_bring_dots_of_bytes() -> None:
-    assert SERVER.dots == CLIENT.dots == 4
-    assert replace(V3, features=(*V3.features, "avx512vnni")).dots == 2, "of 512 bits only"
+    assert SERVER.abilities.dots == CLIENT.abilities.dots == 4
+    assert replace(V3, features=(*V3.features, "avx512vnni")).abilities.dots == 2, "of 512 bits only"
 
 
 INSTRUCTIONS = [

@@ -15,8 +15,10 @@ import runtime
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.object.elf_writer import Data, write_data_object
-from aot.codegen.llvm.object.link import LIBC, find_linker, link
+from aot.codegen.llvm.object.link import find_linker, link
 from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.machines import MACHINES
+from aot.codegen.platforms import LINUX
 from aot.codegen.target import Target
 from aot.runtime.errors import InternalError, PlatformError
 from aot.runtime.loading.elf import ElfFile
@@ -34,7 +36,7 @@ def test_a_library_exports_one_symbol_and_needs_libc_only(small: Built, tmp_path
     with path.open("rb") as stream:
         symbols = ElfFile(stream, "m.so").dynamic_symbols()
     assert [s.name for s in symbols if s.defined] == [f"aot_query_{small.tag}"]
-    assert {s.name for s in symbols if not s.defined} <= set(LIBC)
+    assert {s.name for s in symbols if not s.defined} <= set(LINUX.libc)
 
 
 def test_the_same_bytes_twice(small: Built, tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_a_function_that_libc_lacks_is_named(tmp_path: Path) -> None:
     text = "declare void @expf()\ndefine void @f() {\n  call void @expf()\n  ret void\n}\n"
     (tmp_path / "f.o").write_bytes(compile_module(text, parse_target("native")))
     with pytest.raises(PlatformError, match="expf"):
-        link([tmp_path / "f.o"], tmp_path / "f.so", find_linker("x86_64"), 62)
+        link([tmp_path / "f.o"], tmp_path / "f.so", find_linker("x86_64"), MACHINES["x86_64"], LINUX)
 
 
 def test_compiler_as_linker(small: Built, tmp_path: Path) -> None:

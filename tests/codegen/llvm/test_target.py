@@ -21,13 +21,14 @@ from aot.codegen.llvm.emit.kernel import emit
 from aot.codegen.llvm.host import host, parse_target
 from aot.codegen.llvm.object.features import features_used
 from aot.codegen.llvm.object.optimize import assembly
+from aot.codegen.machines.x86_64 import X86_64
 from aot.codegen.nest.nest import apply
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Host, Target
 from aot.runtime.describe import manifest_text, notes
-from aot.runtime.levels import LEVELS, levels_that_run
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.machine import missing_features
+from aot.runtime.machines.x86_64 import X86_64 as ARCHITECTURE
 
 SERVER = "x86_64-unknown-linux-gnu", "sapphirerapids"
 AVX2 = ("avx", "avx2", "bmi", "bmi2", "cmov", "f16c", "fma", "lzcnt", "popcnt", "sse", "sse2", "sse4.2", "64bit")
@@ -140,12 +141,12 @@ def test_a_named_target_does_not_depend_on_llvm() -> None:
 )
 def test_code_for_this_machine_asks_for_what_it_uses(text: str, features: tuple[str, ...], instruction: str) -> None:
     own = native(OWN, ("avx512bf16",), ())
-    made = own.using(features_used(text))
+    made = own.using(features_used(text, X86_64))
     assert set(made.isa_features) == {*AVX2, *AVX512, *features} - {"64bit"}
     assert set(made.features) | set(made.without) == {*own.features, "avx512bf16"}
     assert made.lanes_bytes == 64 and instruction in assembly(text, own)
     named = Target.parse("x86-64-v4-amx")
-    assert named.using(features_used(text)) is named
+    assert named.using(features_used(text, X86_64)) is named
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_code_for_this_machine_asks_for_what_it_uses(text: str, features: tuple[
     ],
 )
 def test_features_are_told_by_intrinsics(text: str, features: set[str]) -> None:
-    assert features_used(text) == features
+    assert features_used(text, X86_64) == features
 
 
 def test_a_library_for_this_machine_names_levels_and_what_goes_beyond(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_a_library_for_this_machine_names_levels_and_what_goes_beyond(tmp_path: 
     onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
     aot.compile_model(tmp_path / "m.onnx", output=tmp_path / "m.so")
     manifest = read_manifest(tmp_path / "m.so")
-    assert set(manifest.features) <= {*LEVELS["x86-64-v4"], *ARM}
+    assert set(manifest.features) <= {*ARCHITECTURE.levels["x86-64-v4"], *ARM}
     if "sse2" in manifest.features:
         assert "  runs on  x86-64-" in manifest_text(manifest, tmp_path / "m.so")
 
@@ -189,8 +190,8 @@ def test_a_library_for_this_machine_names_levels_and_what_goes_beyond(tmp_path: 
     ],
 )
 def test_levels_that_run_code(more: tuple[str, ...], levels: list[str], said: str) -> None:
-    features = [*LEVELS["x86-64-v4"], *more]
-    assert levels_that_run(features) == levels
-    found = notes({"features": features, "options": {"target": "native"}})
+    features = [*ARCHITECTURE.levels["x86-64-v4"], *more]
+    assert ARCHITECTURE.levels_that_run(features) == levels
+    found = notes({"machine": 62, "features": features, "options": {"target": "native"}})
     assert [line.removeprefix("the code ").partition(":")[0] for line in found] == ([said] if said else [])
-    assert notes({"features": features, "options": {"target": "x86-64-v4"}}) == []
+    assert notes({"machine": 62, "features": features, "options": {"target": "x86-64-v4"}}) == []

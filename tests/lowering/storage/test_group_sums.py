@@ -161,7 +161,7 @@ def test_rows_of_more_groups_than_a_group_has_elements(outputs: Weights) -> None
 def test_products_that_share_data_round_them_once() -> None:
     made = made_of(KINDS["i4 in 32"], KINDS["u8 in 32"])
     assert made.groups.count("dots=") == 2
-    assert made.groups.count("i8(" if NATIVE.dots == 4 else "i16(") == 1
+    assert made.groups.count("i8(" if NATIVE.abilities.dots == 4 else "i16(") == 1
 
 
 def test_infinite_data_give_no_number_and_zeros_give_zeros() -> None:

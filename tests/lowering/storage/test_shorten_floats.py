@@ -142,7 +142,7 @@ def test_sums_of_bytes_are_stored_in_16_bits() -> None:
         made = short(quantised_attention, x.shape, target=target)
         stored = [b.dtype for s in made.steps.steps for b in s.writes() if not b.dtype.is_float or b.dtype.bits < 32]
         assert stored.count(DType.BF16) == 5  # queries, keys, values, scores and probabilities
-        assert stored.count(DType.U8 if parse_target(target).dots == 4 else DType.I16) == 2
+        assert stored.count(DType.U8 if parse_target(target).abilities.dots == 4 else DType.I16) == 2
         y = np.asarray(in_memory(made.built, threads=1)(x)[0])
         assert np.abs(y - expected).max() < ERROR["bf16"] * np.abs(expected).max()
         found.add(y.tobytes())

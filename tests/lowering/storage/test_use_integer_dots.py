@@ -117,7 +117,7 @@ def test_windows_over_channels(taps: int, stride: int, channels: int, dtype: DTy
     shape = (1, channels, 7, 9)
     check(make, shape, dots=None)
     made = stages(graph_of(make, shape), CompileOptions(level=None, target="native"))
-    assert made.groups.count("dots=") == NATIVE.joins_bytes
+    assert made.groups.count("dots=") == NATIVE.abilities.joins_bytes
 
 
 @pytest.mark.parametrize("transpose", [False, True])
@@ -183,7 +183,7 @@ def test_windows_over_pictures_whose_sizes_run_time_tells() -> None:
         return b.Relu(b.GroupConvolution(y, w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones))
 
     made = stages(graph_of(make, ("n=1", 24, "h=7", "w=9")), CompileOptions(level=None, target="native"))
-    assert made.groups.count("dots=kh") == NATIVE.joins_bytes
+    assert made.groups.count("dots=kh") == NATIVE.abilities.joins_bytes
     check_all(make, made, [(2, 24, *side) for side in ((7, 9), (3, 1), (20, 13))])
 
 

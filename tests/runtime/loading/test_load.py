@@ -19,7 +19,8 @@ from aot.runtime import abi
 from aot.runtime.errors import AotError, CorruptError, PlatformError
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.library import read_manifest
-from aot.runtime.machine import cgroup_quota, default_threads, missing_features
+from aot.runtime.machine import default_threads, missing_features
+from aot.runtime.systems.linux.processor import cgroup_quota
 from tests.programs import built, chain
 
 X = np.arange(1000, dtype=np.float32)

@@ -35,9 +35,9 @@ class Sums:
     @staticmethod
     def for_target(target: Target) -> Sums:
         """Return the sums of a target: with fast sums, chains are for tile registers only."""
-        slow = target.fast_math and not target.has_tiles and not target.sums_pairs
+        slow = target.fast_math and not target.abilities.tiles and not target.abilities.sums_pairs
         plain = frozenset({DType.F16, DType.BF16} if slow else {DType.F16})
-        return Sums(target.sums_pairs, plain, target.fast_math and not target.has_tiles)
+        return Sums(target.abilities.sums_pairs, plain, target.fast_math and not target.abilities.tiles)
 
 
 class ShortTypes:

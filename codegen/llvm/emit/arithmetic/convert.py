@@ -104,16 +104,16 @@ def rounded(f: Function, v: Value, zero: int, low: int, high: int) -> Value:
     return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
 
 
-def rounded_to_pack(f: Function, v: Value, zero: int, low: int, high: int) -> Value:
+def rounded_to_pack(f: Function, name: str, v: Value, zero: int, low: int, high: int) -> Value:
     """Round 16 floats as `rounded`, where packing saturates at `low`: only the upper bound is tested.
 
-    AVX-512 converts a number that no i32 holds, or NaN, to the least i32. `zero` is not negative.
+    The instruction `name` converts a number that no i32 holds, or NaN, to the least i32. `zero` is not negative.
     """
     most = number(float(high - zero), v.type)
     inside = f.select(f.compare("fcmp ogt", v, most), most, v)
     type_ = vector("i32", lanes_of(v.type))
     rest = (Value(type_, "zeroinitializer"), Value("i16", "-1"), Value("i32", "4"))  # all lanes, in the thread's mode
-    found = f.call("llvm.x86.avx512.mask.cvtps2dq.512", type_, inside, *rest)
+    found = f.call(name, type_, inside, *rest)
     found = f.binary("add", found, same(found, zero)) if zero else found
     return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
 

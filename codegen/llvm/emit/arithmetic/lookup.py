@@ -10,14 +10,14 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Space
 from aot.codegen.llvm.emit.arithmetic.shuffle import shuffle, spread
 from aot.codegen.llvm.emit.function_text import Function, Value, constants, integer, lanes_of, number
+from aot.codegen.machines import Abilities
 from aot.runtime.abi import DType
 
 MOST_NUMBERS = 16  # numbers of a table
 LEAST_LANES = 8  # lanes of the shortest permutation
-PERMUTE = {8: "llvm.x86.avx2.permps", 16: "llvm.x86.avx512.permvar.sf.512"}  # these ignore higher bits of indices
 MOST_PERMUTED = 128  # bytes among which VPERMI2B chooses
 SHORTEST_BYTES = 16  # bytes of the shortest vector that VPSHUFB looks up: of fewer, loads one by one are faster
-SHUFFLE = {16: "llvm.x86.ssse3.pshuf.b.128", 32: "llvm.x86.avx2.pshuf.b"}
+LONGEST_BYTES = 32  # bytes of the longest one
 WORDS = 16  # numbers of 32 bits in a vector of AVX-512, two of which VPERMI2D chooses from
 HALF = 28  # shift that moves bit 3 of an index, which chooses between two permutations of 8, to the sign
 
@@ -26,42 +26,39 @@ def is_short_table(buffer: Buffer) -> bool:
     return buffer.space is Space.TABLE and buffer.dtype is DType.F32 and len(buffer.values) <= MOST_NUMBERS
 
 
-def looked_up(f: Function, values: Sequence[float], index: Value, permutes: int) -> Value:
-    """Return `values[i % 16]` for each i of a vector of i32. `permutes`: lanes of the longest permutation, 8 or 16."""
-    lanes = lanes_of(index.type)
+def looked_up(f: Function, values: Sequence[float], index: Value, abilities: Abilities) -> Value:
+    """Return `values[i % 16]` for each i of a vector of i32; the longest permutation has 8 or 16 lanes."""
+    lanes, permutes = lanes_of(index.type), abilities.permutes
     if lanes > permutes:
-        parts = [looked_up(f, values, f.part(index, i, permutes), permutes) for i in range(0, lanes, permutes)]
+        parts = [looked_up(f, values, f.part(index, i, permutes), abilities) for i in range(0, lanes, permutes)]
         return _joined(f, parts)
     if lanes < LEAST_LANES:
         wide = spread(f, index, [*range(lanes), *[-1] * (LEAST_LANES - lanes)])
-        return f.part(looked_up(f, values, wide, permutes), 0, lanes)
-    found = [_permuted(f, values[i : i + lanes], index) for i in range(0, len(values), lanes)]
+        return f.part(looked_up(f, values, wide, abilities), 0, lanes)
+    found = [_permuted(f, values[i : i + lanes], index, abilities) for i in range(0, len(values), lanes)]
     if len(found) == 1:
         return found[0]
     high = f.binary("shl", index, integer(HALF, index.type))
     return f.select(f.compare("icmp slt", high, integer(0, index.type)), found[1], found[0])
 
 
-def looks_up_bytes(lanes: int, permutes: int, permutes_bytes: int) -> bool:
+def looks_up_bytes(lanes: int, abilities: Abilities) -> bool:
     """True if permutations look up a vector of bytes faster than a load for each of them."""
-    return permutes_bytes > 0 and lanes >= (2 if permutes == WORDS else SHORTEST_BYTES)
+    return abilities.permutes_bytes > 0 and lanes >= (2 if abilities.permutes == WORDS else SHORTEST_BYTES)
 
 
-def bytes_looked_up(f: Function, table: bytes, index: Value, permutes: int, permutes_bytes: int) -> Value:
-    """Return `table[i]` of 256 bytes for each u8 i of a vector.
-
-    `permutes` and `permutes_bytes`: numbers of 32 bits, and bytes, that one permutation chooses from.
-    """
-    if permutes_bytes == MOST_PERMUTED:
+def bytes_looked_up(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
+    """Return `table[i]` of 256 bytes for each u8 i of a vector."""
+    if abilities.permutes_bytes == MOST_PERMUTED:
         width, look = 64, _by_halves
-    elif permutes == WORDS:
+    elif abilities.permutes == WORDS:
         width, look = WORDS, _by_words
     else:
-        width, look = min(lanes_of(index.type), max(SHUFFLE)), _by_rows
+        width, look = min(lanes_of(index.type), LONGEST_BYTES), _by_rows
     lanes = lanes_of(index.type)
     if lanes > width:
-        return _joined(f, [look(f, table, f.part(index, i, width)) for i in range(0, lanes, width)])
-    found = look(f, table, spread(f, index, [*range(lanes), *[-1] * (width - lanes)]))
+        return _joined(f, [look(f, table, f.part(index, i, width), abilities) for i in range(0, lanes, width)])
+    found = look(f, table, spread(f, index, [*range(lanes), *[-1] * (width - lanes)]), abilities)
     return f.part(found, 0, lanes)
 
 
@@ -73,30 +70,33 @@ def _joined(f: Function, parts: list[Value]) -> Value:
     return parts[0]
 
 
-def _by_words(f: Function, table: bytes, index: Value) -> Value:
+def _by_words(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
     """Permute words of four bytes: the highest bit of an index chooses one of two, the lowest two a byte of it."""
     place = f.cast("zext", index, "i32")
     rows = [constants([str(w) for w in row], "i32") for row in np.frombuffer(table, "<i4").reshape(4, WORDS).tolist()]
     at = f.binary("lshr", place, integer(2, place.type))
-    low, high = (f.call("llvm.x86.avx512.vpermi2var.d.512", at.type, rows[i], at, rows[i + 1]) for i in (0, 2))
+    name = abilities.intrinsic("permute_two_words", WORDS)
+    low, high = (f.call(name, at.type, rows[i], at, rows[i + 1]) for i in (0, 2))
     word = f.select(f.compare("icmp slt", index, integer(0, index.type)), high, low)
     shift = f.binary("shl", f.binary("and", place, integer(3, place.type)), integer(3, place.type))
     return f.cast("trunc", f.binary("lshr", word, shift), "i8")
 
 
-def _by_halves(f: Function, table: bytes, index: Value) -> Value:
+def _by_halves(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
     """Permute both halves of a table, each of two registers, and choose by the highest bit of an index."""
     rows = [_constant(table[i : i + 64]) for i in range(0, 256, 64)]
-    low, high = (f.call("llvm.x86.avx512.vpermi2var.qi.512", index.type, rows[i], index, rows[i + 1]) for i in (0, 2))
+    name = abilities.intrinsic("permute_two_bytes", lanes_of(index.type))
+    low, high = (f.call(name, index.type, rows[i], index, rows[i + 1]) for i in (0, 2))
     return f.select(f.compare("icmp slt", index, integer(0, index.type)), high, low)
 
 
-def _by_rows(f: Function, table: bytes, index: Value) -> Value:
+def _by_rows(f: Function, table: bytes, index: Value, abilities: Abilities) -> Value:
     """Shuffle 16 rows of 16 bytes, each of which adds what differs from the row before it.
 
     A shuffle gives 0 for an index below 0, so row n of a half of the table takes part from index 16 n on.
     """
     lanes = lanes_of(index.type)
+    name = abilities.intrinsic("shuffle_bytes", lanes)
     found: Value | None = None
     for half in (0, 128):
         at = f.binary("xor", index, integer(-128, index.type)) if half else index
@@ -104,7 +104,7 @@ def _by_rows(f: Function, table: bytes, index: Value) -> Value:
         for start in range(half, half + 128, 16):
             row = table[start : start + 16]
             added = _constant(bytes(a ^ b for a, b in zip(row, before, strict=True)) * (lanes // 16))
-            part = f.call(SHUFFLE[lanes], index.type, added, at)
+            part = f.call(name, index.type, added, at)
             found = part if found is None else f.binary("xor", found, part)
             at = f.intrinsic("ssub.sat", at, integer(16, index.type))
             before = row
@@ -131,8 +131,8 @@ def _unmasked(e: Expr) -> Expr | None:
             return e
 
 
-def _permuted(f: Function, values: Sequence[float], index: Value) -> Value:
+def _permuted(f: Function, values: Sequence[float], index: Value, abilities: Abilities) -> Value:
     lanes = lanes_of(index.type)
     padded = [*values, *[0.0] * (lanes - len(values))]
     table = constants([number(v, "float").name for v in padded], "float")
-    return f.call(PERMUTE[lanes], table.type, table, index)
+    return f.call(abilities.intrinsic("permute_floats", lanes), table.type, table, index)

@@ -9,10 +9,12 @@ a copy in a folder   ... without /proc: TMPDIR, /tmp, /var/tmp or /dev/shm
 from __future__ import annotations
 
 import os
-from _ctypes import dlopen  # `ctypes.CDLL` creates a class for each file, in a cycle of references
+from _ctypes import dlclose, dlopen, dlsym  # `ctypes.CDLL` creates a class for each file, in a cycle of references
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from typing import BinaryIO
 
 from aot.runtime.errors import CorruptError, PlatformError
 
@@ -51,6 +53,24 @@ def map_library(descriptor: int, path: Path | None, name: str, before: Callable[
         raise CorruptError(f"load: {name}: the system cannot load it: {failed}") from None
     wanted = "/proc, or a folder that is not mounted noexec (TMPDIR)"
     raise PlatformError(f"load: {name}: needs {wanted}, got neither: {failed or 'no such folder'}")
+
+
+def anonymous_file() -> BinaryIO:
+    """Return a file without a name, in memory if the system supports that."""
+    try:
+        return os.fdopen(os.memfd_create("memory", os.MFD_CLOEXEC), "w+b")
+    except OSError:  # not supported, or not permitted
+        return import_module("tempfile").TemporaryFile()
+
+
+def symbol(handle: int, name: str) -> int:
+    """Return the address of a symbol of a mapped library; OSError if it has none of that name."""
+    return dlsym(handle, name)
+
+
+def unload(handle: int) -> None:
+    """Unmap a library; nothing of it may run or be read any more."""
+    dlclose(handle)
 
 
 def _loaded(where: str, descriptor: int, path: Path | None) -> int:

@@ -5,17 +5,7 @@
 ;
 ;   place   processor + 1; 0: unknown, or a worker that is awake
 
-declare i32 @sched_getcpu()
-declare i32 @sched_getaffinity(i32, i64, ptr)
-declare i32 @sched_setaffinity(i32, i64, ptr)
-
-define internal i32 @here() nounwind {
-  %cpu = call i32 @sched_getcpu()
-  %known = icmp ult i32 %cpu, $cpus
-  %place = add i32 %cpu, 1
-  %result = select i1 %known, i32 %place, i32 0
-  ret i32 %result
-}
+$here
 
 define internal ptr @place_of(ptr %pool, i64 %index) nounwind {
   %at = getelementptr %pool, ptr %pool, i64 0, i32 $pool_seats, i64 %index, i32 $seat_place
@@ -71,37 +61,7 @@ done:
   ret { i1, i1 } %both
 }
 
-; Moves this thread to a processor outside of a set, if it may run on one.
-define internal void @avoid(ptr %set) nounwind {
-entry:
-  %allowed = alloca [$cpu_words x i64], align 8
-  %failed = call i32 @sched_getaffinity(i32 0, i64 $cpu_bytes, ptr %allowed)
-  %ok = icmp eq i32 %failed, 0
-  br i1 %ok, label %each, label %done
-each:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %each ]
-  %any = phi i64 [ 0, %entry ], [ %any.next, %each ]
-  %set.at = getelementptr i64, ptr %set, i64 %i
-  %allowed.at = getelementptr i64, ptr %allowed, i64 %i
-  %used = load i64, ptr %set.at, align 8
-  %unused = xor i64 %used, -1
-  %may = load i64, ptr %allowed.at, align 8
-  %left = and i64 %may, %unused
-  store i64 %left, ptr %set.at, align 8
-  %any.next = or i64 %any, %left
-  %i.next = add i64 %i, 1
-  %more = icmp ult i64 %i.next, $cpu_words
-  br i1 %more, label %each, label %summed
-summed:
-  %none = icmp eq i64 %any.next, 0
-  br i1 %none, label %done, label %move
-move:
-  %moved = call i32 @sched_setaffinity(i32 0, i64 $cpu_bytes, ptr %set)
-  %released = call i32 @sched_setaffinity(i32 0, i64 $cpu_bytes, ptr %allowed)
-  br label %done
-done:
-  ret void
-}
+$avoid
 
 ; Finds a place for this thread that no sleeping worker and no caller has, and notes it in seat %index. Whether no worker
 ; below %threads sleeps.

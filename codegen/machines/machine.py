@@ -1,0 +1,107 @@
+"""Records of an instruction set, as code is made for it: `Machine`, and the `Abilities` of its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+
+from aot.codegen.dataclass import dataclass
+from aot.runtime.abi import DType
+from aot.runtime.errors import InternalError
+from aot.runtime.machines import Architecture
+
+Names = Mapping[str, Mapping[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What instructions of a target can do. Without a target: nothing that some machine lacks.
+
+    `intrinsics`: LLVM's names of instructions that have no generic form, by our name of what they do and by the lanes
+    of their result, see `intrinsic`.
+    """
+
+    fuses: bool = False  # multiply-adds round once
+    converts: frozenset[DType] = frozenset()  # short types of floats that instructions convert
+    masks: bool = False  # loads of 32 or 64 bits are masked
+    permutes: int = 0  # numbers of 32 bits among which one instruction chooses for each lane by an index
+    permutes_bytes: int = 0  # bytes among which one instruction chooses for each byte by an index, 16 or 128
+    packs_bytes: bool = False  # one instruction packs two vectors of 64 bytes, of i32 or i16, to half of their width
+    dots: int = 0  # products that one instruction sums in each 32-bit lane: 4 of bytes, or 2 of i16
+    joins_bytes: bool = False  # one instruction makes words, for dots of bytes, of the bytes of four rows
+    adds_pairs: bool = False  # more units add i16 than multiply them, and there are no dots of bytes
+    rounds_normal: bool = False  # one instruction rounds f32 to bf16; denormal numbers it takes for zero
+    sums_pairs: bool = False  # one instruction sums two products of bf16 in each 32-bit lane, and may
+    tiles: bool = False  # tile registers sum products of bf16 and of bytes, and may be used
+    intrinsics: Names = field(default_factory=dict[str, Mapping[int, str]], hash=False, compare=False)
+
+    @property
+    def converts_half(self) -> bool:
+        """True if there are conversions between f16 and f32."""
+        return DType.F16 in self.converts
+
+    def dot_terms(self, dtype: DType) -> int:
+        """Return the products of factors of a type that one instruction sums in each lane; 0 without one."""
+        if dtype is DType.BF16:
+            return 2 if self.sums_pairs else 0
+        size = 4 // dtype.stored_bytes
+        return size if size <= self.dots else 0
+
+    def intrinsic(self, operation: str, lanes: int = 1) -> str:
+        """Return LLVM's name of the instruction for an operation on vectors of `lanes` results."""
+        found = self.intrinsics.get(operation, {}).get(lanes)
+        if found is None:
+            raise InternalError(f"emit: the target has an instruction {operation} of {lanes} lanes, got none")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FlushMode:
+    """LLVM IR that makes instructions take denormal numbers for zero, and that restores the mode of the thread."""
+
+    begin: tuple[str, ...]
+    end: tuple[str, ...]
+    declarations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """How the query function of a library of several levels asks the processor for features.
+
+    `words`: what reads a word, as a call without its result's type, and for each feature the bits that must be set in
+    it. They are read in this order as %w0, %w1 and so on, those that no level asks for only if they are in `always`.
+    """
+
+    template: str  # file of `aot.codegen.llvm.pool` that defines the called functions
+    words: Mapping[str, Mapping[str, int]]
+    always: frozenset[str] = frozenset()
+    assembly: bool = False  # the template has instructions as text, which LLVM reads on a machine of the same kind only
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """An instruction set as code is made for it. Features have LLVM's names.
+
+    `vectors` gives the bytes and the number of vector registers, `abilities` what instructions can do: of a processor
+    with some features, and with vectors of some bytes. Both hold whatever the CPU's name is.
+    """
+
+    architecture: Architecture
+    cpu: str  # LLVM's name of a processor of a level
+    caches: tuple[int, int, int]  # bytes of L1, L2 and L3 that a level's schedules are made for
+    base: frozenset[str]  # features that code for a processor at hand may use where nothing in it asks for them
+    vectors: Callable[[frozenset[str]], tuple[int, int]]
+    abilities: Callable[[frozenset[str], int], Abilities]
+    pause: tuple[str, str]  # call of an instruction that waits for a moment, and its declaration
+    dispatch: Mapping[str, Dispatch]  # by the name of a platform
+    level_caches: Mapping[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
+    uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # see `object.features`
+    scheduled: Callable[[str], str] = str  # CPU by whose model LLVM schedules code for one of a name
+    flush: FlushMode | None = None  # where computing with denormal numbers takes far longer than without
+    fetches_near: bool = True  # lines that many rows use are prefetched into L1, not L2
+    prefetches_rows: bool = True  # registers are left for the strides of rows that a product prefetches
+
+    @property
+    def name(self) -> str:
+        """`x86_64`, `aarch64`: the first part of a triple."""
+        return self.architecture.name
