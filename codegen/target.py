@@ -69,11 +69,11 @@ class Target:
 
         `aot.codegen.llvm.host.parse_target` knows `native`, too.
         """
-        machine = next((known for known in MACHINES.values() if name in known.architecture.levels), None)
-        if machine is None:
-            levels = (level for known in MACHINES.values() for level in known.architecture.levels)
+        levels = {level: known for known in MACHINES.values() for level in known.architecture.names_of_levels()}
+        if name not in levels:
             raise UsageError(f"target: one of {', '.join(('native', *levels))}, got {name!r}")
-        features = machine.architecture.levels[name]
+        machine = levels[name]
+        features = machine.architecture.features_of(name)
         caches = machine.level_caches.get(name, machine.caches)
         made = Target(
             LINUX.triple(machine.name), machine.cpu, features, *machine.vectors(frozenset(features)), *caches, cores

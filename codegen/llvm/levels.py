@@ -129,7 +129,7 @@ def names_of(text: str) -> tuple[str, ...]:
         return (text,)
     known = [machine.architecture for machine in MACHINES.values() if machine.dispatch]
     for one in known:
-        full = {name if name in one.levels else one.prefix + name for name in names}
+        full = {one.level_of(name) for name in names}
         if full <= one.levels.keys():
             return tuple(name for name in one.levels if name in full)
     listed = "; or ".join(", ".join(one.levels) for one in known)

@@ -37,6 +37,7 @@ LINUX = Platform(
         "pthread_join",
         "pthread_sigmask",
         "sigfillset",
+        "getauxval",
     ),
     libc_file="libc.so.6",
     link_options=(

@@ -309,6 +309,9 @@ def _check_machine(manifest: Manifest, name: str) -> None:
         raise PlatformError(f"load: {name} is compiled for {wanted}, this machine is {here}; compile it for {here}")
     missing = missing_features(manifest.features)
     if missing:
-        raise PlatformError(
-            f"load: {name} needs processor features that this one lacks: {', '.join(missing)}; compile it without them"
-        )
+        target = manifest.options.get("target", "native")
+        made_for = "another processor" if target == "native" else target
+        levels = ARCHITECTURES[here].levels
+        best = [level for level, features in levels.items() if not missing_features(features)][-1:] or ["native"]
+        lacks = f"is compiled for {made_for}, this processor lacks: {', '.join(missing)}"
+        raise PlatformError(f"load: {name} {lacks}; compile it for {best[0]}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Architecture:
     levels: Mapping[str, tuple[str, ...]]
     kernel_names: Mapping[str, str]  # of features whose names of LLVM and of the kernel differ by more than punctuation
     reported: frozenset[str]  # features that the kernel reports
+    short_names: Mapping[str, str] = field(default_factory=dict[str, str])  # other names of levels
     aliases: tuple[str, ...] = ()
     # Features that only systems use: compilers do not use them on their own, and the kernel may hide them.
     unused: frozenset[str] = frozenset()
@@ -27,6 +28,19 @@ class Architecture:
     # all that there are begin with `matrix_prefix`.
     matrix: tuple[str, ...] = ()
     matrix_prefix: str = ""
+
+    def names_of_levels(self) -> tuple[str, ...]:
+        """Return the names of levels, short ones behind the others."""
+        return (*self.levels, *self.short_names)
+
+    def level_of(self, name: str) -> str:
+        """Return the full name of a level whose name may be short, or lack the prefix; any other name with a prefix."""
+        full = self.short_names.get(name, name)
+        return full if full in self.levels else self.prefix + full
+
+    def features_of(self, name: str) -> tuple[str, ...]:
+        """Return the features that a level has, whose name may be short."""
+        return self.levels[self.level_of(name)]
 
     def needed(self, features: Iterable[str]) -> list[str]:
         """Return those of `features`, as a target lists them, that code may use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import pytest
 
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.header import header_text
-from aot.codegen.llvm.levels import Levels
+from aot.codegen.llvm.levels import Levels, join
 from aot.codegen.llvm.object.link import Linker, find_linker
 from aot.codegen.platforms import LINUX
 from aot.codegen.target import Target
@@ -29,6 +30,7 @@ from tests.compilers import compiler
 from tests.networks import NETWORKS
 from tests.programs import chain
 
+Ran = subprocess.CompletedProcess[str]
 RUNNER = Path(__file__).parents[1] / "network.c"
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "model.xml"
 MODELS: dict[str, Callable[[], Graph | Path]] = {**NETWORKS, "digits": lambda: DIGITS}
@@ -52,19 +54,31 @@ def test_library_for_another_machine(tmp_path: Path) -> None:
     assert {s.name for s in symbols if not s.defined} <= set(LINUX.libc)
 
 
-def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array]) -> bytes:
-    """What the model computes in a C program for aarch64, as one piece."""
+def program(
+    made: Built | Levels, folder: Path, source: Path = RUNNER
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """A C program for aarch64 with the model inside, which runs on the given processor with the given arguments."""
     emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
     if emulator is None:
         pytest.skip("needs qemu-user")
     made.write_object(folder / "network.o")
     (folder / "network.h").write_text(header_text(made))
-    (folder / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
     options = ["-static", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I.", f"-DQUERY={QUERY_PREFIX}{made.tag}"]
-    command = [*compiler("aarch64-linux-gnu-gcc"), *options, str(RUNNER), "network.o", "-pthread", "-o", "network"]
+    command = [*compiler("aarch64-linux-gnu-gcc"), *options, str(source), "network.o", "-pthread", "-o", "network"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    ran = subprocess.run([emulator, "./network", "in", "out"], cwd=folder, capture_output=True, text=True, check=False)
+
+    def run(cpu: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [emulator, "-cpu", cpu, "./network", *arguments]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array], cpu: str = "max") -> bytes:
+    """What the model computes in a C program for aarch64, as one piece."""
+    (folder / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
+    ran = program(made, folder)(cpu, "in", "out")
     assert ran.returncode == 0, ran.stderr
     return (folder / "out").read_bytes()
 
@@ -83,3 +97,34 @@ def test_network_runs_under_an_emulator(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         data = data[expected.nbytes :]
     assert not data
+
+
+TOLD = """
+#include "network.h"
+#include <stdio.h>
+int main(void) {
+    const struct aot_model *model = QUERY(AOT_ABI);
+    return model ? !fwrite(model->manifest, (size_t)model->manifest_bytes, 1, stdout) : 2;
+}
+"""
+LEVELS = ("aarch64-v8", "aarch64-v8.2", "aarch64-v8.6")
+
+
+@pytest.mark.slow
+def test_the_processor_is_asked_for_its_level(tmp_path: Path) -> None:
+    """Under an emulator, as processors of three generations; none of the upper two levels runs on the first one."""
+    made = [build(chain(), Target.parse(name), options={"target": name}) for name in LEVELS]
+    (tmp_path / "told.c").write_text(TOLD)
+    run = program(join(LEVELS, made), tmp_path, tmp_path / "told.c")
+    for cpu, level in zip(("cortex-a53", "cortex-a76", "max"), LEVELS, strict=True):
+        assert json.loads(run(cpu).stdout)["options"]["target"] == level
+    upper = program(join(LEVELS[1:], made[1:]), tmp_path, tmp_path / "told.c")
+    assert (upper("cortex-a53").returncode, upper("cortex-a76").returncode) == (2, 0)
+
+
+@pytest.mark.slow
+def test_levels_compute_the_same_bytes(tmp_path: Path) -> None:
+    image = np.load(DIGITS.parent / "seven.npy")
+    made = stages(DIGITS, CompileOptions(target=",".join(LEVELS))).built
+    found = {cpu: emulated(made, tmp_path, [image], cpu) for cpu in ("cortex-a53", "cortex-a76", "max")}
+    assert len(set(found.values())) == 1

@@ -47,6 +47,7 @@ def best() -> str:
 def test_names_of_levels_are_sorted_and_checked() -> None:
     assert names_of("native") == ("native",)
     assert names_of("x86-64-v4,v2") == names_of("x86-64-v2,x86-64-v4") == ("x86-64-v2", "x86-64-v4")
+    assert names_of("aarch64,v8.2") == names_of("v8.2,aarch64-v8") == ("aarch64-v8", "aarch64-v8.2")
     for wrong in ("x86-64-v2,native", "aarch64,x86-64-v3"):
         with pytest.raises(UsageError, match="levels of one machine"):
             names_of(wrong)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import platform
 import random
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from aot.runtime.errors import AotError, CorruptError, PlatformError
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.machine import default_threads, missing_features
+from aot.runtime.machines.aarch64 import AARCH64
+from aot.runtime.systems.linux import processor
 from aot.runtime.systems.linux.processor import cgroup_quota
 from tests.programs import built, chain
 
@@ -72,6 +75,28 @@ def test_wrong_machine(chain_so: Path, tmp_path: Path) -> None:
 def test_missing_feature_is_named(chain_so: Path, tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="lacks: sse9000"):
         runtime.load(changed(chain_so, tmp_path / "a.so", features=["sse2", "sse9000"]))
+
+
+def test_a_level_that_the_processor_lacks_is_named(
+    chain_so: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Cortex-A53 refuses code for a later one."""
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(processor, "features", lambda cpuinfo: frozenset("fp asimd aes crc32".split()))
+    features = list(AARCH64.levels["aarch64-v8.2"])
+    path = changed(chain_so, tmp_path / "a.so", machine=183, features=features, options={"target": "aarch64-v8.2"})
+    data = bytearray(path.read_bytes())
+    data[18] = 183
+    path.write_bytes(data)
+    said = "compiled for aarch64-v8.2, this processor lacks: lse, fullfp16, dotprod; compile it for aarch64-v8"
+    with pytest.raises(PlatformError, match=said):
+        runtime.load(path)
+
+
+def test_an_unknown_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(PlatformError, match="must be one of x86_64, aarch64, got riscv64"):
+        missing_features(["sse2"])
 
 
 def test_features_by_the_kernels_names(tmp_path: Path) -> None:
