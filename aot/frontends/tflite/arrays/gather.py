@@ -34,28 +34,6 @@ def hashtable_lookup(node: Call, queries: OutPort, keys: OutPort, values: OutPor
     return build.Select(wide, rows, node.like(0, rows)), node.cast(hits, DType.U8)
 
 
-@tflite("GATHER_ND", stored=True)
-@by_parts
-def gather_nd(node: Call, x: OutPort, indices: OutPort) -> OutPort:
-    return node.build.GatherND(x, indices)
-
-
-@tflite("SCATTER_ND")
-@by_parts
-def scatter_nd(node: Call, indices: OutPort, updates: OutPort, shape: OutPort) -> OutPort:
-    return node.tf("ScatterNd", indices, updates, shape)
-
-
-@tflite("SPARSE_TO_DENSE", stored=True)
-def sparse_to_dense(node: Call, indices: OutPort, shape: OutPort, values: OutPort, default: OutPort) -> OutPort:
-    return node.tf("SparseToDense", indices, shape, values, default)
-
-
-@tflite("SEGMENT_SUM")
-def segment_sum(node: Call, x: OutPort, ids: OutPort) -> OutPort:
-    return node.tf("SegmentSum", x, ids)
-
-
 @tflite("UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNSORTED_SEGMENT_PROD", "UNSORTED_SEGMENT_SUM")
 def unsorted_segments(node: Call, x: OutPort, ids: OutPort, count: OutPort) -> OutPort:
     return node.tf("UnsortedSegment" + node.kind.rpartition("_")[2].capitalize(), x, ids, count)
@@ -64,11 +42,6 @@ def unsorted_segments(node: Call, x: OutPort, ids: OutPort, count: OutPort) -> O
 @tflite("UNIQUE", stored=True)
 def unique(node: Call, x: OutPort) -> tuple[OutPort, ...]:
     return node.tf("Unique", x, out_idx=node.output_type(1).value)
-
-
-@tflite("WHERE", stored=True)
-def where(node: Call, x: OutPort) -> OutPort:
-    return node.tf("Where", x)
 
 
 @tflite("BUCKETIZE")

@@ -11,22 +11,10 @@ from aot.runtime.errors import ModelError
 MIRRORS = ("REFLECT", "SYMMETRIC")
 
 
-@tflite("TRANSPOSE", stored=True)
-@by_parts
-def transpose(node: Call, x: OutPort, order: OutPort) -> OutPort:
-    return node.build.Transpose(x, order)
-
-
 @tflite("STABLEHLO_TRANSPOSE", stored=True)
 @by_parts
 def transpose_by(node: Call, x: OutPort) -> OutPort:
     return node.build.Transpose(x, node.list(node.integers("permutation", ())))
-
-
-@tflite("TILE", stored=True)
-@by_parts
-def tile(node: Call, x: OutPort, times: OutPort) -> OutPort:
-    return node.build.Tile(x, times)
 
 
 @tflite("PAD", "PADV2", stored=True)
@@ -50,12 +38,6 @@ def mirror_pad(node: Call, x: OutPort, pads: OutPort) -> OutPort:
     mode = node.integer("mode", 0)
     node.refuse(not 0 <= mode < len(MIRRORS), f"mode {mode} is not supported")
     return node.tf("MirrorPad", x, pads, mode=MIRRORS[mode])
-
-
-@tflite("REVERSE_V2", stored=True)
-@by_parts
-def reverse(node: Call, x: OutPort, axes: OutPort) -> OutPort:
-    return node.tf("ReverseV2", x, axes)
 
 
 @tflite("REVERSE_SEQUENCE", stored=True)
@@ -88,24 +70,6 @@ def space_to_batch(node: Call, x: OutPort, block: OutPort, pads: OutPort) -> Out
     shift = node.build.const(q.zeros[0], DType.I32)
     moved = node.tf("SpaceToBatchND", node.build.Subtract(node.cast(x, DType.I32), shift), block, pads)
     return node.cast(node.build.Add(moved, shift), x.type.dtype)
-
-
-@tflite("BATCH_TO_SPACE_ND", stored=True)
-@by_parts
-def batch_to_space(node: Call, x: OutPort, block: OutPort, crops: OutPort) -> OutPort:
-    return node.tf("BatchToSpaceND", x, block, crops)
-
-
-@tflite("MATRIX_DIAG", stored=True)
-@by_parts
-def matrix_diag(node: Call, x: OutPort) -> OutPort:
-    return node.tf("MatrixDiag", x)
-
-
-@tflite("MATRIX_SET_DIAG", stored=True)
-@by_parts
-def matrix_set_diag(node: Call, x: OutPort, diagonal: OutPort) -> OutPort:
-    return node.tf("MatrixSetDiag", x, diagonal)
 
 
 @tflite("STABLEHLO_PAD", stored=True)

@@ -32,12 +32,6 @@ def squeeze(node: Call, x: OutPort) -> OutPort:
     return node.tf("Squeeze", x, squeeze_dims=node.integers("squeeze_dims", ()))
 
 
-@tflite("EXPAND_DIMS", stored=True)
-@by_parts
-def expand_dims(node: Call, x: OutPort, axis: OutPort) -> OutPort:
-    return node.tf("ExpandDims", x, axis)
-
-
 @tflite("SHAPE", stored=True, takes_complex=True)
 def shape(node: Call, x: Number) -> OutPort:
     return node.build.ShapeOf(plain(x), output_type=node.output_type())
@@ -46,17 +40,6 @@ def shape(node: Call, x: Number) -> OutPort:
 @tflite("RANK", stored=True, takes_complex=True)
 def rank(node: Call, x: Number) -> OutPort:
     return node.build.const(plain(x).type.rank, DType.I32)
-
-
-@tflite("BROADCAST_TO", stored=True)
-@by_parts
-def broadcast_to(node: Call, x: OutPort, target: OutPort) -> OutPort:
-    return node.build.Broadcast(x, target)
-
-
-@tflite("BROADCAST_ARGS", stored=True)
-def broadcast_args(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    return node.tf("BroadcastArgs", a, b)
 
 
 @tflite("FILL", stored=True)
@@ -104,18 +87,6 @@ def split(node: Call, axis: OutPort, x: OutPort) -> tuple[OutPort, ...]:
     return node.tf("Split", axis, x, num_split=node.integer("num_splits", 0))
 
 
-@tflite("SPLIT_V", stored=True)
-@by_parts
-def split_v(node: Call, x: OutPort, sizes: OutPort, axis: OutPort) -> tuple[OutPort, ...]:
-    return node.tf("SplitV", x, sizes, axis)
-
-
-@tflite("SLICE", stored=True)
-@by_parts
-def slice_(node: Call, x: OutPort, begin: OutPort, size: OutPort) -> OutPort:
-    return node.tf("Slice", x, begin, size)
-
-
 @tflite("STRIDED_SLICE", stored=True)
 @by_parts
 def strided_slice(node: Call, x: OutPort, begin: OutPort, end: OutPort, strides: OutPort) -> OutPort:
@@ -157,11 +128,6 @@ def dynamic_update_slice(node: Call, x: OutPort, part: OutPort, begins: OutPort)
         build.Reshape(x, flat), build.Reshape(spread, flat), build.Reshape(part, flat), node.scalar(0)
     )
     return build.Reshape(found, extents)
-
-
-@tflite("RANGE", stored=True)
-def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort:
-    return node.tf("Range", start, limit, step)
 
 
 @tflite("ONE_HOT", stored=True)

@@ -77,12 +77,6 @@ def one(node: Call, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
 
 
-@tflite("NEG", "STABLEHLO_NEGATE")
-@by_parts
-def negative(node: Call, x: OutPort) -> OutPort:
-    return node.build.Negative(x)
-
-
 @tflite(*TF_TWO, takes_complex=True)
 def arithmetic(node: Call, a: Number, b: Number) -> Number:
     """Integers are truncated by a division."""
@@ -109,16 +103,6 @@ def prelu(node: Call, x: OutPort, alpha: OutPort) -> OutPort:
 @by_parts
 def add_all(node: Call, *xs: OutPort) -> OutPort:
     return reduce(node.build.Add, xs)
-
-
-@tflite("FLOOR_DIV")
-def floor_div(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    return node.tf("FloorDiv", a, b)
-
-
-@tflite("ATAN2")
-def atan2(node: Call, y: OutPort, x: OutPort) -> OutPort:
-    return node.tf("Atan2", y, x)
 
 
 @tflite("RELU6")
@@ -163,16 +147,6 @@ def square(node: Call, x: Number) -> Number:
     return node.tf("Mul", x, x)
 
 
-@tflite("RIGHT_SHIFT")
-def right_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
-    return node.tf("RightShift", x, by)
-
-
-@tflite("STABLEHLO_SHIFT_LEFT")
-def left_shift(node: Call, x: OutPort, by: OutPort) -> OutPort:
-    return node.tf("LeftShift", x, by)
-
-
 @tflite("STABLEHLO_AND", "STABLEHLO_OR")
 def bits(node: Call, a: OutPort, b: OutPort) -> OutPort:
     name = "And" if node.kind.endswith("AND") else "Or"
@@ -189,18 +163,6 @@ def compare(node: Call, a: OutPort, b: OutPort) -> OutPort:
     direction = node.integer("comparison_direction", 0)
     node.refuse(not 0 <= direction < len(DIRECTIONS), f"comparison {direction} is not supported")
     return getattr(node.build, DIRECTIONS[direction])(a, b)
-
-
-@tflite("SELECT", stored=True)
-@by_parts
-def select(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
-    return node.tf("Select", condition, a, b)
-
-
-@tflite("SELECT_V2", "STABLEHLO_SELECT", stored=True)
-@by_parts
-def select_v2(node: Call, condition: OutPort, a: OutPort, b: OutPort) -> OutPort:
-    return node.build.Select(condition, a, b)
 
 
 @tflite("CAST", "STABLEHLO_CONVERT", stored=True, takes_complex=True)
