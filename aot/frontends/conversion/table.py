@@ -16,6 +16,7 @@ from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any, TypeVar
 
+from aot.frontends.conversion.attributes import with_attributes
 from aot.frontends.conversion.calls import Conversion
 from aot.ir.scope import current, scope_for
 
@@ -44,8 +45,9 @@ class Table:
         """Return a decorator that enters a function under the names of operations."""
 
         def entering(function: F) -> F:
-            self.enter(kinds, function)
-            return function
+            conversion = with_attributes(function)
+            self.enter(kinds, conversion)
+            return conversion
 
         return entering
 

@@ -14,14 +14,14 @@ from aot.runtime.abi import DType
 
 
 @onnx("Gather")
-def gather(node: Call, x: OutPort, indices: OutPort) -> OutPort:
-    return node.build.Gather(x, indices, node.scalar(node.integer("axis", 0)))
+def gather(node: Call, x: OutPort, indices: OutPort, *, axis: int = 0) -> OutPort:
+    return node.build.Gather(x, indices, node.scalar(axis))
 
 
 @onnx("GatherElements")
-def gather_elements(node: Call, x: OutPort, indices: OutPort) -> OutPort:
+def gather_elements(node: Call, x: OutPort, indices: OutPort, *, axis: int = 0) -> OutPort:
     """Convert to GatherElements. Other dimensions than the axis may be smaller than those of `x`, which is sliced."""
-    build, axis = node.build, node.axis(node.integer("axis", 0), x.type.rank)
+    build, axis = node.build, node.axis(axis, x.type.rank)
     if x.type.rank == indices.type.rank:
         pairs = enumerate(zip(x.shape, indices.shape, strict=True))
         axes = [k for k, (n, m) in pairs if k != axis and n != m]
@@ -32,20 +32,18 @@ def gather_elements(node: Call, x: OutPort, indices: OutPort) -> OutPort:
 
 
 @onnx("GatherND")
-def gather_nd(node: Call, x: OutPort, indices: OutPort) -> OutPort:
-    return node.build.GatherND(x, indices, batch_dims=node.integer("batch_dims", 0))
+def gather_nd(node: Call, x: OutPort, indices: OutPort, *, batch_dims: int = 0) -> OutPort:
+    return node.build.GatherND(x, indices, batch_dims=batch_dims)
 
 
 @onnx("OneHot")
-def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort) -> OutPort:
+def one_hot(node: Call, indices: OutPort, depth: OutPort, values: OutPort, *, axis: int = -1) -> OutPort:
     """values[1] at the index, values[0] elsewhere; a negative index counts from the end."""
     build = node.build
     off, on = (build.Gather(values, node.scalar(i), node.scalar(0)) for i in (0, 1))
     size = node.cast(node.single(depth), DType.I64)
     places = node.cast(indices, DType.I64)
-    return build.OneHot(
-        places, size, on, off, axis=node.integer("axis", -1), negative_indices_mode=NegativeIndices.NORMALIZE
-    )
+    return build.OneHot(places, size, on, off, axis=axis, negative_indices_mode=NegativeIndices.NORMALIZE)
 
 
 @onnx("TopK")
@@ -109,9 +107,11 @@ def non_max_suppression(
     most: OutPort | None = None,
     overlap: OutPort | None = None,
     least: OutPort | None = None,
+    *,
+    center_point_box: bool = False,
 ) -> OutPort:
     """Rows (image, class, box), best first within a class; without `limit` no box is kept."""
-    encoding = Encoding.CENTER if node.flag("center_point_box") else Encoding.CORNER
+    encoding = Encoding.CENTER if center_point_box else Encoding.CORNER
     limits = (
         node.scalar(0) if most is None else most,
         node.like(0, scores) if overlap is None else overlap,

@@ -18,11 +18,11 @@ def range_(node: Call, start: OutPort, limit: OutPort, step: OutPort) -> OutPort
 
 
 @onnx("EyeLike")
-def eye_like(node: Call, x: OutPort) -> OutPort:
+def eye_like(node: Call, x: OutPort, *, k: int = 0) -> OutPort:
     rows, columns = x.type.static_shape
     dtype = node.dtype("dtype", x.type.dtype)
     check_table("EyeLike", rows, columns)
-    return node.build.const(np.eye(rows, columns, node.integer("k", 0)), dtype)
+    return node.build.const(np.eye(rows, columns, k), dtype)
 
 
 MAX_SAMPLES = 1 << 24  # bins, or samples of a frame or of a second; far above those of any real transform
@@ -32,9 +32,9 @@ WINDOWS = {
 
 
 @onnx(*WINDOWS)
-def window(node: Call, size: OutPort) -> OutPort:
+def window(node: Call, size: OutPort, *, periodic: bool = True) -> OutPort:
     """a - b cos(t) + c cos(2 t) for t from 0 to 2 pi, which is the last element, or the one after it if periodic."""
-    build, periodic = node.build, node.flag("periodic", True)
+    build = node.build
     count = node.within(single(node, size), 0, OPEN_END, "the size must not be negative")
     span = node.cast(count, DType.F64)
     around = span if periodic else build.Subtract(span, 1.0)

@@ -17,8 +17,8 @@ def transpose(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Concat")
-def concat(node: Call, *xs: OutPort) -> OutPort:
-    return xs[0] if len(xs) == 1 else node.build.Concat(*xs, axis=node.integer("axis"))
+def concat(node: Call, *xs: OutPort, axis: int) -> OutPort:
+    return xs[0] if len(xs) == 1 else node.build.Concat(*xs, axis=axis)
 
 
 @onnx("Split")
@@ -136,28 +136,27 @@ def tile(node: Call, x: OutPort, repeats: OutPort) -> OutPort:
 
 
 @onnx("DepthToSpace")
-def depth_to_space(node: Call, x: OutPort) -> OutPort:
+def depth_to_space(node: Call, x: OutPort, *, blocksize: int) -> OutPort:
     mode = node.choice("mode", {"DCR": DepthMode.BLOCKS_FIRST, "CRD": DepthMode.DEPTH_FIRST}, "DCR")
-    return node.build.DepthToSpace(x, block_size=node.integer("blocksize"), mode=mode)
+    return node.build.DepthToSpace(x, block_size=blocksize, mode=mode)
 
 
 @onnx("SpaceToDepth")
-def space_to_depth(node: Call, x: OutPort) -> OutPort:
+def space_to_depth(node: Call, x: OutPort, *, blocksize: int) -> OutPort:
     mode = node.choice("mode", {"DCR": DepthMode.BLOCKS_FIRST, "CRD": DepthMode.DEPTH_FIRST}, "DCR")
-    return node.build.SpaceToDepth(x, block_size=node.integer("blocksize"), mode=mode)
+    return node.build.SpaceToDepth(x, block_size=blocksize, mode=mode)
 
 
 @onnx("ReverseSequence")
-def reverse_sequence(node: Call, x: OutPort, lengths: OutPort) -> OutPort:
-    batch, time = node.integer("batch_axis", 1), node.integer("time_axis", 0)
-    return node.build.ReverseSequence(x, lengths, batch_axis=batch, seq_axis=time)
+def reverse_sequence(node: Call, x: OutPort, lengths: OutPort, *, batch_axis: int = 1, time_axis: int = 0) -> OutPort:
+    return node.build.ReverseSequence(x, lengths, batch_axis=batch_axis, seq_axis=time_axis)
 
 
 @onnx("Trilu")
-def trilu(node: Call, x: OutPort, k: OutPort | None = None) -> OutPort:
+def trilu(node: Call, x: OutPort, k: OutPort | None = None, *, upper: bool = True) -> OutPort:
     """x where row + k <= column (upper), or row + k >= column (lower); 0 elsewhere."""
     build, rank = node.build, x.type.rank
-    mask = triangle(node, x, node.scalar(0) if k is None else k, node.flag("upper", True))
+    mask = triangle(node, x, node.scalar(0) if k is None else k, upper)
     return build.Select(mask, x, node.like(0, x)) if rank else x
 
 

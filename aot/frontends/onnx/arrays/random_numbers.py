@@ -53,22 +53,21 @@ def _wide(dtype: DType) -> DType:
 
 
 @onnx("RandomUniform", "RandomUniformLike")
-def random_uniform(node: Call, x: OutPort | None = None) -> OutPort:
+def random_uniform(node: Call, x: OutPort | None = None, *, low: float = 0.0, high: float = 1.0) -> OutPort:
     build, dtype = node.build, _dtype(node, x)
-    low, high = node.number("low", 0.0), node.number("high", 1.0)
     unit = _uniform(node, _shape(node, x), _wide(dtype))
     return node.cast(build.Add(build.Multiply(unit, high - low), low), dtype)
 
 
 @onnx("RandomNormal", "RandomNormalLike")
-def random_normal(node: Call, x: OutPort | None = None) -> OutPort:
+def random_normal(node: Call, x: OutPort | None = None, *, scale: float = 1.0, mean: float = 0.0) -> OutPort:
     """sqrt(-2 log(1 - u)) cos(2 pi v), scaled; Box and Muller 1958."""
     build, dtype = node.build, _dtype(node, x)
     shape = _shape(node, x)
     u, v = (_uniform(node, shape, _wide(dtype), stream) for stream in range(2))
     size = build.Sqrt(build.Multiply(build.Log(build.Add(build.Negative(u), 1.0)), -2.0))
     unit = build.Multiply(size, build.Cos(build.Multiply(v, 2 * math.pi)))
-    return node.cast(build.Add(build.Multiply(unit, node.number("scale", 1.0)), node.number("mean", 0.0)), dtype)
+    return node.cast(build.Add(build.Multiply(unit, scale), mean), dtype)
 
 
 @onnx("Bernoulli")
@@ -80,13 +79,13 @@ def bernoulli(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Multinomial")
-def multinomial(node: Call, x: OutPort) -> OutPort:
+def multinomial(node: Call, x: OutPort, *, sample_size: int = 1) -> OutPort:
     """Sample classes by each row of log-probabilities, whose exponentials need not sum up to 1."""
     build = node.build
     logs = build.Subtract(x, build.ReduceMax(x, node.list([-1]), keep_dims=True))
     return build.Multinomial(
         node.cast(logs, DType.F32),
-        node.list([node.integer("sample_size", 1)]),
+        node.list([sample_size]),
         convert_type=node.dtype("dtype", DType.I32),
         with_replacement=True,
         log_probs=True,

@@ -17,9 +17,9 @@ REDUCTIONS = {
 
 
 @onnx("Scatter", "ScatterElements")
-def scatter_elements(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> OutPort:
-    axis, how = node.scalar(node.integer("axis", 0)), node.choice("reduction", REDUCTIONS, "none")
-    return node.build.ScatterElementsUpdate(x, indices, updates, axis, reduction=how)
+def scatter_elements(node: Call, x: OutPort, indices: OutPort, updates: OutPort, *, axis: int = 0) -> OutPort:
+    how = node.choice("reduction", REDUCTIONS, "none")
+    return node.build.ScatterElementsUpdate(x, indices, updates, node.scalar(axis), reduction=how)
 
 
 @onnx("ScatterND")
@@ -28,10 +28,12 @@ def scatter_nd(node: Call, x: OutPort, indices: OutPort, updates: OutPort) -> Ou
 
 
 @onnx("TensorScatter")
-def tensor_scatter(node: Call, x: OutPort, update: OutPort, starts: OutPort | None = None) -> OutPort:
+def tensor_scatter(
+    node: Call, x: OutPort, update: OutPort, starts: OutPort | None = None, *, axis: int = -2
+) -> OutPort:
     """Write `update` into `x` from a start index for each batch on, which may wrap around the end."""
     build, rank = node.build, x.type.rank
-    axis = node.axis(node.integer("axis", -2), rank)
+    axis = node.axis(axis, rank)
     circular = node.choice("mode", {"linear": False, "circular": True}, "linear")
     size = build.Squeeze(node.dims(update, [axis]), node.list([0]))
     steps = build.Range(node.scalar(0), size, node.scalar(1), output_type=DType.I64)

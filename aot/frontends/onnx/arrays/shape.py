@@ -44,14 +44,13 @@ def size(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Reshape")
-def reshape(node: Call, x: OutPort, target: OutPort) -> OutPort:
+def reshape(node: Call, x: OutPort, target: OutPort, *, allowzero: bool = False) -> OutPort:
     """Convert to Reshape; 0 keeps a dimension unless `allowzero` is set."""
-    return node.build.Reshape(x, target, special_zero=not node.flag("allowzero"))
+    return node.build.Reshape(x, target, special_zero=not allowzero)
 
 
 @onnx("Flatten")
-def flatten(node: Call, x: OutPort) -> OutPort:
-    axis = node.integer("axis", 1)
+def flatten(node: Call, x: OutPort, *, axis: int = 1) -> OutPort:
     axis = axis + x.type.rank if axis < 0 else axis
     build, one, along = node.build, node.list([1]), node.list([0])
     parts = [node.dims(x, axes) for axes in (range(axis), range(axis, x.type.rank))]

@@ -153,10 +153,9 @@ def _moved(node: Call, x: OutPort, source: int, to: int) -> OutPort:
 
 
 @onnx("ConcatFromSequence")
-def concat_from_sequence(node: Call, parts: Parts) -> OutPort:
-    axis, stacks = node.integer("axis"), node.flag("new_axis")
+def concat_from_sequence(node: Call, parts: Parts, *, axis: int, new_axis: bool = False) -> OutPort:
     build = node.build
-    if isinstance(parts, tuple) and not stacks:
+    if isinstance(parts, tuple) and not new_axis:
         node.refuse(not parts, "a sequence must have an element, got none")
         return parts[0] if len(parts) == 1 else build.Concat(*parts, axis=axis)
     xs = in_one(build, parts)
@@ -165,9 +164,11 @@ def concat_from_sequence(node: Call, parts: Parts) -> OutPort:
     data = xs.data
     if xs.lengths is not None:
         rule = "elements whose sizes differ along their first axis can be joined along axis 0 only"
-        node.refuse(stacks or node.axis(axis, data.type.rank) != 0, f"{rule}, got {'a new axis' if stacks else axis}")
+        node.refuse(
+            new_axis or node.axis(axis, data.type.rank) != 0, f"{rule}, got {'a new axis' if new_axis else axis}"
+        )
         return data
-    if stacks:
+    if new_axis:
         return _moved(node, data, 0, node.axis(axis, data.type.rank))
     along = node.axis(axis, data.type.rank - 1)
     return merged(build, _moved(node, data, 0, along), along)

@@ -93,8 +93,8 @@ def pow(node: Call, x: OutPort, y: OutPort) -> OutPort:
 
 
 @onnx("Mod")
-def mod(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    return node.build.Mod(a, b) if node.flag("fmod") else node.build.FloorMod(a, b)
+def mod(node: Call, a: OutPort, b: OutPort, *, fmod: bool = False) -> OutPort:
+    return node.build.Mod(a, b) if fmod else node.build.FloorMod(a, b)
 
 
 @onnx("Reciprocal")
@@ -129,27 +129,26 @@ def clip(node: Call, x: OutPort, low: OutPort | None = None, high: OutPort | Non
 
 
 @onnx("Elu")
-def elu(node: Call, x: OutPort) -> OutPort:
-    return node.build.Elu(x, alpha=node.number("alpha", 1.0))
+def elu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
+    return node.build.Elu(x, alpha=alpha)
 
 
 @onnx("Celu")
-def celu(node: Call, x: OutPort) -> OutPort:
+def celu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     """max(0, x) + min(0, alpha (exp(x / alpha) - 1))"""
-    alpha, build = node.number("alpha", 1.0), node.build
+    build = node.build
     below = build.Multiply(build.Subtract(build.Exp(build.Divide(x, alpha)), 1.0), alpha)
     return build.Select(build.Greater(x, 0.0), x, below)
 
 
 @onnx("Selu")
-def selu(node: Call, x: OutPort) -> OutPort:
-    alpha, gamma = node.number("alpha", 1.6732632423543772), node.number("gamma", 1.0507009873554805)
+def selu(node: Call, x: OutPort, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> OutPort:
     return node.build.Selu(x, node.like(alpha, x), node.like(gamma, x))
 
 
 @onnx("LeakyRelu")
-def leaky_relu(node: Call, x: OutPort) -> OutPort:
-    return node.build.PRelu(x, node.like(node.number("alpha", 0.01), x))
+def leaky_relu(node: Call, x: OutPort, *, alpha: float = 0.01) -> OutPort:
+    return node.build.PRelu(x, node.like(alpha, x))
 
 
 @onnx("PRelu")
@@ -162,23 +161,22 @@ def prelu(node: Call, x: OutPort, slope: OutPort) -> OutPort:
 
 
 @onnx("HardSigmoid")
-def hard_sigmoid(node: Call, x: OutPort) -> OutPort:
-    alpha, beta = node.number("alpha", 0.2), node.number("beta", 0.5)
+def hard_sigmoid(node: Call, x: OutPort, *, alpha: float = 0.2, beta: float = 0.5) -> OutPort:
     return node.build.HardSigmoid(x, node.like(alpha, x), node.like(beta, x))
 
 
 @onnx("ThresholdedRelu")
-def thresholded_relu(node: Call, x: OutPort) -> OutPort:
+def thresholded_relu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     build = node.build
-    return build.Select(build.Greater(x, node.number("alpha", 1.0)), x, node.like(0, x))
+    return build.Select(build.Greater(x, alpha), x, node.like(0, x))
 
 
 @onnx("Shrink")
-def shrink(node: Call, x: OutPort) -> OutPort:
+def shrink(node: Call, x: OutPort, *, bias: float = 0.0, lambd: float = 0.5) -> OutPort:
     """x + bias below -lambd, x - bias above lambd, 0 between."""
-    build, bias, limit = node.build, node.number("bias", 0.0), node.number("lambd", 0.5)
-    above = build.Select(build.Greater(x, node.like(limit, x)), build.Subtract(x, node.like(bias, x)), node.like(0, x))
-    return build.Select(build.Less(x, node.like(-limit, x)), build.Add(x, node.like(bias, x)), above)
+    build = node.build
+    above = build.Select(build.Greater(x, node.like(lambd, x)), build.Subtract(x, node.like(bias, x)), node.like(0, x))
+    return build.Select(build.Less(x, node.like(-lambd, x)), build.Add(x, node.like(bias, x)), above)
 
 
 @onnx("Gelu")
@@ -188,8 +186,7 @@ def gelu(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Swish")
-def swish(node: Call, x: OutPort) -> OutPort:
-    alpha = node.number("alpha", 1.0)
+def swish(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort:
     return node.build.Swish(x) if alpha == 1 else node.build.Swish(x, node.like(alpha, x))
 
 
@@ -263,9 +260,8 @@ def is_nan(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("IsInf")
-def is_inf(node: Call, x: OutPort) -> OutPort:
-    negative, positive = node.flag("detect_negative", True), node.flag("detect_positive", True)
-    return node.build.IsInf(x, detect_negative=negative, detect_positive=positive)
+def is_inf(node: Call, x: OutPort, *, detect_negative: bool = True, detect_positive: bool = True) -> OutPort:
+    return node.build.IsInf(x, detect_negative=detect_negative, detect_positive=detect_positive)
 
 
 @onnx("Where")

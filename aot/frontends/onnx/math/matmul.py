@@ -32,5 +32,5 @@ def det(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("Einsum")
-def einsum(node: Call, *xs: OutPort) -> OutPort:
-    return node.build.Einsum(*xs, equation=node.text("equation").replace(" ", ""))
+def einsum(node: Call, *xs: OutPort, equation: str) -> OutPort:
+    return node.build.Einsum(*xs, equation=equation.replace(" ", ""))

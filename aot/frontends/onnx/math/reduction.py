@@ -79,15 +79,17 @@ def _elementwise(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("ArgMax", "ArgMin")
-def arg_extreme(node: Call, x: OutPort) -> OutPort:
+def arg_extreme(
+    node: Call, x: OutPort, *, axis: int = 0, select_last_index: bool = False, keepdims: bool = True
+) -> OutPort:
     """Index of the first extreme, or of the last one: the first of the reversed tensor."""
-    build, axis = node.build, node.axis(node.integer("axis", 0), x.type.rank)
-    mode, last = Mode.MAX if node.kind == "ArgMax" else Mode.MIN, node.flag("select_last_index")
+    build, axis = node.build, node.axis(axis, x.type.rank)
+    mode = Mode.MAX if node.kind == "ArgMax" else Mode.MIN
     along = node.list([axis])
-    if last:
+    if select_last_index:
         x = build.Reverse(x, along)
     best = build.TopK(x, node.scalar(1), axis=axis, mode=mode, stable=True, index_element_type=DType.I64, outputs=2)
     index = best.node.out_port(1)
-    if last:
+    if select_last_index:
         index = build.Subtract(build.Subtract(node.dims(x, [axis]), node.list([1])), index)
-    return index if node.flag("keepdims", True) else build.Squeeze(index, along)
+    return index if keepdims else build.Squeeze(index, along)

@@ -40,9 +40,9 @@ def bias_gelu(node: Call, x: OutPort, bias: OutPort) -> OutPort:
 
 
 @onnx("QuickGelu", domain=MS)
-def quick_gelu(node: Call, x: OutPort) -> OutPort:
+def quick_gelu(node: Call, x: OutPort, *, alpha: float = 1.702) -> OutPort:
     """x sigmoid(alpha x)"""
-    return node.build.Swish(x, node.like(node.number("alpha", 1.702), x))
+    return node.build.Swish(x, node.like(alpha, x))
 
 
 onnx("LayerNormalization", domain=MS)(layer_normalization)

@@ -52,17 +52,18 @@ def _per_feature(node: Call, x: OutPort, parameters: Sequence[OutPort], eps: flo
 
 
 @onnx("InstanceNormalization")
-def instance_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort) -> OutPort:
+def instance_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort, *, epsilon: float = 1e-5) -> OutPort:
     build = node.build
-    y = build.MVN(x, node.list(range(2, x.type.rank)), eps=node.number("epsilon", 1e-5))
+    y = build.MVN(x, node.list(range(2, x.type.rank)), eps=epsilon)
     return build.Add(build.Multiply(y, along(node, scale, x)), along(node, bias, x))
 
 
 @onnx("LayerNormalization")
-def layer_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort | None = None) -> tuple[OutPort, ...]:
+def layer_normalization(
+    node: Call, x: OutPort, scale: OutPort, bias: OutPort | None = None, *, axis: int = -1, epsilon: float = 1e-5
+) -> tuple[OutPort, ...]:
     """The normalised tensor, the mean, and 1 / deviation in the type of `stash_type`."""
-    first = node.axis(node.integer("axis", -1), x.type.rank)
-    return layer_normalized(node, x, scale, bias, first, node.number("epsilon", 1e-5))
+    return layer_normalized(node, x, scale, bias, node.axis(axis, x.type.rank), epsilon)
 
 
 def layer_normalized(
@@ -81,9 +82,8 @@ def layer_normalized(
 
 
 @onnx("RMSNormalization")
-def rms_normalization(node: Call, x: OutPort, scale: OutPort) -> OutPort:
-    first = node.axis(node.integer("axis", -1), x.type.rank)
-    return rms_normalized(node, x, scale, first, node.number("epsilon", 1e-5))
+def rms_normalization(node: Call, x: OutPort, scale: OutPort, *, axis: int = -1, epsilon: float = 1e-5) -> OutPort:
+    return rms_normalized(node, x, scale, node.axis(axis, x.type.rank), epsilon)
 
 
 def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: float) -> OutPort:
@@ -96,14 +96,16 @@ def rms_normalized(node: Call, x: OutPort, scale: OutPort, first: int, eps: floa
 
 
 @onnx("GroupNormalization")
-def group_normalization(node: Call, x: OutPort, scale: OutPort, bias: OutPort) -> OutPort:
+def group_normalization(
+    node: Call, x: OutPort, scale: OutPort, bias: OutPort, *, num_groups: int, epsilon: float = 1e-5
+) -> OutPort:
     """Normalise groups; scales are per channel, before opset 21 per group."""
-    build, groups, eps = node.build, node.integer("num_groups"), node.number("epsilon", 1e-5)
+    build = node.build
     if node.opset < 21:
-        count = x.shape[1] // groups
-        whole = [node.reshape(p, (groups, 1)) for p in (scale, bias)]
+        count = x.shape[1] // num_groups
+        whole = [node.reshape(p, (num_groups, 1)) for p in (scale, bias)]
         scale, bias = (node.reshape(build.Tile(p, node.list([1, _int(node, count)])), (-1,)) for p in whole)
-    return build.GroupNormalization(x, scale, bias, num_groups=groups, epsilon=eps)
+    return build.GroupNormalization(x, scale, bias, num_groups=num_groups, epsilon=epsilon)
 
 
 def _int(node: Call, dim: object) -> int:
@@ -112,10 +114,9 @@ def _int(node: Call, dim: object) -> int:
 
 
 @onnx("LRN")
-def lrn(node: Call, x: OutPort) -> OutPort:
+def lrn(node: Call, x: OutPort, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> OutPort:
     """x / (bias + alpha / size * sum of squares of `size` channels)^beta; of an even number, one more behind."""
-    build, size = node.build, node.integer("size")
-    alpha, beta, bias = node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0)
+    build = node.build
     if size % 2 or size < 1:
         return build.LRN(x, node.list([1]), alpha=alpha, beta=beta, bias=bias, size=size)
     rest = (0,) * (x.type.rank - 2)
@@ -128,16 +129,16 @@ def lrn(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("LpNormalization")
-def lp_normalization(node: Call, x: OutPort) -> OutPort:
+def lp_normalization(node: Call, x: OutPort, *, axis: int = -1, p: int = 2) -> OutPort:
     """x / |x|_p; 0 where the norm is 0."""
-    build, axes = node.build, node.list([node.integer("axis", -1)])
-    norm = build.ReduceL1 if node.integer("p", 2) == 1 else build.ReduceL2
+    build, axes = node.build, node.list([axis])
+    norm = build.ReduceL1 if p == 1 else build.ReduceL2
     size = norm(x, axes, keep_dims=True)
     zero = build.Equal(size, node.like(0, x))
     return build.Divide(x, build.Select(zero, node.like(1, x), size))
 
 
 @onnx("MeanVarianceNormalization")
-def mean_variance_normalization(node: Call, x: OutPort) -> OutPort:
+def mean_variance_normalization(node: Call, x: OutPort, *, axes: Sequence[int] = (0, 2, 3)) -> OutPort:
     """(x - mean) / (sqrt(variance) + 1e-9)"""
-    return node.build.MVN(x, node.list(node.integers("axes", (0, 2, 3))), eps=1e-9)
+    return node.build.MVN(x, node.list(axes), eps=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from aot.frontends.onnx.neural.convolution import spatial_rank, windowing
@@ -44,8 +45,8 @@ def _columns_first(node: Call, places: OutPort, x: OutPort) -> OutPort:
 
 
 @onnx("AveragePool")
-def average_pool(node: Call, x: OutPort) -> OutPort:
-    return _averaged(node, x, not node.flag("count_include_pad"))
+def average_pool(node: Call, x: OutPort, *, count_include_pad: bool = False) -> OutPort:
+    return _averaged(node, x, not count_include_pad)
 
 
 def _averaged(node: Call, x: OutPort, exclude_pad: bool) -> OutPort:
@@ -86,9 +87,9 @@ def lp_pool(node: Call, x: OutPort) -> OutPort:
 
 
 @onnx("GlobalLpPool")
-def global_lp_pool(node: Call, x: OutPort) -> OutPort:
-    build, p = node.build, float(node.integer("p", 2))
-    total = build.ReduceSum(build.Power(build.Abs(x), p), node.list(range(2, x.type.rank)), keep_dims=True)
+def global_lp_pool(node: Call, x: OutPort, *, p: int = 2) -> OutPort:
+    build = node.build
+    total = build.ReduceSum(build.Power(build.Abs(x), float(p)), node.list(range(2, x.type.rank)), keep_dims=True)
     return build.Power(total, 1 / p)
 
 
@@ -124,10 +125,11 @@ def _moved(node: Call, rest: OutPort, old: tuple[int, ...], new: OutPort) -> Out
 
 
 @onnx("MaxRoiPool")
-def max_roi_pool(node: Call, x: OutPort, rois: OutPort) -> OutPort:
-    height, width = node.integers("pooled_shape")
-    scale = node.number("spatial_scale", 1.0)
-    return node.build.ROIPooling(x, rois, pooled_h=height, pooled_w=width, spatial_scale=scale)
+def max_roi_pool(
+    node: Call, x: OutPort, rois: OutPort, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0
+) -> OutPort:
+    height, width = pooled_shape
+    return node.build.ROIPooling(x, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale)
 
 
 @onnx("RoiAlign")

@@ -16,8 +16,8 @@ ML = "ai.onnx.ml"
 
 
 @onnx("Binarizer", domain=ML)
-def binarizer(node: Call, x: OutPort) -> OutPort:
-    above = node.build.Greater(x, node.like(node.number("threshold", 0.0), x))
+def binarizer(node: Call, x: OutPort, *, threshold: float = 0.0) -> OutPort:
+    above = node.build.Greater(x, node.like(threshold, x))
     return node.cast(above, x.type.dtype)
 
 

@@ -1,0 +1,53 @@
+"""Attributes as parameters: those of a conversion behind the `*`, with the defaults of the operation.
+
+    def celu(node: Call, x: OutPort, *, alpha: float = 1.0) -> OutPort: ...
+
+`alpha` is `node.number("alpha", 1.0)`. An annotation with None is of an attribute that may be left out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from aot.frontends.conversion.calls import Call
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+READERS: dict[str, Callable[..., Any]] = {
+    "int": Call.integer,
+    "float": Call.number,
+    "bool": Call.flag,
+    "str": Call.text,
+    "Sequence[int]": Call.integers,
+    "Sequence[float]": Call.numbers,
+    "Sequence[str]": Call.texts,
+}
+
+
+def with_attributes(function: F) -> F:
+    """Return a conversion that gets its parameters behind the `*` from the attributes of the node."""
+    signature = inspect.signature(function)
+    inputs = [p for p in signature.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    read = [_reader(p) for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    if not read:
+        return function
+
+    @wraps(function)
+    def converted(node: Call, *given: Any) -> Any:
+        return function(node, *given, **{name: value(node) for name, value in read})
+
+    setattr(converted, "__signature__", signature.replace(parameters=inputs))  # noqa: B010  (it is checked)
+    return cast(F, converted)
+
+
+def _reader(parameter: inspect.Parameter) -> tuple[str, Callable[[Call], Any]]:
+    """Return the name of a parameter, and what reads its attribute."""
+    name, annotation = parameter.name, str(parameter.annotation)
+    reader = READERS[annotation.removesuffix(" | None")]
+    if annotation.endswith("None"):
+        return name, lambda node: reader(node, name) if node.has(name) else None
+    default = () if parameter.default is parameter.empty else (parameter.default,)
+    return name, lambda node: reader(node, name, *default)
