@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from aot.frontends.conversion.calls import Call
+from aot.runtime.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,9 +45,12 @@ def with_attributes(function: F) -> F:
 
 
 def _reader(parameter: inspect.Parameter) -> tuple[str, Callable[[Call], Any]]:
-    """Return the name of a parameter, and what reads its attribute."""
-    name, annotation = parameter.name, str(parameter.annotation)
-    reader = READERS[annotation.removesuffix(" | None")]
+    """Return the name of a parameter, and what reads its attribute; UsageError for a type that no attribute has."""
+    name, given = parameter.name, parameter.annotation
+    annotation = given if isinstance(given, str) else getattr(given, "__name__", str(given))
+    reader = READERS.get(annotation.removesuffix(" | None"))
+    if reader is None:
+        raise UsageError(f"conversion: attribute {name} is one of {', '.join(READERS)}, got {annotation}")
     if annotation.endswith("None"):
         return name, lambda node: reader(node, name) if node.has(name) else None
     default = () if parameter.default is parameter.empty else (parameter.default,)
