@@ -21,6 +21,11 @@ def constant(port: OutPort | None) -> Array | None:
     return None if value is None or value.dtype == object else value
 
 
+def is_constant(port: OutPort | None) -> bool:
+    """True if `constant` has a value; compressed weights are not decompressed for it."""
+    return port is not None and (port.node.held is not None or constant(port) is not None)
+
+
 def uniform(port: OutPort | None) -> float | None:
     """Return the number that all elements of a known value are equal to, or None."""
     value = constant(port)
@@ -63,7 +68,7 @@ def with_constant(node: Node) -> tuple[OutPort, OutPort] | None:
     if not broadcasts(node.op):
         return None
     a, b = node.source(0), node.source(1)
-    known = constant(a) is not None, constant(b) is not None
+    known = is_constant(a), is_constant(b)
     if known == (False, True):
         return a, b
     return (b, a) if known == (True, False) else None

@@ -26,6 +26,7 @@ from aot.passes.match import (
     constant,
     has_one_consumer,
     has_same_dims,
+    is_constant,
     with_constant,
 )
 from aot.passes.rewrite import rule
@@ -65,7 +66,14 @@ class _Branch:
 
     x: OutPort
     out: OutPort
-    weights: Array
+    factor: OutPort  # a constant
+
+    @property
+    def weights(self) -> Array:
+        """Elements of the factor; compressed weights are decompressed for it, so only pairs are asked for theirs."""
+        found = constant(self.factor)
+        assert found is not None
+        return found
 
     @property
     def op(self) -> object:
@@ -108,14 +116,11 @@ def _branch(term: OutPort) -> _Branch | None:
         return None
     if isinstance(node.op, Multiply):
         operands = with_constant(node)
-        scale = None if operands is None else constant(operands[1])
-        if operands is None or scale is None or not has_same_dims(operands[0].shape, term.shape):
+        if operands is None or not has_same_dims(operands[0].shape, term.shape):
             return None
-        return _Branch(operands[0], term, scale)
-    weights = constant(node.source(1)) if isinstance(node.op, Convolution | GroupConvolution | MatMul) else None
-    if weights is None or _is_quantised(node.source(0)):
-        return None
-    return _Branch(node.source(0), term, weights)
+        return _Branch(operands[0], term, operands[1])
+    is_linear = isinstance(node.op, Convolution | GroupConvolution | MatMul) and is_constant(node.source(1))
+    return _Branch(node.source(0), term, node.source(1)) if is_linear and not _is_quantised(node.source(0)) else None
 
 
 def _is_quantised(x: OutPort) -> bool:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.ir.values.deferred import Deferred
 from aot.opset.products.pool_windows import AutoPad
 from aot.passes.middle.fold_constants import fold_constants
 from aot.passes.rewrite import RuleSet
 from aot.passes.rules import branches, conv
 from aot.runtime.abi import DType
 from tests.cases import LOOSE
-from tests.passes.check import Make, Size, after, weights
+from tests.passes.check import Make, Size, after, graph_of, weights
 
 RULES = [fold_constants, RuleSet("rules", (*conv.RULES, *branches.RULES)), fold_constants]
 IMAGE: tuple[Size, ...] = (2, 4, 6, 5)
@@ -104,3 +106,18 @@ def test_whole_numbers_keep_their_weights() -> None:
         return b.Add(window(b, y, 3), window(b, y, 1))
 
     assert left(make) == ["FakeQuantize", "Convolution", "Convolution", "Add"]
+
+
+def test_weights_without_a_partner_are_not_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A residual around each product of a language model is a sum with one branch, of weights of 4 or 8 bits."""
+
+    def make(b: Builder, x: OutPort) -> OutPort:
+        small = b.const(np.ones((512, 512), np.uint8), DType.U8)
+        product = b.MatMul(x, b.Convert(small, destination_type=DType.F32), transpose_a=False, transpose_b=False)
+        return b.Add(x, product)
+
+    graph = graph_of(make, (2, 512))
+    fold_constants(graph)
+    assert any(isinstance(node.held, Deferred) for node in graph.nodes.values())
+    monkeypatch.setattr(Deferred, "array", None)
+    RuleSet("rules", branches.RULES)(graph)
