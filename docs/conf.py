@@ -29,7 +29,7 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!aot\.|runtime\.).*")]
 nitpick_ignore = [
     ("py:class", "aot.ir.graph.Graph"),
     ("py:class", "aot.codegen.ir.loops.Kernel"),
-    ("py:class", "aot.compilation.shared.Shared"),
+    ("py:class", "aot.compilation.library_state.LibraryState"),
     ("py:class", "aot.compilation.sources.Message"),
     ("py:class", "aot.compilation.search.precision.LayerError"),
     ("py:class", "aot.runtime.loading.library.Library"),

@@ -29,11 +29,11 @@ from aot.codegen.target import Target
 from aot.codegen.versions import join_versions
 from aot.compilation.about import about
 from aot.compilation.graph_passes import optimize, run_front, run_later_extensions
+from aot.compilation.library_state import LibraryState
 from aot.compilation.limits.budget import budgeted, file_bytes, nodes_of
 from aot.compilation.recorded_options import recorded_options
 from aot.compilation.search.timing import timed
 from aot.compilation.search.tuning import Tuning
-from aot.compilation.shared import Shared
 from aot.compilation.specialise import SizesByName, combinations, text_of
 from aot.frontends import framework_of, read_model
 from aot.ir.copies import copy_graph
@@ -58,7 +58,7 @@ from aot.precision import precision_of
 from aot.runtime.atomic import naming
 from aot.runtime.errors import AotError, UnsupportedError, UsageError
 from aot.runtime.machine import refused_tiles
-from aot.text.kept import kept
+from aot.text.library_texts import kept
 
 DEFINE = "define"  # the name, in `steps_after`, of the steps before the first lowering pass
 
@@ -74,7 +74,7 @@ class Compilation:
         self,
         model: str | Path | Graph,
         options: CompileOptions,
-        shared: Shared | None = None,
+        shared: LibraryState | None = None,
         *,
         optimized: Graph | None = None,
         versions: tuple[tuple[SizesByName, Compilation], ...] | None = None,
@@ -86,14 +86,14 @@ class Compilation:
         """
         self.model, self.options = model, with_environment(options)
         options = self.options
-        self.shared = shared if shared is not None else Shared(options, framework_of(model))
+        self.shared = shared if shared is not None else LibraryState(options, framework_of(model))
         self.budget = self.shared.budget
         self.targets = names_of(options.target)
         if options.external_weights and self.targets[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
         target = parse_target(self.targets[-1], self.options.cores)  # of several, stages show the highest
-        self.target = target if self.is_plain else self._short(target)
+        self.target = target if self.is_plain else self._sixteen_bit_target(target)
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self._optimized, self._versions = optimized, versions
@@ -103,7 +103,7 @@ class Compilation:
         """True if all layers compute in f32."""
         return precision_of(self.options.precision).is_plain
 
-    def _short(self, target: Target) -> Target:
+    def _sixteen_bit_target(self, target: Target) -> Target:
         """Return the target for layers of 16 bits; this machine has tile registers if the system gives them."""
         fast = self.options.fast_math
         made = replace(target, same_sums=not fast, tiles=True, fast_math=fast)

@@ -12,8 +12,8 @@ from aot.frontends.conversion.calls import Conversion
 from aot.frontends.onnx.registry import CONVERSIONS as ONNX
 from aot.frontends.pt2.registry import CONVERSIONS as PYTORCH
 from aot.frontends.pt2.registry import OF_COMPLEX
-from aot.frontends.tf.outside.refused import REASON, REASONS
 from aot.frontends.tf.registry import CONVERSIONS as TENSORFLOW
+from aot.frontends.tf.unsupported.reasons import REASON, REASONS
 from aot.frontends.tflite.registry import CONVERSIONS as TFLITE
 from aot.frontends.tflite.registry import EXACT
 

@@ -19,7 +19,7 @@ from aot.runtime.loading.library import read_manifest
 from aot.runtime.regular import open_file, read_file
 from aot.text.byte_level import ByteLevel, Cut
 from aot.text.ends import HOLES, ends_of
-from aot.text.kept import ENTRY, metadata_in
+from aot.text.library_texts import ENTRY, metadata_in
 from aot.text.packaged import Packaged, checked
 from aot.text.pieces import PIECES, Pieces
 from aot.text.scored import Scored

@@ -24,7 +24,7 @@ from aot.runtime.loading.manifest import CacheInfo, VariableInfo
 
 _ENTRY_BYTES = 8  # bytes of a flag, an offset or a size
 _LINE_BYTES = 64
-_ROOM_STEP = 128  # tokens; rooms are odd multiples of half of it, see `aot.lowering.define.cache`
+_ROOM_STEP = 128  # tokens; rooms are odd multiples of half of it, see `aot.lowering.define.growing_variables`
 
 
 class Variables:

@@ -15,7 +15,7 @@ import aot
 from aot.cli import app
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.search.layers import error_of
+from aot.compilation.search.costly_layers import error_of
 from aot.compilation.search.precision import ROUNDED, pattern_of, round_by_flags
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort

@@ -43,9 +43,9 @@ def is_there(dotted: str) -> bool:
 
 
 def missing(text: str, *, is_page: bool) -> Iterator[str]:
-    """Yield what a text names and does not exist; a user's files have capitals in front or, in pages, no folder."""
+    """Yield what a text names and does not exist; a user's files have capitals or, in pages, no folder."""
     for name in FILE.findall(text):
-        if name not in ENDINGS and not re.split("[/.]", name)[0].isupper() and ("/" in name or not is_page):
+        if name not in ENDINGS and not re.search(r"(^|/)[A-Z]{2}", name) and ("/" in name or not is_page):
             yield name
     for name in FOLDER.findall(text):
         if not (ROOT / name).exists() and not (ROOT / f"{name}.py").exists():

@@ -22,7 +22,7 @@ from typing import Unpack
 from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.search.layers import LayerSearch, errors_of, results, samples_of, work_of
+from aot.compilation.search.costly_layers import LayerSearch, errors_of, results, samples_of, work_of
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, InPort, OutPort

@@ -30,7 +30,7 @@ TO_THE_END = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Turns:
+class _Rotation:
     """Cosines and sines of rotations [batch, 1, length, elements]."""
 
     cos: OutPort
@@ -66,23 +66,23 @@ class Decoder:
             x = b.Add(x, self._rows(w.matrix("position_embd.weight", self.positions, c.width), self.places))
         past = [self._variables(layer) for layer in range(c.layers)]
         kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
-        wide = None if c.family.learned else self._turns(c.base, c.stretch)
-        near = self._turns(c.local_base, 1.0) if c.family.local else None
+        wide = None if c.family.learned else self._rotation(c.base, c.stretch)
+        near = self._rotation(c.local_base, 1.0) if c.family.local else None
         masks = self._masks(kept)
         for layer in range(c.layers):
             local = near is not None and (layer + 1) % c.family.local != 0
-            turns = near if local and near is not None else wide
-            x = self._layer(layer, x, past[layer], turns, masks[local])
+            rotation = near if local and near is not None else wide
+            x = self._layer(layer, x, past[layer], rotation, masks[local])
         logits = self._biased(b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True), "output", words)
         logits.names = ("logits",)
         self.graph.add(Result(), logits, name="logits").out_port(0).names = ("logits",)
 
     def _layer(
-        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns | None, mask: OutPort
+        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: _Rotation | None, mask: OutPort
     ) -> OutPort:
         b, at = self.b, f"blk.{layer}"
         h = self._norm(x, f"{at}.attn_norm")
-        mixed = self._norm(self._attention(layer, h, past, turns, mask), f"{at}.post_attention_norm", optional=True)
+        mixed = self._norm(self._attention(layer, h, past, rotation, mask), f"{at}.post_attention_norm", optional=True)
         x = b.Add(x, mixed)
         h = self._mlp(at, h if self.config.family.parallel else self._norm(x, f"{at}.ffn_norm"))
         return b.Add(x, self._norm(h, f"{at}.post_ffw_norm", optional=True))
@@ -95,13 +95,13 @@ class Decoder:
         return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down", c.width, c.inner)
 
     def _attention(
-        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], turns: _Turns | None, mask: OutPort
+        self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: _Rotation | None, mask: OutPort
     ) -> OutPort:
         b, c, at = self.b, self.config, f"blk.{layer}"
         q, k, v = self._projections(x, at)
         q, k, v = self._heads(q, c.heads, c.key), self._heads(k, c.kept, c.key), self._heads(v, c.kept, c.value)
-        q = self._rotated(self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key), turns)
-        k = self._rotated(self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key), turns)
+        q = self._rotated(self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key), rotation)
+        k = self._rotated(self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key), rotation)
         spread: list[OutPort] = []
         for kind, before, now, size in zip(("key", "value"), past, (k, v), (c.key, c.value), strict=True):
             both = b.Concat(before, now, axis=2)
@@ -155,15 +155,15 @@ class Decoder:
         rows = self.b.Reshape(x, self._integers(0, 0, heads, size), special_zero=True)
         return self.b.Transpose(rows, self._integers(0, 2, 1, 3))
 
-    def _rotated(self, x: OutPort, turns: _Turns | None) -> OutPort:
-        if turns is None:
+    def _rotated(self, x: OutPort, rotation: _Rotation | None) -> OutPort:
+        if rotation is None:
             return x
         b, c = self.b, self.config
         half = c.turned // 2
         first, second = self._slice(x, 0, half), self._slice(x, half, c.turned)
         swapped = b.Concat(b.Negative(second), first, axis=-1)
         whole = x if c.turned == c.key else self._slice(x, 0, c.turned)
-        y = b.Add(b.Multiply(whole, turns.cos), b.Multiply(swapped, turns.sin))
+        y = b.Add(b.Multiply(whole, rotation.cos), b.Multiply(swapped, rotation.sin))
         return y if c.turned == c.key else b.Concat(y, self._slice(x, c.turned, TO_THE_END), axis=-1)
 
     def _repeated(self, x: OutPort, size: int) -> OutPort:
@@ -191,7 +191,7 @@ class Decoder:
             found.append(b.Gather(value, self.beams, self._integer(0)))
         return found[0], found[1]
 
-    def _turns(self, base: float, stretch: float) -> _Turns:
+    def _rotation(self, base: float, stretch: float) -> _Rotation:
         b, turned = self.b, self.config.turned
         rates = base ** -(np.arange(0, turned, 2, dtype=np.float64) / turned) / stretch
         if self.weights.has("rope_freqs.weight"):
@@ -199,7 +199,7 @@ class Decoder:
         places = b.Convert(b.Unsqueeze(self.places, self._integers(1, 3)), destination_type=DType.F32)
         angles = b.Multiply(places, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
         both = b.Concat(angles, angles, axis=-1)
-        return _Turns(b.Cos(both), b.Sin(both))
+        return _Rotation(b.Cos(both), b.Sin(both))
 
     def _masks(self, kept: OutPort) -> dict[bool, OutPort]:
         """Attention masks [batch, 1, length, kept + length]: 0 where a token looks; by True those of local layers."""

@@ -39,7 +39,7 @@ __all__ = [
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-FAMILIES = ("arrays", "control", "image", "math", "neural", "outside", "text")  # folders of conversions
+FAMILIES = ("arrays", "control", "image", "math", "neural", "text", "unsupported")  # folders of conversions
 CONVERSIONS = Table("tensorflow", __name__, FAMILIES)
 _TAKES_COMPLEX = "takes_complex"  # mark of a function
 

@@ -23,18 +23,18 @@ from aot.ir.op import ComputeOp, LoopOp, Op, RegionOp, Stateful, ViewOp
 from aot.ir.operand import Input
 from aot.ir.types import Array, Shape, TensorType
 from aot.ir.values.deferred import Deferred
-from aot.lowering.define.cache import Caches
 from aot.lowering.define.drop_unread import drop_unread
 from aot.lowering.define.extents import fitting
+from aot.lowering.define.growing_variables import Caches
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store
 from aot.lowering.define.tidy import apart, foreign, is_empty, tidy
 from aot.lowering.ir.reach import after
 from aot.lowering.ir.steps import Step, Steps, Value, indices
 from aot.lowering.ir.symbolic_sizes import PLAIN
-from aot.opset.control.cache import BYTES as CACHE_BYTES
-from aot.opset.control.cache import MOVED, Append, CacheRoom, CacheSizes
 from aot.opset.control.control_flow import known_truth
+from aot.opset.control.growing_variables import BYTES as CACHE_BYTES
+from aot.opset.control.growing_variables import MOVED, Append, CacheRoom, CacheSizes
 from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, InternalError, UnsupportedError
 

@@ -13,7 +13,7 @@ from aot.ir.types import Array, Dim, TensorType
 from aot.mo.bridge.values import dtype_from, shape_of
 from aot.mo.graph.data import add_data_node
 from aot.mo.graph.graph import Graph, Node
-from aot.mo.ops.texts import element_type
+from aot.mo.ops.layer_attributes import element_type
 from aot.mo.partial_infer.by_definition import masked
 from aot.mo.utils.arrays import dynamic_dimension, is_fully_defined
 from aot.mo.utils.error import Error

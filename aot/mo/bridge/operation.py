@@ -10,7 +10,7 @@ from aot.ir.op import Op as Definition
 from aot.mo.bridge.kept import kept_of
 from aot.mo.bridge.values import dims_of, dtype_from, plain, with_attributes
 from aot.mo.extracted.nodes import names_of, written
-from aot.mo.ops.texts import attribute, definition, file_attributes, layer_texts
+from aot.mo.ops.layer_attributes import attribute, definition, file_attributes, layer_texts
 from aot.mo.utils.error import Error
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 

@@ -24,8 +24,8 @@ from aot.mo.bridge.values import attributes_of
 from aot.mo.bridge.window_attributes import KINDS, POOLING, REPLACED, shown_attributes
 from aot.mo.bridge.windows import to_first, to_last
 from aot.mo.graph.graph import Graph, Node
+from aot.mo.ops.layer_attributes import WINDOWS
 from aot.mo.ops.permutations import Permutation
-from aot.mo.ops.texts import WINDOWS
 from aot.mo.utils.arrays import dynamic_dimension
 from aot.opset.products.convolution import Convolution, GroupConvolution
 

@@ -13,7 +13,7 @@ from aot.codegen.ir.loops import Expr
 from aot.frontends.openvino.attributes import Symbols, convert, partial_shape
 from aot.ir.op import Op as Definition
 from aot.ir.types import Dim, Shape, numpy_dtype
-from aot.mo.ops.texts import INVERTED, OTHER_NAMES, element_type, inverted, text_of
+from aot.mo.ops.layer_attributes import INVERTED, OTHER_NAMES, element_type, inverted, text_of
 from aot.mo.utils.arrays import dynamic_dimension, is_a, shape_array
 from aot.mo.utils.error import Error
 from aot.runtime.abi import DType

@@ -8,7 +8,7 @@ import numpy as np
 
 from aot.ir.op import Op as Definition
 from aot.mo.bridge.kept import Kept
-from aot.mo.ops.texts import WINDOWS
+from aot.mo.ops.layer_attributes import WINDOWS
 from aot.mo.utils.arrays import dynamic_dimension, int64_array, tf_window_op_pad_infer
 from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.pooling import AvgPool, MaxPool, MaxPool_8

@@ -50,7 +50,7 @@ def complete(node: Any) -> None:
     node["spatial_dims"] = np.array([d for d in range(len(known)) if d not in others], np.int64)
 
 
-def has_last_channels(node: Any) -> bool:
+def is_channels_last(node: Any) -> bool:
     """True for a convolution or a pool whose data have channels last."""
     if node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
         return False
@@ -76,7 +76,7 @@ def grouped_shape(node: Any, shape: Sequence[int], group: int) -> list[int]:
     name = node.soft_get("name", node.id)
     if group < 1 or shape[0] % group:
         raise Error("{}: group divides the first dimension of the weights, got {} and {}", name, group, list(shape))
-    known = has_last_channels(node) and node.soft_get("type") == "Convolution" and node.has_valid("output")
+    known = is_channels_last(node) and node.soft_get("type") == "Convolution" and node.has_valid("output")
     filters = int(np.asarray(node.output).item()) if known else shape[0]
     if filters < 1 or filters % group or (shape[0] * shape[1]) % filters:
         raise Error("{}: group divides the number of outputs, got {} and {}", name, group, filters)
@@ -94,10 +94,10 @@ class Windows:
     def inputs(self, op: Definition, sources: list[OutPort | None]) -> tuple[Definition, list[OutPort | None]]:
         """Return the operation and its inputs in the layout and the shapes of the operation sets."""
         found = list(sources)
-        if has_last_channels(self.node):
-            found[0] = self._turned(found[0], to_first(len(self.axes)), "data")
+        if is_channels_last(self.node):
+            found[0] = self._transposed(found[0], to_first(len(self.axes)), "data")
             if self.node.has_valid("get_weights_permute") and len(found) > 1:
-                found[1] = self._turned(found[1], [int(d) for d in self.node.get_weights_permute.perm], "weights")
+                found[1] = self._transposed(found[1], [int(d) for d in self.node.get_weights_permute.perm], "weights")
         grouped, group = GROUPED.get(type(op)), self._group(sources)
         if grouped is None or group == 1 or len(found) < 2:
             return op, found
@@ -106,12 +106,12 @@ class Windows:
 
     def output(self, port: OutPort) -> OutPort:
         """Return an output in the layout of the node's readers."""
-        turns = has_last_channels(self.node)
-        found = self._turned(port, to_last(len(self.axes)), "result") if turns else port
+        turns = is_channels_last(self.node)
+        found = self._transposed(port, to_last(len(self.axes)), "result") if turns else port
         assert found is not None, "an output is there"
         return found
 
-    def _turned(self, port: OutPort | None, order: list[int], what: str) -> OutPort | None:
+    def _transposed(self, port: OutPort | None, order: list[int], what: str) -> OutPort | None:
         if port is None:
             return None
         name = f"{self.name}/{what}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aot.mo.graph.graph import Node
-from aot.mo.ops.shared import LibraryOp
+from aot.mo.ops.base_classes import LibraryOp
 from aot.mo.utils.error import Error
 
 SLICE = ("axis", "start", "end", "stride", "part_size")

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from aot.mo.ops import bodies, internal_table, opset_table
+from aot.mo.ops.base_classes import SHARED, DefinedOp, LibraryOp, Row
 from aot.mo.ops.const import Const
 from aot.mo.ops.inference import functions
+from aot.mo.ops.layer_attributes import definition
 from aot.mo.ops.op import Op
 from aot.mo.ops.parameter import Parameter
 from aot.mo.ops.registered import REGISTERED
 from aot.mo.ops.result import Result
-from aot.mo.ops.shared import SHARED, DefinedOp, LibraryOp, Row
 from aot.mo.ops.strided_slice import StridedSlice
-from aot.mo.ops.texts import definition
 from aot.mo.partial_infer.by_definition import infer_by_definition
 from aot.mo.partial_infer.elementwise import broadcastable, eltwise_infer
 from aot.mo.partial_infer.slicing import arg_ops_infer

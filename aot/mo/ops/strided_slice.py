@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from aot.mo.ops.shared import DefinedOp
+from aot.mo.ops.base_classes import DefinedOp
 from aot.mo.utils.arrays import dynamic_dimension, dynamic_dimension_value, get_shape_from_slice, is_dynamic_slice
 
 MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")

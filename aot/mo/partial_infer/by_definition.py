@@ -16,8 +16,8 @@ from aot.ir.op import RegionOp
 from aot.ir.operand import Operand
 from aot.ir.types import Array, TensorType, dtype_of, numpy_dtype
 from aot.mo.bridge.operation import operation_of
-from aot.mo.ops.texts import element_type
-from aot.mo.partial_infer.channels_last import with_first_channels, with_last_channels
+from aot.mo.ops.layer_attributes import element_type
+from aot.mo.partial_infer.channels_last import with_channels_first, with_channels_last
 from aot.mo.utils.arrays import dynamic_dimension, is_a, masked_arrays, shape_array
 from aot.mo.utils.error import Error, InferenceError
 from aot.runtime.abi import DType
@@ -69,9 +69,9 @@ def _outputs(node: Any, otherwise: Known, common: DType | None = None) -> tuple[
     inputs, loose = _inputs(node, op)
     if common is not None:
         inputs = [_cast(given, common) for given in inputs]
-    op, inputs = with_first_channels(node, op, inputs)
+    op, inputs = with_channels_first(node, op, inputs)
     try:
-        return with_last_channels(node, _with_values(op, *_fitting(op, inputs, loose)))
+        return with_channels_last(node, _with_values(op, *_fitting(op, inputs, loose)))
     except (BudgetError, InternalError):
         raise
     except AotError as error:

@@ -9,20 +9,20 @@ from typing import Any
 from aot.ir.op import Op as Definition
 from aot.ir.operand import Operand
 from aot.ir.types import TensorType
-from aot.mo.bridge.windows import GROUPED, WINDOWED, grouped_shape, has_last_channels, to_first, to_last
+from aot.mo.bridge.windows import GROUPED, WINDOWED, grouped_shape, is_channels_last, to_first, to_last
 
 
-def with_first_channels(
+def with_channels_first(
     node: Any, op: Definition, inputs: list[Operand | None]
 ) -> tuple[Definition, list[Operand | None]]:
     """Return the operation and its operands in the layout of the operation sets, weights in groups."""
     if not inputs or node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
         return op, inputs
     found = list(inputs)
-    if has_last_channels(node):
-        found[0] = _turned(inputs[0], to_first(len(node.spatial_dims)))
+    if is_channels_last(node):
+        found[0] = _transposed(inputs[0], to_first(len(node.spatial_dims)))
         if len(found) > 1 and node.has_valid("get_weights_permute"):
-            found[1] = _turned(found[1], [int(d) for d in node.get_weights_permute.perm])
+            found[1] = _transposed(found[1], [int(d) for d in node.get_weights_permute.perm])
     weights = found[1] if len(found) > 1 else None
     if weights is None or weights.type.dims is None or len(weights.type.dims) != len(node.spatial_dims) + 2:
         return op, found
@@ -34,15 +34,15 @@ def with_first_channels(
     return op, found
 
 
-def with_last_channels(node: Any, outputs: Sequence[Operand]) -> tuple[Operand, ...]:
+def with_channels_last(node: Any, outputs: Sequence[Operand]) -> tuple[Operand, ...]:
     """Return the results in the layout of the node."""
-    if not has_last_channels(node):
+    if not is_channels_last(node):
         return tuple(outputs)
-    turned = (_turned(found, to_last(len(node.spatial_dims))) for found in outputs)
+    turned = (_transposed(found, to_last(len(node.spatial_dims))) for found in outputs)
     return tuple(found for found in turned if found is not None)
 
 
-def _turned(operand: Operand | None, order: list[int]) -> Operand | None:
+def _transposed(operand: Operand | None, order: list[int]) -> Operand | None:
     if operand is None or operand.type.dims is None or len(operand.type.dims) != len(order):
         return operand
     dims = tuple(operand.type.dims[d] for d in order)

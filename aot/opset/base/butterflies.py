@@ -54,7 +54,7 @@ def _columns(apply: Apply, p: int, q: int, sign: int) -> Apply:
 
     def columns(z: list[Pair]) -> list[Pair]:
         transforms = [apply(z[j::q]) for j in range(q)]
-        return [_turned(transforms[j][k], sign * j * k, p * q) for k in range(p) for j in range(q)]
+        return [_rotated(transforms[j][k], sign * j * k, p * q) for k in range(p) for j in range(q)]
 
     return columns
 
@@ -71,7 +71,7 @@ def _rows(apply: Apply, p: int, q: int, last: bool) -> Apply:
     return rows
 
 
-def _turned(z: Pair, part: int, whole: int) -> Pair:
+def _rotated(z: Pair, part: int, whole: int) -> Pair:
     """Return z * exp(2 pi i part / whole)."""
     a, b = z
     eighth = 8 * (part % whole)

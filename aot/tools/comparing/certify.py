@@ -38,7 +38,7 @@ from aot.runtime.measuring.difference import difference
 from aot.runtime.model import CompiledModel
 from aot.tools.comparing.alone import alone, mapped
 from aot.tools.comparing.edges import Sample, digest, moved, samples, without_integers
-from aot.tools.comparing.layers import layers_of
+from aot.tools.comparing.layer_values import layers_of
 from aot.tools.comparing.search import Judge, Row, Search
 from aot.tools.comparing.sides import Compiled, Reference, in_order, results
 

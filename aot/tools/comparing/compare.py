@@ -25,7 +25,7 @@ from aot.runtime.loading.manifest import TensorInfo
 from aot.runtime.measuring.examples import example_inputs
 from aot.runtime.model import CompiledModel, load
 from aot.tools.comparing.alone import alone
-from aot.tools.comparing.layers import Layer, layers_of
+from aot.tools.comparing.layer_values import Layer, layers_of
 from aot.tools.comparing.search import Judge, Row, Search
 from aot.tools.comparing.sides import Compiled, results, side_of
 

@@ -23,7 +23,7 @@ from aot.runtime.arrays.files import Arrays
 from aot.runtime.errors import AotError
 from aot.runtime.loading.manifest import TensorInfo
 from aot.runtime.measuring.difference import BOUNDS, Difference, bound_of, difference
-from aot.tools.comparing.layers import Layer, batches
+from aot.tools.comparing.layer_values import Layer, batches
 from aot.tools.comparing.sides import Compiled, Side
 
 BATCH_BYTES = 64 << 20  # values of layers that one library computes besides its outputs

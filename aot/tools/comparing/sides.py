@@ -29,7 +29,7 @@ from aot.runtime.errors import MissingError, UnsupportedError, UsageError
 from aot.runtime.measuring.difference import numbers
 from aot.runtime.model import CompiledModel
 from aot.tools.comparing.alone import alone, mapped
-from aot.tools.comparing.layers import Layer, port_of
+from aot.tools.comparing.layer_values import Layer, port_of
 
 Take = Callable[[str, Array], None]
 

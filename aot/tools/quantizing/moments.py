@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aot.compilation.jit import in_memory
-from aot.compilation.search.layers import samples_of
+from aot.compilation.search.costly_layers import samples_of
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph

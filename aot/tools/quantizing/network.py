@@ -13,7 +13,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.compilation.jit import in_memory
-from aot.compilation.search.layers import Samples
+from aot.compilation.search.costly_layers import Samples
 from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph

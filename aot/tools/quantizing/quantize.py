@@ -16,7 +16,7 @@ from typing import Unpack
 
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.search.layers import LayerSearch, Samples, results, samples_of, work_of
+from aot.compilation.search.costly_layers import LayerSearch, Samples, results, samples_of, work_of
 from aot.ir.graph import Graph
 from aot.ir.types import Array
 from aot.opset.elementwise.quantization import FakeQuantize

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.compilation.search.layers import error_of
+from aot.compilation.search.costly_layers import error_of
 from aot.ir.types import Array
 
 F32, INT8 = "f32", "int8"

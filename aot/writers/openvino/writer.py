@@ -17,9 +17,9 @@ from aot.frontends.openvino.xml import Element
 from aot.ir.graph import Graph
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import UsageError
+from aot.writers.openvino.bin_file import WeightsFile
 from aot.writers.openvino.forms import refuse_formless
-from aot.writers.openvino.layers import Layers, legal
-from aot.writers.openvino.weights import WeightsFile
+from aot.writers.openvino.layer_elements import Layers, legal
 
 VERSIONS = (10, 11)
 NAME = re.compile(r"(?!xml)[A-Za-z_][A-Za-z0-9_.-]*", re.IGNORECASE)

@@ -10,7 +10,7 @@ import pytest
 from aot.frontends import front_passes, read_model
 from aot.frontends.tf.files.messages import GraphDef
 from aot.frontends.tf.graph.nets import Item, output_count
-from aot.frontends.tf.outside.refused import REASON
+from aot.frontends.tf.unsupported.reasons import REASON
 from aot.runtime.errors import AotError, CorruptError, ModelError, UnsupportedError
 
 TYPES = {"float32": 1, "int32": 3, "int64": 9, "complex64": 8}

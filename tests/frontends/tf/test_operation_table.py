@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from zipfile import ZipFile
 
-from aot.frontends.tf.outside.refused import REASON
 from aot.frontends.tf.registry import CONVERSIONS
+from aot.frontends.tf.unsupported.reasons import REASON
 
 OLD = {  # names that TensorFlow 2.21 does not run any more, of conversions that others have cases for
     *(f"Batch{kind}" for kind in ("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")),

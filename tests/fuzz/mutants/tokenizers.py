@@ -17,7 +17,7 @@ from typing import Any
 import tokenizers as package
 
 from aot.runtime.errors import AotError
-from aot.text.kept import ENTRY, metadata_in
+from aot.text.library_texts import ENTRY, metadata_in
 from aot.text.pieces import PIECES
 from aot.text.stream import Stream
 from aot.text.template import ChatTemplate

@@ -14,7 +14,7 @@ from aot.ir.interpret import interpret
 from aot.ir.origin import Origin
 from aot.ir.text.printer import print_graph
 from aot.ir.types import Array
-from aot.opset.control.cache import Append, CacheSizes
+from aot.opset.control.growing_variables import Append, CacheSizes
 from aot.opset.movement.movement import Concat
 from aot.passes.middle.control.append_variables import append_variables
 from aot.passes.middle.control.shorten_variables import ShortenVariables

@@ -29,7 +29,7 @@ from aot.runtime.arrays.files import Arrays
 from aot.runtime.errors import UnsupportedError, UsageError
 from aot.tools.comparing import search as searching
 from aot.tools.comparing.compare import Comparison, compare
-from aot.tools.comparing.layers import Layer, layers_of
+from aot.tools.comparing.layer_values import Layer, layers_of
 from aot.tools.comparing.search import Judge, Search
 from aot.tools.comparing.sides import Compiled, Reference, Take
 from aot.writers.openvino import write

@@ -96,7 +96,7 @@ def _swapped(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
     return add("transpose.int", value, dim0=view.arguments["dim0"], dim1=view.arguments["dim1"])
 
 
-def _turned(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
+def _transposed(add: Add, base: OutPort, value: OutPort, view: View) -> OutPort:
     del base, view
     return add("t.default", value)
 
@@ -145,8 +145,8 @@ INVERSES: dict[str, Inverse] = {
         ("expand", "expand_as", "unfold", "as_strided", "broadcast_to", "real", "imag", "view_as_real"), _refused
     ),
     "permute": _permuted,
-    "t": _turned,
-    "numpy_T": _turned,
+    "t": _transposed,
+    "numpy_T": _transposed,
     "movedim": _moved,
     "moveaxis": _moved,
     "select": _scattered("select_scatter.default", "dim", "index"),

@@ -241,7 +241,7 @@ def atanh(node: Call, z: Complex) -> Complex:
     return Complex(real, build.Multiply(turned, node.like(0.5, x)))
 
 
-def _turned(function: Callable[[Call, Complex], Complex]) -> Callable[[Call, Complex], Complex]:
+def _of_rotated(function: Callable[[Call, Complex], Complex]) -> Callable[[Call, Complex], Complex]:
     """f(iz) / i: sin from sinh, tan from tanh, asinh from asin, atan from atanh."""
 
     def turned(node: Call, z: Complex) -> Complex:
@@ -251,7 +251,7 @@ def _turned(function: Callable[[Call, Complex], Complex]) -> Callable[[Call, Com
 
 
 for name, partner in {"sin": sinh, "tan": tanh, "asinh": asin, "atan": atanh}.items():
-    aten_complex(f"{name}.default")(_turned(partner))
+    aten_complex(f"{name}.default")(_of_rotated(partner))
 
 
 @aten_complex("cos.default")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.tf.math.complex_numbers import by_parts
-from aot.frontends.tf.neural.layout import first_channels, last_channels
+from aot.frontends.tf.neural.layout import to_channels_first, to_channels_last
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import DepthMode
@@ -83,8 +83,8 @@ def blocks(node: Call, x: OutPort) -> OutPort:
     """The place within a block varies slower than the channel."""
     node.refuse(node.text("data_format") not in ("NHWC", "NCHW"), "data_format must be NHWC or NCHW")
     run = node.build.SpaceToDepth if node.kind == "SpaceToDepth" else node.build.DepthToSpace
-    y = run(first_channels(node, x), block_size=node.integer("block_size"), mode=DepthMode.BLOCKS_FIRST)
-    return last_channels(node, y)
+    y = run(to_channels_first(node, x), block_size=node.integer("block_size"), mode=DepthMode.BLOCKS_FIRST)
+    return to_channels_last(node, y)
 
 
 def _whole(node: Call, x: OutPort, block: OutPort, ends: OutPort) -> tuple[OutPort, OutPort, OutPort]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from aot.frontends.tf.neural.layout import first_channels, image, last_channels
+from aot.frontends.tf.neural.layout import image, to_channels_first, to_channels_last
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.movement.blocks import PatchPad
@@ -25,13 +25,13 @@ def _inner(node: Call, name: str) -> tuple[int, ...]:
 def extract_image_patches(node: Call, x: OutPort) -> OutPort:
     """[batch, rows, columns, (y, x, channel)]"""
     y = node.build.ExtractImagePatches(
-        first_channels(node, image(node, x, 4), True),
+        to_channels_first(node, image(node, x, 4), True),
         sizes=_inner(node, "ksizes"),
         strides=_inner(node, "strides"),
         rates=_inner(node, "rates"),
         auto_pad=node.choice("padding", PADDING),
     )
-    return last_channels(node, y, True)
+    return to_channels_last(node, y, True)
 
 
 @tf("Dilation2D")

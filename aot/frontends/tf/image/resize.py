@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aot.frontends.tf.neural.layout import first_channels, image, last_channels
+from aot.frontends.tf.neural.layout import image, to_channels_first, to_channels_last
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.image.resize import ShapeFrom
@@ -22,7 +22,7 @@ def _sizes(node: Call, size: OutPort) -> OutPort:
 
 def _resized(node: Call, x: OutPort, size: OutPort, mode: Mode, places: Coordinates, rounding: Rounding) -> OutPort:
     """Interpolated by one operation where the sizes are known, else by weighted neighbours."""
-    plain, wanted = first_channels(node, x, True), _sizes(node, size)
+    plain, wanted = to_channels_first(node, x, True), _sizes(node, size)
     if wanted.value is not None and wanted.value.dtype != object:
         y = node.build.Interpolate_11(
             plain,
@@ -38,7 +38,7 @@ def _resized(node: Call, x: OutPort, size: OutPort, mode: Mode, places: Coordina
             "linear" if mode is Mode.LINEAR else "nearest", places.value, rounding.value, 0.0, False, False, 0.0
         )
         y = resampled(node.build, plain, axes_of(node.build, plain, SPATIAL, wanted, True, None), how)
-    return last_channels(node, y, True)
+    return to_channels_last(node, y, True)
 
 
 @tf("ResizeBilinear")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.conversion.windowing import Windowing
-from aot.frontends.tf.neural.layout import first_channels, has_last_channels, image, last_channels, spatial
+from aot.frontends.tf.neural.layout import image, is_channels_last, spatial, to_channels_first, to_channels_last
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, simplify
@@ -27,7 +27,7 @@ def windowing(node: Call, rank: int) -> Windowing:
     return Windowing(strides, dilations, begins, ends, auto)
 
 
-def _turned(node: Call, w: OutPort, first: tuple[int, int]) -> OutPort:
+def _transposed_weights(node: Call, w: OutPort, first: tuple[int, int]) -> OutPort:
     """Weights with two of their axes, counted from the end, in front of the spatial ones."""
     rank = w.type.rank
     return node.build.Transpose(w, node.list([*(rank - f for f in first), *range(rank - 2)]))
@@ -44,18 +44,18 @@ def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
     rank, build = x.type.rank, node.build
     image(node, w, rank)
     fields = windowing(node, rank).fields()
-    channels = x.shape[-1 if has_last_channels(node, rank) else 1]
-    own, weights = w.shape[-2], _turned(node, w, (1, 2))
-    plain = first_channels(node, x)
+    channels = x.shape[-1 if is_channels_last(node, rank) else 1]
+    own, weights = w.shape[-2], _transposed_weights(node, w, (1, 2))
+    plain = to_channels_first(node, x)
     groups = channels // own if isinstance(channels, int) and isinstance(own, int) and own else 1
     if isinstance(channels, int) and isinstance(own, int) and (not own or channels % own):
         raise ModelError(f"{node.kind}: channels must be a multiple of the filter's inputs, got {channels} and {own}")
     if groups == 1:
-        return last_channels(node, build.Convolution(plain, weights, **fields))
+        return to_channels_last(node, build.Convolution(plain, weights, **fields))
     count = node.extent(w, rank - 1, "the number of outputs")
     node.refuse(count % groups != 0, f"outputs must be a multiple of {groups} groups, got {count}")
     parts = node.reshape(weights, (groups, count // groups, *weights.shape[1:]))
-    return last_channels(node, build.GroupConvolution(plain, parts, **fields))
+    return to_channels_last(node, build.GroupConvolution(plain, parts, **fields))
 
 
 @tf("DepthwiseConv2dNative")
@@ -63,13 +63,13 @@ def depthwise(node: Call, x: OutPort, w: OutPort) -> OutPort:
     """Weights [height, width, channels, multiplier]: output c * multiplier + m."""
     rank, build = 4, node.build
     image(node, x, rank)
-    plain, weights = first_channels(node, x), _grouped(node, image(node, w, rank))
-    return last_channels(node, build.GroupConvolution(plain, weights, **windowing(node, rank).fields()))
+    plain, weights = to_channels_first(node, x), _grouped(node, image(node, w, rank))
+    return to_channels_last(node, build.GroupConvolution(plain, weights, **windowing(node, rank).fields()))
 
 
 def _grouped(node: Call, w: OutPort) -> OutPort:
     """[height, width, channels, multiplier] as [channels, multiplier, 1, height, width]."""
-    return node.build.Unsqueeze(_turned(node, w, (2, 1)), node.list([2]))
+    return node.build.Unsqueeze(_transposed_weights(node, w, (2, 1)), node.list([2]))
 
 
 @tf("Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNativeBackpropInput")
@@ -79,10 +79,10 @@ def transposed(node: Call, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     build, made = node.build, windowing(node, image(node, y, rank).type.rank)
     image(node, w, rank)
     depthwise = node.kind.startswith("Depthwise")
-    plain = first_channels(node, y)
-    weights = _grouped(node, w) if depthwise else _turned(node, w, (1, 2))
+    plain = to_channels_first(node, y)
+    weights = _grouped(node, w) if depthwise else _transposed_weights(node, w, (1, 2))
     run = build.GroupConvolutionBackpropData if depthwise else build.ConvolutionBackpropData
-    axes = range(1, rank - 1) if has_last_channels(node, rank) else range(2, rank)
+    axes = range(1, rank - 1) if is_channels_last(node, rank) else range(2, rank)
     kernel = [node.extent(w, a, "the size of windows") for a in range(rank - 2)]
     if sizes.shape[0] == rank - 2:
         axes = range(rank - 2)
@@ -91,11 +91,11 @@ def transposed(node: Call, sizes: OutPort, w: OutPort, y: OutPort) -> OutPort:
     fields = {"strides": made.strides, "dilations": made.dilations}
     if pads is not None:
         begins, ends, extra = pads
-        return last_channels(
+        return to_channels_last(
             node, run(plain, weights, **fields, pads_begin=begins, pads_end=ends, output_padding=extra)
         )
     target = build.Gather(node.cast(sizes, DType.I64), node.list(list(axes)), node.scalar(0))
-    return last_channels(node, _cut(node, run(plain, weights, **fields), made, kernel, target))
+    return to_channels_last(node, _cut(node, run(plain, weights, **fields), made, kernel, target))
 
 
 def _wanted(sizes: OutPort, axes: range) -> list[Dim] | None:

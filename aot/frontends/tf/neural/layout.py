@@ -16,23 +16,23 @@ T = TypeVar("T")
 FORMATS = {"NHWC": True, "NDHWC": True, "NWC": True, "NCHW": False, "NCDHW": False, "NCW": False}
 
 
-def has_last_channels(node: Call, rank: int) -> bool:
+def is_channels_last(node: Call, rank: int) -> bool:
     """True if channels are the last axis of a tensor of `rank`; UnsupportedError for other formats."""
     return node.choice("data_format", FORMATS, "NHWC" if rank == 4 else "NDHWC")
 
 
-def first_channels(node: Call, x: OutPort, last: bool | None = None) -> OutPort:
+def to_channels_first(node: Call, x: OutPort, last: bool | None = None) -> OutPort:
     """`x` with channels as axis 1."""
     rank = x.type.rank
-    if not (has_last_channels(node, rank) if last is None else last):
+    if not (is_channels_last(node, rank) if last is None else last):
         return x
     return node.build.Transpose(x, node.list([0, rank - 1, *range(1, rank - 1)]))
 
 
-def last_channels(node: Call, y: OutPort, last: bool | None = None) -> OutPort:
+def to_channels_last(node: Call, y: OutPort, last: bool | None = None) -> OutPort:
     """`y`, which has channels as axis 1, in the format of the node."""
     rank = y.type.rank
-    if not (has_last_channels(node, rank) if last is None else last):
+    if not (is_channels_last(node, rank) if last is None else last):
         return y
     return node.build.Transpose(y, node.list([0, *range(2, rank), 1]))
 
@@ -48,7 +48,7 @@ def spatial(node: Call, values: Sequence[T], rank: int, one: T) -> tuple[T, ...]
     """Return the entries of spatial axes; those of batch and channels must be `one`."""
     if len(values) != rank:
         raise ModelError(f"{node.kind}: a number for each of {rank} axes, got {len(values)}")
-    last = has_last_channels(node, rank)
+    last = is_channels_last(node, rank)
     inner, others = (values[1:-1], (values[0], values[-1])) if last else (values[2:], values[:2])
     node.refuse(any(v != one for v in others), "windows over the batch or channels are not supported")
     return tuple(inner)

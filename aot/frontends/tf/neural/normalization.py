@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.frontends.tf.neural.layout import first_channels, has_last_channels, last_channels
+from aot.frontends.tf.neural.layout import is_channels_last, to_channels_first, to_channels_last
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
@@ -25,7 +25,7 @@ def batch_norm(
 
 def normalised(node: Call, x: OutPort, given: Sequence[OutPort], epsilon: float) -> OutPort:
     """By scale, offset, mean and variance."""
-    return last_channels(node, node.build.BatchNormInference(first_channels(node, x), *given, epsilon=epsilon))
+    return to_channels_last(node, node.build.BatchNormInference(to_channels_first(node, x), *given, epsilon=epsilon))
 
 
 def _by_batch(
@@ -33,7 +33,7 @@ def _by_batch(
 ) -> tuple[OutPort | None, ...]:
     """Normalise by the batch. The variance has Bessel's correction; old statistics count 1 - exponential_avg_factor."""
     build, rank = node.build, x.type.rank
-    channel = rank - 1 if has_last_channels(node, rank) else 1
+    channel = rank - 1 if is_channels_last(node, rank) else 1
     axes = node.list([a for a in range(rank) if a != channel])
     scale, offset, old_mean, old_variance = given
     mean = build.ReduceMean(wide, axes, keep_dims=True)
@@ -63,9 +63,9 @@ def lrn(node: Call, x: OutPort) -> OutPort:
     size = 2 * node.integer("depth_radius") + 1
     alpha, beta, bias = node.number("alpha"), node.number("beta"), node.number("bias")
     y = node.build.LRN(
-        first_channels(node, x, True), node.list([1]), size=size, alpha=alpha * size, beta=beta, bias=bias
+        to_channels_first(node, x, True), node.list([1]), size=size, alpha=alpha * size, beta=beta, bias=bias
     )
-    return last_channels(node, y, True)
+    return to_channels_last(node, y, True)
 
 
 @tf("Softmax", "LogSoftmax")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aot.frontends.tf.neural.convolution import windowing
-from aot.frontends.tf.neural.layout import first_channels, has_last_channels, image, last_channels, spatial
+from aot.frontends.tf.neural.layout import image, is_channels_last, spatial, to_channels_first, to_channels_last
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
@@ -15,7 +15,7 @@ def max_pool(node: Call, x: OutPort) -> OutPort:
     rank = 5 if node.kind.endswith("3D") else 4
     fields = windowing(node, image(node, x, rank).type.rank).fields("dilations")
     kernel = spatial(node, node.integers("ksize"), rank, 1)
-    return last_channels(node, node.build.MaxPool(first_channels(node, x), kernel=kernel, **fields))
+    return to_channels_last(node, node.build.MaxPool(to_channels_first(node, x), kernel=kernel, **fields))
 
 
 @tf("MaxPoolV2")
@@ -26,7 +26,7 @@ def max_pool_v2(node: Call, x: OutPort, ksize: OutPort, strides: OutPort) -> Out
     auto = node.choice("padding", {"SAME": AutoPad.SAME_UPPER, "VALID": AutoPad.VALID})
     none = (0,) * len(kernel)
     fields = {"strides": steps, "kernel": kernel, "auto_pad": auto, "pads_begin": none, "pads_end": none}
-    return last_channels(node, node.build.MaxPool(first_channels(node, x), **fields))
+    return to_channels_last(node, node.build.MaxPool(to_channels_first(node, x), **fields))
 
 
 @tf("AvgPool", "AvgPool3D")
@@ -35,7 +35,9 @@ def avg_pool(node: Call, x: OutPort) -> OutPort:
     rank = 5 if node.kind.endswith("3D") else 4
     fields = windowing(node, image(node, x, rank).type.rank).fields("dilations")
     kernel = spatial(node, node.integers("ksize"), rank, 1)
-    return last_channels(node, node.build.AvgPool(first_channels(node, x), kernel=kernel, exclude_pad=True, **fields))
+    return to_channels_last(
+        node, node.build.AvgPool(to_channels_first(node, x), kernel=kernel, exclude_pad=True, **fields)
+    )
 
 
 @tf("MaxPoolWithArgmax")
@@ -45,9 +47,9 @@ def max_pool_with_argmax(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
     fields = windowing(node, rank).fields()
     kernel, dtype = spatial(node, node.integers("ksize"), rank, 1), node.dtype("Targmax")
     first = build.MaxPool_8(
-        first_channels(node, x, True), kernel=kernel, axis=2, index_element_type=DType.I64, outputs=2, **fields
+        to_channels_first(node, x, True), kernel=kernel, axis=2, index_element_type=DType.I64, outputs=2, **fields
     )
-    best, places = (last_channels(node, p, True) for p in first.node.out_ports().values())
+    best, places = (to_channels_last(node, p, True) for p in first.node.out_ports().values())
     channels = node.size(x, 3)
     steps = build.Range(node.scalar(0), channels, node.scalar(1), output_type=DType.I64)
     places = build.Add(build.Multiply(places, channels), steps)
@@ -61,6 +63,6 @@ def max_pool_with_argmax(node: Call, x: OutPort) -> tuple[OutPort, OutPort]:
 @tf("BiasAdd", "BiasAddV1")
 def bias_add(node: Call, x: OutPort, bias: OutPort) -> OutPort:
     """Channels are the last axis, or axis 1."""
-    if x.type.rank > 2 and node.kind != "BiasAddV1" and not has_last_channels(node, 4):
+    if x.type.rank > 2 and node.kind != "BiasAddV1" and not is_channels_last(node, 4):
         bias = node.build.Unsqueeze(bias, node.list(range(1, x.type.rank - 1)))
     return node.build.Add(x, bias)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.tflite.neural.layout import first_channels, image, last_channels
+from aot.frontends.tflite.neural.layout import image, to_channels_first, to_channels_last
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
@@ -52,7 +52,7 @@ def convolved(node: Call, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE)
     """Return the sums of CONV_2D with channels as axis 1; channels that are a multiple of the weights' make groups."""
     rank, build = len(axes) + 2, node.build
     image(node, w, rank)
-    plain, weights = first_channels(node, image(node, x, rank)), first_channels(node, node.cast(w, x.type.dtype))
+    plain, weights = to_channels_first(node, image(node, x, rank)), to_channels_first(node, node.cast(w, x.type.dtype))
     channels, own = x.shape[-1], w.shape[-1]
     fields = windowing(node, axes)
     if channels == own or not isinstance(channels, int) or not isinstance(own, int):
@@ -74,17 +74,17 @@ def convolved_by_channel(node: Call, x: OutPort, w: OutPort) -> OutPort:
         raise ModelError(f"{node.kind}: {rule}, got {w.type} for {channels} channels")
     weights = build.Transpose(node.cast(w, x.type.dtype), node.list([3, 0, 1, 2]))
     parts = node.reshape(weights, (channels, outputs // channels, 1, *weights.shape[2:]))
-    return build.GroupConvolution(first_channels(node, x), parts, **windowing(node))
+    return build.GroupConvolution(to_channels_first(node, x), parts, **windowing(node))
 
 
 @tflite("CONV_2D")
 def conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
-    return last_channels(node, with_bias(node, convolved(node, x, w), bias))
+    return to_channels_last(node, with_bias(node, convolved(node, x, w), bias))
 
 
 @tflite("DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
-    return last_channels(node, with_bias(node, convolved_by_channel(node, x, w), bias))
+    return to_channels_last(node, with_bias(node, convolved_by_channel(node, x, w), bias))
 
 
 def _attrs(node: Call, axes: tuple[str, ...]) -> dict[str, Any]:

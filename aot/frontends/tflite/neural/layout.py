@@ -10,13 +10,13 @@ from aot.ir.graph import OutPort
 from aot.runtime.errors import ModelError
 
 
-def first_channels(node: Call, x: OutPort) -> OutPort:
+def to_channels_first(node: Call, x: OutPort) -> OutPort:
     """`x` with its last axis as axis 1."""
     rank = x.type.rank
     return node.build.Transpose(x, node.list([0, rank - 1, *range(1, rank - 1)]))
 
 
-def last_channels(node: Call, y: OutPort) -> OutPort:
+def to_channels_last(node: Call, y: OutPort) -> OutPort:
     """`y` with its axis 1 as the last one."""
     rank = y.type.rank
     return node.build.Transpose(y, node.list([0, *range(2, rank), 1]))

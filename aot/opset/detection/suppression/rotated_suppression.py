@@ -103,7 +103,7 @@ class NMSRotatedWithin(LoopOp):
         return rows, scored, np.array([len(selected)], rows.dtype)
 
 
-def _turned(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:
+def _rotated(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:
     """Return (x, y) rotated by an angle, given as its cosine and sine."""
     cosine, sine = angle
     return cosine * x - sine * y, sine * x + cosine * y
@@ -124,8 +124,8 @@ def _overlapping(a: Scripted, b: Scripted) -> Scripted:
     points = array(MAX_POINTS, 2)
     cut = array(MAX_POINTS, 2)
     for k, (right, up) in enumerate(CORNERS):
-        corner = _turned(width * right, height * up, (a[4], a[5]))
-        seen = _turned(corner[0] + middle[0], corner[1] + middle[1], (b[4], 0.0 - b[5]))
+        corner = _rotated(width * right, height * up, (a[4], a[5]))
+        seen = _rotated(corner[0] + middle[0], corner[1] + middle[1], (b[4], 0.0 - b[5]))
         points[k, 0] = seen[0]
         points[k, 1] = seen[1]
     number = var(4, DType.I64)

@@ -16,7 +16,7 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import Stateful
 from aot.ir.types import Dim, Shape
-from aot.opset.control.cache import PAST, SHOWN, Append, CacheRoom, CacheSizes
+from aot.opset.control.growing_variables import PAST, SHOWN, Append, CacheRoom, CacheSizes
 from aot.opset.control.state import DYNAMIC, Assign, AssignCarried, Read
 from aot.opset.movement.movement import Concat
 from aot.opset.products.matmul import MatMul

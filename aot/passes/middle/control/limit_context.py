@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph
-from aot.opset.control.cache import CacheRoom, CacheSizes
+from aot.opset.control.growing_variables import CacheRoom, CacheSizes
 from aot.runtime.errors import UsageError
 
 MAX_CONTEXT = 1 << 24  # tokens

@@ -18,7 +18,7 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import RegionOp, Stateful
 from aot.ir.types import Array, numpy_dtype
 from aot.ir.values.deferred import value_of
-from aot.opset.control.cache import CacheSizes
+from aot.opset.control.growing_variables import CacheSizes
 from aot.runtime.errors import AotError
 from aot.runtime.generation.interface import MASK, PLACES
 from aot.runtime.generation.interface import ROWS as ORDER

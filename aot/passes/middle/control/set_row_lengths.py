@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
-from aot.opset.control.cache import PAST, Append, CacheSizes
+from aot.opset.control.growing_variables import PAST, Append, CacheSizes
 from aot.passes.middle.control.row_masks import differs_by_longest
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError

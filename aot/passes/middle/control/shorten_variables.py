@@ -12,7 +12,7 @@ from dataclasses import replace
 from aot.codegen.dataclass import dataclass
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
-from aot.opset.control.cache import Append, CacheSizes
+from aot.opset.control.growing_variables import Append, CacheSizes
 from aot.opset.control.state import AssignCarried
 from aot.precision import BF16, Precision
 from aot.runtime.abi import DType

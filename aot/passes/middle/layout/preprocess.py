@@ -131,7 +131,7 @@ def _change(graph: Graph, node: Node, mean: Array | None, scale: Array | None, a
     port, build = node.out_port(0), Builder(graph, node.origin)
     readers, dtype, made = port.get_destinations(), port.type.dtype, port
     if axis is not None:
-        mean, scale = (_turned(v, axis) for v in (mean, scale))
+        mean, scale = (_flipped(v, axis) for v in (mean, scale))
     if mean is not None:
         made = build.Subtract(made, build.const(mean, dtype))
     if scale is not None:
@@ -145,6 +145,6 @@ def _change(graph: Graph, node: Node, mean: Array | None, scale: Array | None, a
         reader.connect(made)
 
 
-def _turned(values: Array | None, axis: int) -> Array | None:
+def _flipped(values: Array | None, axis: int) -> Array | None:
     """Return numbers in the opposite order of channels."""
     return values if values is None or values.ndim == 0 else np.flip(values, axis).copy()

@@ -22,10 +22,10 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.opset.elementwise.conversion import Convert, Rounded
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
+from aot.writers.openvino.bin_file import WeightsFile, fits_half
 from aot.writers.openvino.forms import form, precision
 from aot.writers.openvino.names import layer_names
 from aot.writers.openvino.regions import add_port_maps
-from aot.writers.openvino.weights import WeightsFile, fits_half
 
 # Characters that XML cannot hold.
 ILLEGAL_CHARS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -1,4 +1,4 @@
-"""Memory of variables that grow in place (`aot.opset.control.cache`), and the works of the operations on them.
+"""Memory of `aot.opset.control.growing_variables`: where they lie, and the works of the operations on them.
 
     state of a request     room | flag, 0, sizes of v0 | flag, 0, sizes of v1 | ... | row 0 | row 1 | ...
     a row                  room for tokens of v0 | of v1 | ...
@@ -38,7 +38,7 @@ from aot.ir.operand import Input
 from aot.ir.types import Shape
 from aot.lowering.ir.steps import Value, indices
 from aot.lowering.ir.symbolic_sizes import Sizes
-from aot.opset.control.cache import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, WHOLE, Append, CacheSizes
+from aot.opset.control.growing_variables import AGREE, BYTES, MOVED, PAST, ROOM, ROWS, SHOWN, WHOLE, Append, CacheSizes
 from aot.runtime.abi import DType
 from aot.runtime.loading.manifest import CacheInfo
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.mo.graph.graph import Node
+from aot.mo.ops.layer_attributes import definition, file_attributes
 from aot.mo.ops.op import Op
-from aot.mo.ops.texts import definition, file_attributes
 from aot.mo.partial_infer.by_definition import Known, infer_by_definition, infer_types_by_definition
 from aot.mo.partial_infer.casting import cast_infer, elementwise_type_infer
 from aot.mo.partial_infer.elementwise import (

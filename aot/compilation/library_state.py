@@ -11,7 +11,7 @@ from aot.lowering.program.constant_places import Weights
 from aot.options import CompileOptions
 
 
-class Shared:
+class LibraryState:
     """State of one library while it is compiled. `key`: the cache's entry that it becomes, empty if none."""
 
     def __init__(self, options: CompileOptions, framework: str) -> None:
