@@ -61,6 +61,12 @@ class Affine:
                 del terms[atom]
         return Affine(terms, const)
 
+    def after(self, distance: int) -> Affine:
+        """Return the sum plus a constant; it shares terms and their hash."""
+        found = Affine(self.terms, self.const + distance)
+        found._key = self.key[0], found.const
+        return found
+
     def times(self, factor: int) -> Affine:
         if factor == 1:
             return self

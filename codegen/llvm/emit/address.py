@@ -7,9 +7,10 @@ is computed where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from math import gcd
+from typing import NamedTuple, Protocol
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import coefficient
@@ -32,14 +33,19 @@ class Scope:
     values: dict[object, Value] = field(default_factory=dict[object, Value])
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """An access, in elements: `offset` without the lane, `step` per lane (None: not linear), `whole` with the lane."""
 
     buffer: Buffer
     offset: Affine
     step: int | None
     whole: Affine
+
+
+class Places(Protocol):
+    """An access as a function of the values of unrolled variables (`aot.codegen.llvm.emit.unrolled_stores`)."""
+
+    def at(self, indices: list[int]) -> Access: ...
 
 
 class Addresses:
@@ -64,6 +70,9 @@ class Addresses:
         self._accesses: dict[tuple[int, int], tuple[Buffer, tuple[Expr, ...], Memo[Access]]] = {}
         self._read: dict[Expr, tuple[Var, ...] | None] = {}  # variables of atoms; None: computed where they are used
         self._evaluate = evaluate
+        # of the store that is emitted, if its accesses are functions of unrolled variables: these, and their values
+        self.places: Mapping[tuple[int, int], Places] | None = None
+        self.indices: list[int] = []
 
     def forget(self) -> None:
         """Forget terms that read memory: it may have changed, or another block begins."""
@@ -89,9 +98,10 @@ class Addresses:
     def access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
         """Return the access to an element at this point of the code."""
         key = id(buffer), id(index)
+        if self.places is not None and (steps := self.places.get(key)) is not None:
+            return steps.at(self.indices)
         if key not in self._accesses:
-            sizes = (n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
-            self._accesses[key] = buffer, index, Memo(*index, *buffer.start, *sizes)
+            self._accesses[key] = buffer, index, Memo(*index, *sizes_of(buffer))
         return self._accesses[key][2].of(self.env, self.lane, lambda: self._access(buffer, index))
 
     def _access(self, buffer: Buffer, index: tuple[Expr, ...]) -> Access:
@@ -264,6 +274,11 @@ class Addresses:
 
     def size(self, size: Size) -> Value:
         return integer(size) if isinstance(size, int) else self.linear(self.normal(size))
+
+
+def sizes_of(buffer: Buffer) -> tuple[Expr, ...]:
+    """Return the expressions that addresses of a buffer depend on, besides indices."""
+    return *buffer.start, *(n for n in (*buffer.strides, buffer.origin) if not isinstance(n, int))
 
 
 def moved(a: Access, elements: int) -> Access:

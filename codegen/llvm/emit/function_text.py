@@ -236,6 +236,40 @@ class Function:
         return "\n".join([*lines, "}", ""])
 
 
+class Passage(NamedTuple):
+    """Lines of a function, to be written again with other operands: `text` is a format over their names, then over
+    those of the `count` results of the lines; the last of these is the value.
+    """
+
+    text: str
+    count: int
+    type: str
+
+    def again(self, f: Function, operands: list[Value]) -> Value:
+        """Append the lines with other operands; return their value."""
+        first = f.count + 1
+        f.count += self.count
+        names = [f"%v{n}" for n in range(first, f.count + 1)]
+        f.block.lines.append(self.text.format(*[v.name for v in operands], *names))
+        return Value(self.type, names[-1])
+
+
+def passage(f: Function, first: int, lines: list[str], operands: list[Value], value: Value) -> Passage | None:
+    """Return lines that make the values after number `first`; None if they read anything else than `operands`."""
+    count = f.count - first
+    known = {v.name: f"{{{i}}}" for i, v in enumerate(operands)}
+    if count != len(lines) or value.name != f"%v{f.count}" or len(known) < len(operands):
+        return None
+    if any(map(is_constant, operands)):
+        return None
+    known |= {f"%v{first + 1 + i}": f"{{{len(operands) + i}}}" for i in range(count)}
+    text = "\n".join(lines).replace("{", "{{").replace("}", "}}")
+    parts = re.split(r"(%[\w.]+)", text)
+    if any(part not in known for part in parts[1::2]):
+        return None
+    return Passage("".join(known.get(part, part) for part in parts), count, value.type)
+
+
 @lru_cache(maxsize=1 << 12)
 def suffix(type_: str) -> str:
     """Return the spelling of a type in names of intrinsics."""

@@ -29,6 +29,7 @@ from aot.codegen.llvm.emit.arithmetic.lookup import (
 from aot.codegen.llvm.emit.arithmetic.shuffle import aligned, near, shuffled, spread
 from aot.codegen.llvm.emit.function_text import (
     Function,
+    Passage,
     Value,
     constants,
     integer,
@@ -76,6 +77,7 @@ class Memory(Lanes):
         self.loaded: dict[str, dict[tuple[object, str], Value]] = {}  # by buffer, of the current straight-line code
         self.splats: dict[object, Value] = {}
         self.memo: dict[Key, Value] = {}  # of one statement
+        self.passages: dict[tuple[str, ...], Passage] = {}  # by function and types of operands
         self.condition: Value | None = None
         self.zeros: Value | None = None
         self.outer: dict[str, str] = {}  # guard of each `within` -> the guard that encloses it
@@ -108,7 +110,7 @@ class Memory(Lanes):
             return self.table(a, lanes)
         if a.buffer.name in self.registers:
             return self.registers[a.buffer.name].read(self.f, cell(a), lanes)
-        key = (a.buffer.dtype, a.offset.key, lanes)
+        key = (id(a.buffer.dtype), a.offset.key, lanes)  # an identity has its hash at once
         value = self.known(a.buffer, key)
         if value is None:
             # `raw` may read an index from the same buffer.
@@ -177,7 +179,7 @@ class Memory(Lanes):
         self.at.pointers[name] = Value("ptr", name)
         dtype = a.buffer.dtype.compute
         stored = replace(a.buffer, name=name, dtype=DType.U8 if dtype is DType.BOOL else dtype)
-        value = self.raw(replace(a, buffer=stored), lanes, self.inside)
+        value = self.raw(a._replace(buffer=stored), lanes, self.inside)
         return from_memory(self.f, dtype, value, self.abilities.converts)
 
     def table_name(self, buffer: Buffer) -> str:

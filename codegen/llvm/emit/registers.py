@@ -72,9 +72,9 @@ def stored(stmts: tuple[Stmt, ...]) -> set[str]:
     return found
 
 
-def fits_registers(alloc: Alloc, env: dict[Var, Affine], lane: Var | None) -> bool:
-    """True if every index is constant once unrolled and vector loops are written out; `lane` counts lanes of one."""
-    return _constant(alloc.body, alloc.buffer, dict(env), frozenset(() if lane is None else (lane,)))
+def fits_registers(alloc: Alloc, env: dict[Var, Affine], written: frozenset[Var]) -> bool:
+    """True if every index is constant once unrolled and vector loops are written out; `written`: those outside."""
+    return _constant(alloc.body, alloc.buffer, dict(env), written)
 
 
 def _constant(stmts: tuple[Stmt, ...], buffer: Buffer, env: dict[Var, Affine], known: frozenset[Var]) -> bool:

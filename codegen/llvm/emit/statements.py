@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from math import copysign
 
 from aot.codegen.ir.index import Affine, bounds, decide, exactly
 from aot.codegen.ir.loops import (
     Alloc,
+    Buffer,
     Const,
     Expr,
     For,
@@ -42,6 +45,7 @@ from aot.codegen.llvm.emit.lane_index import lane_of
 from aot.codegen.llvm.emit.registers import Cells, fits_registers
 from aot.codegen.llvm.emit.stacks import Stacks
 from aot.codegen.llvm.emit.tile_registers import TileRegisters
+from aot.codegen.llvm.emit.unrolled_stores import MOST_LOOPS, Leaf, Loop, Part, Room, UnrolledStores
 from aot.codegen.llvm.emit.values import ZERO, Values
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
@@ -54,6 +58,7 @@ class StatementEmitter:
         self.f, self.at, self.values, self.stacks = values.f, values.at, values, stacks
         self.tiles, self.dots, self.bytes = TileTransposer(values), DotEmitter(values), ByteStores(values)
         self.tile_registers, self.cells = TileRegisters(values), CarriedCells(values.f, values.registers)
+        self.stores = UnrolledStores(values.at, values.abilities.packs_bytes)
         self.units = integer(0)  # of the parallel loops so far
 
     def block(self, stmts: tuple[Stmt, ...]) -> None:
@@ -121,23 +126,33 @@ class StatementEmitter:
         b = alloc.buffer
         if b.space is Space.TABLE:
             return self.block(alloc.body)
+        lane = frozenset(() if self.at.lane is None else (self.at.lane,))
+        in_registers = b.space is Space.REGISTERS and fits_registers(alloc, self.at.env, lane)
+        with self.room(b, in_registers):
+            self.block(alloc.body)
+        return None
+
+    @contextmanager
+    def room(self, b: Buffer, in_registers: bool) -> Generator[None]:
+        """Make room for a temporary, in registers or in memory."""
         cells, pointer = self.values.registers.pop(b.name, None), self.at.pointers.get(b.name)
         loaded = self.values.loaded.pop(b.name, None)
-        if b.space is Space.REGISTERS and fits_registers(alloc, self.at.env, self.at.lane):
+        if in_registers:
             self.values.registers[b.name] = Cells(b.dtype.compute)
-            self.block(alloc.body)
+            yield
             del self.values.registers[b.name]
         else:
             with self.stacks.room(b) as place:
                 self.at.pointers[b.name] = place
-                self.block(alloc.body)
+                yield
             self.at.pointers.pop(b.name)
         self.values.loaded.pop(b.name, None)
         if cells is not None:
             self.values.registers[b.name] = cells
         if pointer is not None:
             self.at.pointers[b.name] = pointer
-        return None if loaded is None else self.values.forget()
+        if loaded is not None:
+            self.values.forget()
 
     # ---- loops
 
@@ -151,6 +166,8 @@ class StatementEmitter:
         var = loop.var
         if not isinstance(var.extent, int):
             raise InternalError(f"{var.name}: an unrolled loop has a static extent, got {var.extent}")
+        if self.at.lane is None and self.values.inside is None and (stores := self.stores.find(loop)) is not None:
+            return self.written_out(stores, [0] * MOST_LOOPS)
         self.tiles.read_blocks(loop)
         outer, self.tiles.kept = self.tiles.kept, {} if self.tiles.keeps_stores(loop) else None
         saved = self.at.env.get(var)
@@ -160,6 +177,32 @@ class StatementEmitter:
         self.restore(var, saved)
         kept, self.tiles.kept = self.tiles.kept, outer
         self.tiles.write_kept(kept or {})
+        return None
+
+    def written_out(self, loop: Loop, indices: list[int]) -> None:
+        """Emit the stores of a loop for all values of its variable; `indices`: the numbers of the values."""
+        at, lanes = self.at, loop.range.lanes
+        for i in range(len(loop.range.values)):
+            indices[loop.slot] = i
+            if lanes is not None:
+                at.lane = lanes[i]
+            self.parts(loop.body, indices)
+        if lanes is not None:
+            at.lane = None
+
+    def parts(self, body: tuple[Part, ...], indices: list[int]) -> None:
+        at = self.at
+        for part in body:
+            match part:
+                case Leaf():
+                    at.places, at.indices = part.places, indices
+                    self.store(part.store)
+                    at.places = None
+                case Loop():
+                    self.written_out(part, indices)
+                case Room():
+                    with self.room(part.buffer, True):
+                        self.parts(part.body, indices)
 
     def vector(self, loop: For) -> None:
         """Emit full vectors, then ever shorter ones; no masks."""
@@ -377,7 +420,12 @@ class StatementEmitter:
     def is_absent(self, term: Expr) -> bool:
         """True if a term is a product with a structural zero."""
         factor = term.args[0] if isinstance(term, Prim) and term.fn == "mul" else None
-        return isinstance(factor, Load) and factor.buffer.space is Space.TABLE and self.values.expr(factor).name == ZERO
+        if not isinstance(factor, Load) or factor.buffer.space is not Space.TABLE:
+            return False
+        a = self.at.access(factor.buffer, factor.index)
+        if a.step == 0 and a.offset.is_const and factor.buffer.dtype.is_float:
+            return copysign(1, value := a.buffer.values[a.offset.const]) > 0 and not value
+        return self.values.expr(factor).name == ZERO
 
 
 def _extent(var: Var) -> Size:

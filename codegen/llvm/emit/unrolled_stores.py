@@ -63,7 +63,13 @@ class Steps:
         self._known: dict[tuple[int, ...], Access] = {}
 
     def are_near(self, is_target: bool) -> bool:
-        """True if all lanes access one element, or elements near each other; for a target, one after the other."""
+        """True if all lanes access one element, or elements near each other; for a target, one after the other.
+
+        False for products of a folded variable and a dynamic size, whose terms a walk adds in another order.
+        """
+        folded = {self._ranges[slot].var for slot in self._folded}
+        if any(isinstance(x, Prim) and x.fn == "mul" and variables(x) & folded for x in self._rest.terms):
+            return False
         most = 2 if is_target else COSTS.gather_distance
         indices = [0] * len(self._ranges)
         for numbers in product(*(range(len(self._ranges[slot].values)) for slot in self._folded)):

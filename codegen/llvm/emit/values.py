@@ -15,7 +15,7 @@ from aot.codegen.llvm.emit.address import reads_memory
 from aot.codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, constant, rounded
 from aot.codegen.llvm.emit.arithmetic.quotients import reciprocal
 from aot.codegen.llvm.emit.arithmetic.scalar import SCALAR
-from aot.codegen.llvm.emit.function_text import Value, constants, lanes_of, number
+from aot.codegen.llvm.emit.function_text import Value, constants, is_constant, lanes_of, number, passage
 from aot.codegen.llvm.emit.lane_index import NARROW, fits
 from aot.codegen.llvm.emit.memory import Memory
 from aot.codegen.llvm.mathlib.functions import MATHLIB, template
@@ -31,6 +31,11 @@ class Values(Memory):
 
     def expr(self, expr: Expr) -> Value:
         """Return the value of an expression; equal sub-expressions are emitted once per statement."""
+        if self.at.places is not None and isinstance(expr, Load):
+            steps = self.at.places.get((id(expr.buffer), id(expr.index)))  # None: a parameter of a function
+            a = None if steps is None else steps.at(self.at.indices)
+            if a is not None and a.step in (0, 1):
+                return self.read(a, self.width if a.step else 1)  # which knows what was read before
         value = self.behind(expr, self.memo)
         if value is None:
             value = self.memo[expr, self.at.guard] = self._expr(expr)
@@ -101,10 +106,16 @@ class Values(Memory):
         """Emit a function of `aot.codegen.llvm.mathlib`: its expression, with the arguments for its parameters."""
         params, body = template(fn, args[0].dtype)
         values = [self.expr(a) for a in args]
+        key = (fn, *(v.type for v in values))
+        if (known := self.passages.get(key)) is not None and not any(map(is_constant, values)):
+            return known.again(self.f, values)
+        block, first, lines = self.f.block, self.f.count, len(self.f.block.lines)
         saved, self.memo = self.memo, {(p, self.at.guard): v for p, v in zip(params, values, strict=True)}
         quantised, self.quantised = self.quantised, False
         result = self.expr(body)
         self.memo, self.quantised = saved, quantised
+        if self.f.block is block and (made := passage(self.f, first, block.lines[lines:], values, result)) is not None:
+            self.passages[key] = made
         return result
 
     def index(self, expr: Expr) -> Value:
