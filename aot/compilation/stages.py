@@ -201,7 +201,7 @@ class Compilation:
 
     @property
     def _copies(self) -> int:
-        """Return the general version and those for certain sizes."""
+        """Return the number of versions: the general one and those for certain sizes."""
         asked = [len(sizes) for _, sizes in self.options.specialise]
         return 1 + prod(asked) if asked else 1
 

@@ -451,7 +451,7 @@ class Graph:
                 held.remove(node)
 
     def order(self) -> list[Node]:
-        """Producers before readers; as the nodes were added, where that is free. ModelError for a cycle."""
+        """Return all nodes, producers first, else in the order in which they were added. ModelError for a cycle."""
         if self._order is None:
             self._order = tuple(producers_first(self.nodes.values(), _producers, lambda n: n.name))
         return list(self._order)

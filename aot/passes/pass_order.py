@@ -64,7 +64,7 @@ def sort_passes(passes: Iterable[Any], extensions: Iterable[Any] = ()) -> list[P
 
 
 def _known(item: PassItem, attribute: str, names: tuple[str, ...], known: Mapping[str, str]) -> list[str]:
-    """Return the named passes that run; the anchor of the phase if a constraint names only passes that do not run."""
+    """Return those of the named passes that run, or the phase's anchor if a constraint names no pass that runs."""
     running = [name for name in names if name in known]
     if not item.extension:
         return running

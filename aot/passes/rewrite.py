@@ -199,7 +199,7 @@ class _Driver:
 
 
 def _only_consumer(port: OutPort) -> list[InPort]:
-    """Return the only consumer of a port, which some rules require, or nothing; a constant may have thousands."""
+    """Return the consumer of a port if it is the only one: constants may have thousands, which no rule asks for."""
     return port.destinations if len(port.destinations) == 1 else []
 
 

@@ -123,7 +123,7 @@ class Budget:
         return ""
 
     def postpone(self, elapsed: float) -> None:
-        """Put the alarm off, if there is one: so many seconds count."""
+        """Set the alarm anew, if there is one, for the time that is left after `elapsed` seconds that count."""
         if self._hard:
             signal.setitimer(signal.ITIMER_REAL, max(0.0, self.seconds - self._spent - elapsed) + GRACE)
 

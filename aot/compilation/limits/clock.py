@@ -11,7 +11,7 @@ WAITING = 0.1  # seconds that count for each second in which neither this proces
 
 
 class Clock:
-    """Seconds since it was made. With `waits`, those in which others had the processors count little."""
+    """The seconds since the clock was made. `waits`: those in which other processes had the processors count little."""
 
     def __init__(self, *, waits: bool) -> None:
         self._begin = time.monotonic()

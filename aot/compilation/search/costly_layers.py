@@ -52,7 +52,7 @@ class LayerSearch:
         return sorted(range(len(alone)), key=lambda k: -(alone[k] ** 2) / self.work.get(self.layers[k], 1))
 
     def needed(self, order: Sequence[int], most: float) -> int:
-        """Return the least count of layers, of `order`, without whose change the error is at most `most`."""
+        """Return how many layers, the first of `order`, must stay unchanged for an error of at most `most`."""
         low, high = 1, len(order)
         while low < high:
             middle = (low + high) // 2
@@ -101,7 +101,7 @@ def error_of(y: Array, wanted: Array) -> float:
 
 
 def samples_of(what: str, model: CompiledModel, data: Mapping[str, Array] | Array) -> Samples:
-    """Return the samples: arrays of the inputs' ranks are one, arrays of a dimension more several.
+    """Return the samples: one if arrays have the ranks of the inputs, several if they have a dimension more.
 
     An array without a name is that of the first input. UsageError, which begins with `what`, for data that do not fit.
     """

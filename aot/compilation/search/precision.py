@@ -156,7 +156,7 @@ class _Search:
         return self.found(plain, made, self.errors(made), ranked, len(order))
 
     def attempts(self, count: int, names: Sequence[str]) -> Iterator[tuple[int, str]]:
-        """Yield counts of layers that stay in f32, and precisions: without those layers, then with the others only."""
+        """Yield counts of layers that stay in f32 with precisions: the first names these, others the layers in bf16."""
         if count < len(names):
             yield count, self.text(names[:count])
         while count < len(names):

@@ -43,7 +43,7 @@ class HalvedForm:
         return prod(extent(a) for a in variables(*self.w.index) - {self.k, *self.rows})
 
     def halves(self, e: Load) -> tuple[Load, Load]:
-        """Return the load in the first half of the sum, and that of the second half."""
+        """Return the loads of the first and of the second half of the sum."""
         first, second = (tuple(rewrite(i, {self.k: self.axis + n}) for i in e.index) for n in (0, self.half))
         return Load(e.buffer, first), Load(e.buffer, second)
 

@@ -87,7 +87,7 @@ class WinogradForm:
 
     @property
     def reaching(self) -> tuple[Var, ...]:
-        """Return the axes along which zeros behind the taps meet elements behind those that the windows read."""
+        """Return the axes along which zeros, added to the taps of long windows, meet elements behind the windows."""
         beyond = {s.short for s in self.long if s.room > known(s.taps.extent or 1)}
         return tuple(a for a, k in self.window if k in beyond)
 

@@ -132,7 +132,7 @@ def _point(at: tuple[Var, ...], tiling: Tiling) -> Expr:
 
 
 def _height(form: WinogradForm, tiles: Tiles, count: int, target: Target) -> int:
-    """Return the rows of tiles in a block. In one direction, as many as stay in the cache, alike for all cores.
+    """Return the rows of tiles in a block. In one direction they fill the cache, and all cores get equally many.
 
     In two directions so many, too, where weights that do not stay there come from afar for each block.
     """
@@ -215,7 +215,7 @@ def _blocks(form: WinogradForm, tiling: Tiling, target: Target, named: Callable[
 
 
 def _places(form: WinogradForm, tiles: Tiles, at: tuple[Expr, ...] = ()) -> dict[Expr, Expr]:
-    """Return the form's output axes at the outputs `at` of a tile, or at its first ones."""
+    """Return the values of the output axes at the outputs `at` of a tile; without `at`, at its first outputs."""
     found: dict[Expr, Expr] = {**tiles.at}
     for k, (axis, m, step) in enumerate(zip(form.outs, tiles.sides, form.steps, strict=True)):
         found[axis] = (tiles.at[axis] * m + (at[k] if at else 0)) * step + tiles.phase.get(axis, 0)

@@ -61,12 +61,12 @@ class Caches:
 
     @property
     def row(self) -> int:
-        """Elements of a token of all variables."""
+        """The number of elements that a token takes in all variables."""
         return sum(n * w for n, w in zip(self.op.runs, self.op.widths, strict=True))
 
     @property
     def data(self) -> int:
-        """Byte where rows begin."""
+        """The byte at which rows begin."""
         return LINE * (1 + len(self.op.ids))
 
     def before(self, index: int) -> int:
@@ -128,7 +128,7 @@ class Caches:
     # ---- CacheRoom
 
     def room(self, node: Node, out: Buffer, sizes: Input, part: Part) -> tuple[Stmt, ...]:
-        """Move all rows to where the room that is needed puts them."""
+        """Move all rows to the places that they have once there is room for the new tokens."""
         rows, past, needed = (_symbols(sizes)[k] for k in (ROWS, PAST, BYTES))
         heads = part(node, 0, (1,), DType.I64)
         width = self.op.element_type.stored_bytes

@@ -210,7 +210,7 @@ class _Loop:
     # ---- outputs of a region
 
     def _output(self, m: OutputMap) -> tuple[OutputMap, Value] | None:
-        """Makes it; parts that are put in their places later are returned."""
+        """Make an output; return it with its value if its parts are put in their places behind the loop."""
         port, result = self.node.out_port(m.external), self._result(m.result)
         edge = next((e for e in self.op.back_edges if e.result == m.result), None)
         if m.axis is not None:

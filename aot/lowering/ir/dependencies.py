@@ -240,7 +240,7 @@ def _multiplied(product: Product) -> Expr:
 
 
 def sort(steps: Steps) -> None:
-    """Makers before readers; otherwise as it was."""
+    """Sort steps so that producers come before consumers, and keep their order otherwise."""
     steps.steps = ordered(steps.steps, Makers(steps).producers)
 
 

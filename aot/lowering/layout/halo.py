@@ -77,7 +77,7 @@ def _is_late(fill: float | Expr, name: str, steps: Steps) -> bool:
 
 
 def _padded_loads(work: Work) -> Iterator[tuple[_Padded, frozenset[int], int]]:
-    """Yield padded loads: the dimensions in which each can do without a halo, and the points that read it."""
+    """Yield padded loads, with the dimensions in which each needs no halo and the number of points that read it."""
     for part in (*members(work),) or (work,):
         windows = dict(_windows(part)) if isinstance(part, Definition) else {}
         times = known(points(part)) if isinstance(part, Definition) else 1
@@ -107,7 +107,7 @@ def _windows(d: Definition) -> Iterator[tuple[Expr, frozenset[int]]]:
 
 
 def _slides(index: Expr, r: Reduce) -> bool:
-    """True if a window moves with one output axis at most, and all steps are forwards."""
+    """True if a window moves with at most one output axis, and only forwards."""
     terms = normal(index, {}).terms
     return len(terms.keys() - {*r.axes}) <= 1 and all(isinstance(v, Var) and c > 0 for v, c in terms.items())
 

@@ -20,7 +20,7 @@ from aot.lowering.ir.steps import Steps
 
 
 def plane_columns(steps: Steps, reductions: list[Definition], constants: frozenset[str]) -> dict[int, Var]:
-    """Return the axes of columns of these convolutions among the reductions, by ids.
+    """Return the axis of columns of each convolution that wants planes, by the id of its definition.
 
     Data whose producer writes every other column, as transposed convolutions do, stay as they are: its stores would be
     scattered. Groups write tiles of neighbours.

@@ -133,7 +133,7 @@ def _is_read_once(x: Load, d: Definition, steps: Steps) -> bool:
 
 
 def _stays(d: Definition, steps: Steps) -> bool:
-    """True for a window between input and output in rows: two changes of layout would cost more than lanes gain."""
+    """True if a window reads an input and writes an output in rows: two changes of layout cost more than lanes gain."""
     assert d.reduction is not None
     last = d.target[-1] if d.target else None
     if not isinstance(last, Var) or _region(steps, d.out.name) is not Region.OUTPUT:
@@ -153,7 +153,7 @@ def _region(steps: Steps, name: str) -> Region | None:
 
 
 def wanted_lane(d: Definition, lanes: list[Var], votes: Votes) -> Var:
-    """Return the lane axis with the most votes in the buffers read and written."""
+    """Return the candidate for the lane axis with the most votes in the buffers that are read and written."""
     assert d.reduction is not None
     sites = [(d.out, d.target), *((x.buffer, x.index) for x in loads(d.reduction.body))]
 

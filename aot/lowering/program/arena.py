@@ -198,7 +198,7 @@ def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
 
 
 def _highest(ends: list[Expr]) -> Expr:
-    """Return the maximum; values that cannot be it, by their ranges, are left out."""
+    """Return the maximum as an expression, without the values that by their ranges cannot be the greatest."""
     kept: list[Affine] = []
     for end in (normal(e, {}) for e in ends):
         if not any(bounds(other.plus(end, -1))[0] >= 0 for other in kept):

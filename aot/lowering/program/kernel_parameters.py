@@ -114,7 +114,7 @@ def parameters(works: tuple[Work, ...]) -> tuple[Buffer, ...]:
 
 
 def cost(works: tuple[Work, ...]) -> tuple[Size, Size]:
-    """Return operations and bytes moved."""
+    """Return the number of operations, and of bytes moved."""
     flops: Size = 0
     moved: Size = 0
     for work in works:

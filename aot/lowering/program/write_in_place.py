@@ -67,7 +67,7 @@ def _members(step: Step) -> tuple[Definition, ...]:
 
 
 def _is_large_sum(step: Step, d: Definition, target: Target) -> bool:
-    """True if a step is one sum, whose results do not stay in a cache until they are read.
+    """True if a step is one sum with results too large to stay in a cache until they are read.
 
     Tiles must not overlap: those of tile registers divide the rows. With dynamic sizes they may.
     """
