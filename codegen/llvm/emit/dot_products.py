@@ -54,11 +54,31 @@ class DotEmitter:
             return f.part(self._added(dtype, total, one, other), 0, lanes)
         kind = "dot_bf16" if dtype is DType.BF16 else "dot_pairs" if size == 2 else "dot_bytes"
         type_ = vector("bfloat" if dtype is DType.BF16 else f"i{32 // size}", size * lanes)
+        abilities = self.values.abilities
+        if kind == "dot_bytes" and "dot_signed_bytes" in abilities.intrinsics:
+            return self._by_signed(total, one, other)
         factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (one, other)]
-        name = self.values.abilities.intrinsic(kind, lanes)
+        name = abilities.intrinsic(kind, lanes)
         if kind == "dot_pairs":
             return f.binary("add", total, f.call(name, total.type, *factors))
         return f.call(name, total.type, total, *factors)
+
+    def _by_signed(self, total: Value, one: Value, other: Value) -> Value:
+        """Return `total` + products of words, by an instruction for signed bytes: x w = (x - 128) w + 128 w.
+
+        `one` are unsigned. Sums wrap, so the result is exact. Products with a factor share what depends on it alone.
+        """
+        f, lanes = self.values.f, lanes_of(total.type)
+        name, type_ = self.values.abilities.intrinsic("dot_signed_bytes", lanes), vector("i8", 4 * lanes)
+        signed, excess = self.values.splats.get(("signed", one.name)), self.values.splats.get(("excess", other.name))
+        w = f.op(type_, f"bitcast {other} to {type_}")
+        if signed is None:
+            x = f.op(type_, f"bitcast {one} to {type_}")
+            signed = self.values.splats["signed", one.name] = f.binary("xor", x, integer(-128, type_))
+        if excess is None:
+            zeros = Value(total.type, "zeroinitializer")
+            excess = self.values.splats["excess", other.name] = f.call(name, total.type, zeros, integer(-128, type_), w)
+        return f.binary("sub", f.call(name, total.type, total, signed, w), excess)
 
     def _field(self, w: PackedField) -> Value:
         """Return a word of fields for each lane."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -19,7 +20,8 @@ from aot.codegen.platforms import LINUX
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.ir.graph import Graph
+from aot.ir.build import Builder
+from aot.ir.graph import Graph, OutPort
 from aot.options import CompileOptions
 from aot.runtime.abi import QUERY_PREFIX
 from aot.runtime.arrays.tensors import Array
@@ -27,7 +29,9 @@ from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.library import read_manifest
 from tests.compilers import compiler
+from tests.lowering.quantised import IMAGE, convolution, data, quantised, weights
 from tests.networks import NETWORKS
+from tests.passes.check import Make, graph_of
 from tests.programs import chain
 
 Ran = subprocess.CompletedProcess[str]
@@ -128,3 +132,26 @@ def test_levels_compute_the_same_bytes(tmp_path: Path) -> None:
     made = stages(DIGITS, CompileOptions(target=",".join(LEVELS))).built
     found = {cpu: emulated(made, tmp_path, [image], cpu) for cpu in ("cortex-a53", "cortex-a76", "max")}
     assert len(set(found.values())) == 1
+
+
+def matmul(b: Builder, x: OutPort) -> OutPort:
+    return b.MatMul(quantised(b, x), weights(b, 40, 70), transpose_b=True)
+
+
+QUANTISED: dict[str, tuple[Make, tuple[int, ...]]] = {
+    "matmul": (matmul, (9, 70)),
+    "convolution": (lambda b, x: convolution(b, quantised(b, x), 20), IMAGE),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cpu", "level"), [("cortex-a76", "aarch64-v8.2"), ("max", "aarch64-v8.6")])
+@pytest.mark.parametrize("name", QUANTISED)
+def test_products_of_bytes_are_equal_on_all_machines(name: str, cpu: str, level: str, tmp_path: Path) -> None:
+    """Sums of integers are exact, whichever instruction adds them."""
+    make, shape = QUANTISED[name]
+    here = in_memory(stages(graph_of(make, shape), CompileOptions()).built)(data(*shape))
+    made = stages(graph_of(make, shape), CompileOptions(target=level))
+    assert made.groups.count("dots=") == 1
+    assert set(re.findall(r"\b\w?sdot\b", made.asm())) == {"usdot" if level == "aarch64-v8.6" else "sdot"}
+    assert emulated(made.built, tmp_path, [data(*shape)], cpu) == b"".join(y.tobytes() for y in here.to_tuple())

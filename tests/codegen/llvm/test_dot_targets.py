@@ -17,6 +17,7 @@ from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.nest.nest import apply
 from aot.codegen.schedules.choose import choose
+from aot.codegen.target import Target
 from aot.runtime.abi import DType
 from tests.codegen.llvm.dot_products import CLIENT, PLAN, SERVER, V3, V4, Kind, product
 from tests.codegen.llvm.test_assembly import loops
@@ -39,6 +40,7 @@ def test_bytes_are_no_pairs(name: str) -> None:
 
 def test_features_that_bring_dots_of_bytes() -> None:
     assert SERVER.abilities.dots == CLIENT.abilities.dots == 4
+    assert [Target.parse(f"aarch64-{name}").abilities.dots for name in ("v8", "v8.2", "v8.6")] == [0, 4, 4]
     assert replace(V3, features=(*V3.features, "avx512vnni")).abilities.dots == 2, "of 512 bits only"
 
 
