@@ -123,7 +123,7 @@ class Target:
 
     @property
     def abilities(self) -> Abilities:
-        """What instructions can do, and may by the options of the compilation."""
+        """The abilities of instructions that the options of the compilation allow."""
         return _abilities(self)
 
     @property

@@ -1,4 +1,4 @@
-"""How an option is declared: a row of the table is a field of `CompileOptions` with an `Option` as its metadata.
+"""Declarations of options: a row of the table is a field of `CompileOptions` with an `Option` as its metadata.
 
     verify: bool = option(False, help="Check the steps", commands=COMPILE, harmless="it checks")
 
@@ -26,7 +26,7 @@ class Group(StrEnum):
 
 
 class Record(StrEnum):
-    """What a library has of an option: its value, always or if it differs from the default, or names only.
+    """The part of an option that a library records: its value, always or if it is not the default, or names only.
 
     NAMES: of values and files, beside a hash of their content; who compiles the model again must give them again.
     ELSEWHERE: the library tells it at another place than among the options.

@@ -15,7 +15,7 @@ Names = Mapping[str, Mapping[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What instructions of a target can do. Without a target: nothing that some machine lacks.
+    """The abilities of a target's instructions. Without a target, those that all machines have.
 
     `intrinsics`: LLVM's names of instructions that have no generic form, by our name of what they do and by the lanes
     of their result, see `intrinsic`.
@@ -66,7 +66,7 @@ class FlushMode:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """How the query function of a library of several levels asks the processor for features.
+    """The way in which the query function of a library of several levels asks the processor for features.
 
     `words`: what reads a word, as a call without its result's type, and for each feature the bits that must be set in
     it. They are read in this order as %w0, %w1 and so on, those that no level asks for only if they are in `always`.
