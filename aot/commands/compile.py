@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +20,12 @@ from aot.runtime.arrays.files import read_arrays
 from aot.runtime.atomic import replacing
 from aot.runtime.describe import certificate_lines, notes, size_text
 from aot.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from aot.commands.line.progress import Watch
+    from aot.compilation.stages import Compilation
+
+MOST_KERNELS = 8  # that --time-passes names
 
 
 def compile(
@@ -128,5 +135,14 @@ def compile(
     lines += str(chosen).splitlines() if chosen is not None else faster_lines(made, model)
     typer.echo("\n  ".join(lines))
     if time_passes:
-        typer.echo("\n".join(f"  {name:12} {spent:8.3f} s" for name, spent in watch.seconds.items()))
-        typer.echo("\n".join(f"  {line}" for line in (*made.report.passes, *made.lowering)))
+        typer.echo("\n".join(f"  {line}" for line in _times(watch, made)))
+
+
+def _times(watch: Watch, made: Compilation) -> Iterator[str]:
+    """Yield the times of stages, of passes, and of the kernels whose LLVM IR took longest to write."""
+    yield from (f"{name:12} {spent:8.3f} s" for name, spent in watch.seconds.items())
+    yield from map(str, (*made.report.passes, *made.lowering))
+    if not made.targets[1:]:  # of several, each has kernels of its own
+        written = zip(watch.steps["emit"], made.program.kernels, strict=True)
+        for spent, kernel in sorted(written, key=lambda one: -one[0])[:MOST_KERNELS]:
+            yield f"{kernel.name}: written in {spent * 1e3:.1f} ms"

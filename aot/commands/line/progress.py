@@ -11,11 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 
 class Watch:
-    """Takes the events of `CompileOptions.on_event`; `seconds` by stage, `total` since the beginning."""
+    """Takes the events of `CompileOptions.on_event`; `seconds` by stage and of each of its steps, `total` so far."""
 
     def __init__(self, stream: TextIO | None) -> None:
         """`stream` None: nothing is shown."""
         self.seconds: dict[str, float] = {}
+        self.steps: dict[str, list[float]] = {}
         self._stream = stream
         self._begin = self._last = time.perf_counter()
         self._line = ""
@@ -45,6 +46,7 @@ class Watch:
             self._finish()
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self.steps.setdefault(stage, []).append(now - self._last)
         self._last = now
         self._line = f"{stage:9} {done:4}/{total:<4} {self.seconds[stage]:6.2f} s, {self.total:.2f} s in all"
         if self._bars is not None:
