@@ -211,7 +211,9 @@ def ops(
     markdown: Annotated[bool, typer.Option("--markdown", help="As a page of docs/use/models")] = False,
     format_: Annotated[
         str | None,
-        typer.Option("--format", metavar="FORMAT", help="Of another format: onnx, tensorflow, tflite or pytorch"),
+        typer.Option(
+            "--format", metavar="FORMAT", help="Format whose operations are listed: onnx, tensorflow, tflite or pytorch"
+        ),
     ] = None,
     debug: arg.Debug = False,
 ) -> None:

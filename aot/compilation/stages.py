@@ -52,7 +52,7 @@ from aot.lowering.pipeline import pipeline as lowering_pipeline
 from aot.lowering.program.build_program import Described, ProgramBuilder
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
-from aot.options.table import with_environment
+from aot.options.derived import with_environment
 from aot.passes.run import RunReport
 from aot.precision import precision_of
 from aot.runtime.atomic import naming

@@ -31,7 +31,7 @@ from aot.extensions.declarations import check_used, lost_methods, passes_in
 from aot.extensions.modules import Modules
 from aot.ir.scope import Scope, raised_in, within
 from aot.options import CompileOptions
-from aot.options.table import with_environment
+from aot.options.derived import with_environment
 from aot.passes.pass_order import PHASES, name_of
 from aot.runtime.errors import MissingError, UnsupportedError, UsageError
 

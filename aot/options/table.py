@@ -9,17 +9,16 @@ row  ->  field of CompileOptions, checked        aot.options.table
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import StrEnum
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, cast
 
 from aot.codegen.dataclass import dataclass
-from aot.options.declaration import KEY, Group, Option, Record, Rule, option
+from aot.options.declaration import KEY, Group, Option, Record, option
 from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, SEQUENCE, SHAPES, SIZES, VALUES
+from aot.options.rules import ACTIVATIONS, NAMED, NAMES, NUMBERS, POSITIVE
 from aot.options.texts import (
     Nested,
     bytes_of,
@@ -36,7 +35,6 @@ from aot.precision import precision_of, without_auto
 from aot.runtime.errors import UsageError
 
 Event = Callable[[str, int, int], None]  # stage, steps done, steps in all
-ACTIVATIONS = ("f32", "int8")
 
 # commands
 COMPILE = ("compile",)
@@ -64,28 +62,6 @@ class Weights(StrEnum):
     """Places of weights, as the command line calls them."""
 
     EMBEDDED, EXTERNAL = "embedded", "external"
-
-
-def _all_in_tuple(holds: Callable[[Any], bool]) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, tuple) and all(map(holds, cast("tuple[Any, ...]", value)))
-
-
-def _is_numbers(entry: object) -> bool:
-    pair: list[object] = list(cast("tuple[object, ...]", entry)) if isinstance(entry, tuple) else []
-    if len(pair) != 2 or not isinstance(pair[0], str | int) or not isinstance(pair[1], tuple):
-        return False
-    numbers = cast("tuple[object, ...]", pair[1])
-    return bool(numbers) and all(isinstance(n, int | float) for n in numbers)
-
-
-def _is_named(entry: object) -> bool:
-    return isinstance(entry, tuple) and len(cast("tuple[object, ...]", entry)) > 1 and isinstance(entry[0], str)
-
-
-NAMES = Rule(_all_in_tuple(lambda name: isinstance(name, str)), "is a tuple of names")
-NUMBERS = Rule(_all_in_tuple(_is_numbers), "is a tuple of pairs of an input and numbers")
-NAMED = Rule(_all_in_tuple(_is_named), "is a tuple of tuples that begin with a name")
-POSITIVE = Rule(lambda value: value is None or value > 0, "is more than 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +407,7 @@ class CompileOptions:
         group=Group.NUMBERS,
         commands=TEXTS,
         metavar="f32|int8",
-        rule=Rule(lambda value: value in ACTIVATIONS, f"are {' or '.join(ACTIVATIONS)}"),
+        rule=ACTIVATIONS,
         record=Record.IF_SET,
     )
     seed: int | None = option(
@@ -496,12 +472,7 @@ class CompileOptions:
         keyword=PATH,
         harmless="object code that is kept is the code that would be made",
     )
-    on_event: Event | None = option(
-        None,
-        help="Function that is told the progress",
-        keyword=False,
-        harmless=LOOKS,
-    )
+    on_event: Event | None = option(None, help="Function that is told the progress", keyword=False, harmless=LOOKS)
     on_dump: Callable[[str, str], None] | None = option(
         None,
         help="Function that gets the texts of print_after",
@@ -519,22 +490,7 @@ class CompileOptions:
             raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")
 
 
-def silent(given: CompileOptions, **changes: Any) -> CompileOptions:
-    """Return options with `changes` that compile without reports, texts, limits of the process and measuring."""
-    plain = CompileOptions()
-    shown = [name for name, row in options().items() if row.harmless == LOOKS]
-    return replace(given, **{name: getattr(plain, name) for name in (*shown, "hard_limits", "tune")}, **changes)
-
-
 @lru_cache(maxsize=1)
 def options() -> dict[str, Option]:
     """Return the rows of the table by the names of their fields."""
     return {f.name: f.metadata[KEY] for f in fields(CompileOptions)}
-
-
-def with_environment(given: CompileOptions) -> CompileOptions:
-    """Return options for extensions with the names that variables of the environment have, where they are None."""
-    if given.extensions is None:
-        return given
-    absent = {name: row for name, row in options().items() if row.environment and getattr(given, name) is None}
-    return replace(given, **{name: names_of(os.environ.get(row.environment)) for name, row in absent.items()})

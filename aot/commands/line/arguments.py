@@ -65,7 +65,6 @@ Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, o
 Bound = Annotated[
     float | None, typer.Option(min=0, help="Largest error allowed, over the largest element; default: 1e-4 for f32")
 ]
-Expect = Annotated[Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare the results with these")]
 Threads = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Use at most N threads; default: all that this process may use")
 ]

@@ -32,7 +32,7 @@ from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
 from aot.options import CompileOptions
-from aot.options.table import silent
+from aot.options.derived import silent
 from aot.options.typed import CompileKeywords
 from aot.precision import BF16, F32
 from aot.runtime.abi import DType

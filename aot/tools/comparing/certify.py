@@ -29,7 +29,7 @@ from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions, Event
-from aot.options.table import silent
+from aot.options.derived import silent
 from aot.precision import F32
 from aot.runtime.errors import AotError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.manifest import Manifest

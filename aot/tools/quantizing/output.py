@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aot.compilation.outputs import check_outputs
 from aot.options import CompileOptions
-from aot.options.table import silent
+from aot.options.derived import silent
 from aot.runtime.errors import UsageError
 from aot.tools.convert import SAID
 

@@ -1,0 +1,25 @@
+"""Options made of others: without what only shows, or with what variables of the environment say."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from aot.options.table import LOOKS, CompileOptions, options
+from aot.options.texts import names_of
+
+
+def silent(given: CompileOptions, **changes: Any) -> CompileOptions:
+    """Return options with `changes` that compile without reports, texts, limits of the process and measuring."""
+    plain = CompileOptions()
+    shown = [name for name, row in options().items() if row.harmless == LOOKS]
+    return replace(given, **{name: getattr(plain, name) for name in (*shown, "hard_limits", "tune")}, **changes)
+
+
+def with_environment(given: CompileOptions) -> CompileOptions:
+    """Return options for extensions with the names that variables of the environment have, where they are None."""
+    if given.extensions is None:
+        return given
+    absent = {name: row for name, row in options().items() if row.environment and getattr(given, name) is None}
+    return replace(given, **{name: names_of(os.environ.get(row.environment)) for name, row in absent.items()})

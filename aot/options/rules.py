@@ -1,0 +1,33 @@
+"""Rules for the values of options, which `CompileOptions` checks when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from aot.options.declaration import Rule
+
+_ACTIVATIONS = ("f32", "int8")
+
+
+def _all_in_tuple(holds: Callable[[Any], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(holds, cast("tuple[Any, ...]", value)))
+
+
+def _is_numbers(entry: object) -> bool:
+    pair: list[object] = list(cast("tuple[object, ...]", entry)) if isinstance(entry, tuple) else []
+    if len(pair) != 2 or not isinstance(pair[0], str | int) or not isinstance(pair[1], tuple):
+        return False
+    numbers = cast("tuple[object, ...]", pair[1])
+    return bool(numbers) and all(isinstance(n, int | float) for n in numbers)
+
+
+def _is_named(entry: object) -> bool:
+    return isinstance(entry, tuple) and len(cast("tuple[object, ...]", entry)) > 1 and isinstance(entry[0], str)
+
+
+NAMES = Rule(_all_in_tuple(lambda name: isinstance(name, str)), "is a tuple of names")
+NUMBERS = Rule(_all_in_tuple(_is_numbers), "is a tuple of pairs of an input and numbers")
+NAMED = Rule(_all_in_tuple(_is_named), "is a tuple of tuples that begin with a name")
+POSITIVE = Rule(lambda value: value is None or value > 0, "is more than 0")
+ACTIVATIONS = Rule(lambda value: value in _ACTIVATIONS, f"are {' or '.join(_ACTIVATIONS)}")
