@@ -25,7 +25,7 @@ class Precision:
         return kind in (self.default, *(t for _, t in self.layers))
 
     @property
-    def is_plain(self) -> bool:
+    def computes_in_f32(self) -> bool:
         """True if all layers compute in f32."""
         return all(t == F32 for t in (self.default, *(t for _, t in self.layers)))
 

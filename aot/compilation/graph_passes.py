@@ -101,7 +101,7 @@ def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:
         named=options.extensions is not None,
         context=options.max_context,
         row_lengths=options.row_lengths,
-        precision=None if precision.is_plain else precision,
+        precision=None if precision.computes_in_f32 else precision,
     )
     return tuple(p for p in passes if p is not change_layout) if options.disable_layout_change else passes
 

@@ -29,7 +29,7 @@ def faster(made: Compilation) -> Options:
 
     Data in 8 bits where weights have so few bits and data are not rounded yet; bf16 where the target sums its products.
     """
-    if made.options.activations != "f32" or not made.is_plain or len(made.targets) > 1:
+    if made.options.activations != "f32" or not made.computes_in_f32 or len(made.targets) > 1:
         return {}
     if not _has_products(made.optimized) or _rounds(made.optimized):
         return {}

@@ -93,15 +93,15 @@ class Compilation:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
         self.kernels: dict[Kernel, str] = kernels if kernels is not None else {}
         target = parse_target(self.targets[-1], self.options.cores)  # of several, stages show the highest
-        self.target = target if self.is_plain else self._sixteen_bit_target(target)
+        self.target = target if self.computes_in_f32 else self._sixteen_bit_target(target)
         self.report = RunReport()
         self.lowering: list[LoweringReport] = []
         self._optimized, self._versions = optimized, versions
 
     @property
-    def is_plain(self) -> bool:
+    def computes_in_f32(self) -> bool:
         """True if all layers compute in f32."""
-        return precision_of(self.options.precision).is_plain
+        return precision_of(self.options.precision).computes_in_f32
 
     def _sixteen_bit_target(self, target: Target) -> Target:
         """Return the target for layers of 16 bits; this machine has tile registers if the system gives them."""

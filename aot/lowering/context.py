@@ -41,4 +41,4 @@ class Context:
     @property
     def same_bits(self) -> bool:
         """True if bits may not depend on the target."""
-        return not (self.precision.is_plain or self.fast_math)
+        return not (self.precision.computes_in_f32 or self.fast_math)

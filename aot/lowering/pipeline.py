@@ -95,7 +95,7 @@ ORDER = (
     logical(tabulate_functions),  # levels and their functions are one expression by now
     logical(shorten_levels),  # functions that no table holds
     # after all that decides by the model alone which layers run together, before what the target decides
-    logical(shorten_floats, whole=True, enabled=lambda context: not context.precision.is_plain),
+    logical(shorten_floats, whole=True, enabled=lambda context: not context.precision.computes_in_f32),
     logical(defer_division),  # needs softmax as a group of rows; takes a pass out of the kernel
     logical(fuse_attention),  # needs softmax as a group of rows
     logical(use_winograd, enabled=lambda context: context.adds_before_products),  # its tiles get layouts below
@@ -111,7 +111,7 @@ ORDER = (
     final(unroll_recurrence),  # moves buffers by their strides, step by step
     final(write_in_place),  # the last readers are known, and which layouts are equal
     # the passes above see no works inside of choices
-    final(arrange_words, enabled=lambda context: not context.precision.is_plain),
+    final(arrange_words, enabled=lambda context: not context.precision.computes_in_f32),
     final(compress_constants, whole=True),  # the readers in all blocks are known
     final(narrow_constants, whole=True),  # takes what bytes could not hold
     final(join_results),  # other passes see definitions with one output

@@ -485,7 +485,7 @@ class CompileOptions:
             value = getattr(self, name)
             if row.rule is not None and not row.rule.holds(value):
                 raise UsageError(f"CompileOptions: {name} {row.rule.text}, got {value!r}")
-        plain = precision_of(without_auto(self.precision)).is_plain
+        plain = precision_of(without_auto(self.precision)).computes_in_f32
         if self.tune is not None and not plain:
             raise UsageError(f"CompileOptions: tune is for layers in f32, got precision {self.precision}")
 

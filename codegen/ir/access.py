@@ -215,6 +215,12 @@ COST = {
 }
 
 
+def fixed_extent(a: Var) -> int:
+    """Return the extent of an axis of static size."""
+    assert isinstance(a.extent, int), f"axis {a.name} has no fixed extent"
+    return a.extent
+
+
 def work(d: Definition) -> Size:
     """Count arithmetic operations: those of the reduction at each of its points, the others once for each output."""
     outputs, r = volume(_extents(d.axes)), d.reduction

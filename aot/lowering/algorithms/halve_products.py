@@ -15,13 +15,14 @@ from math import prod
 
 import numpy as np
 
+from aot.codegen.ir.access import fixed_extent
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Var, dense
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, rewrite_work
 from aot.ir.values.deferred import value_of
-from aot.lowering.algorithms.halved_form import HalvedForm, extent, halved_form_of, pays
+from aot.lowering.algorithms.halved_form import HalvedForm, halved_form_of, pays
 from aot.lowering.context import Context
 from aot.lowering.ir.steps import Step, Steps, Value
 from aot.runtime.abi import DType
@@ -70,8 +71,8 @@ class _Halver:
         axes = tuple(Var(f"d{n}", a.extent) for n, a in enumerate(form.rows))
         value = rewrite(form.data_sum(), dict(zip(form.rows, axes, strict=True)))
         if value not in self.sums:
-            made = dense(self.steps.unused(f"{form.x.buffer.name}.halves"), *map(extent, axes), dtype=DType.I32)
-            self.steps.values[made.name] = Value(made, Region.ARENA, elements=prod(map(extent, axes)))
+            made = dense(self.steps.unused(f"{form.x.buffer.name}.halves"), *map(fixed_extent, axes), dtype=DType.I32)
+            self.steps.values[made.name] = Value(made, Region.ARENA, elements=prod(map(fixed_extent, axes)))
             before.append(Step((Definition(made, axes, value, axes),), step.layers, "Halves"))
             self.sums[value] = made
         return Load(self.sums[value], form.rows)

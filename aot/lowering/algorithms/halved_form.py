@@ -9,7 +9,7 @@ import numpy as np
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import access, all_axes, varies
+from aot.codegen.ir.access import access, all_axes, fixed_extent, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.dot_forms import small_factors
 from aot.codegen.ir.expressions import rewrite, variables
@@ -30,7 +30,7 @@ class HalvedForm:
 
     @property
     def half(self) -> int:
-        return extent(self.k) // 2
+        return fixed_extent(self.k) // 2
 
     @property
     def axis(self) -> Var:
@@ -40,7 +40,7 @@ class HalvedForm:
     @property
     def columns(self) -> int:
         """Return the number of columns."""
-        return prod(extent(a) for a in variables(*self.w.index) - {self.k, *self.rows})
+        return prod(fixed_extent(a) for a in variables(*self.w.index) - {self.k, *self.rows})
 
     def halves(self, e: Load) -> tuple[Load, Load]:
         """Return the loads of the first and of the second half of the sum."""
@@ -65,11 +65,6 @@ class HalvedForm:
         return -np.asarray(np.sum(one * other, axis=at, keepdims=True, dtype=np.int32))
 
 
-def extent(a: Var) -> int:
-    assert isinstance(a.extent, int)
-    return a.extent
-
-
 def halved_form_of(d: Definition, constants: frozenset[str]) -> HalvedForm | None:
     """Return the form, if `d` is a product of i16 by constants with known sizes, summed along one axis.
 
@@ -91,6 +86,6 @@ def halved_form_of(d: Definition, constants: frozenset[str]) -> HalvedForm | Non
 
 def pays(form: HalvedForm) -> bool:
     """True if there are columns enough to pay for the sums of data, and a panel of the weights stays near the core."""
-    rows, terms = prod(map(extent, form.rows)), extent(form.k)
+    rows, terms = prod(map(fixed_extent, form.rows)), fixed_extent(form.k)
     small = form.columns >= COSTS.min_halved_columns and rows >= COSTS.min_halved_rows
     return small and terms % 4 == 0 and COSTS.min_halved_terms <= terms <= COSTS.max_halved_terms

@@ -11,7 +11,7 @@ from math import inf, prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import coefficient, offset, unravel, volume
+from aot.codegen.ir.access import coefficient, fixed_extent, offset, unravel, volume
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.index import Affine, normal
@@ -47,7 +47,9 @@ class _Slide:
     @property
     def reach(self) -> int:
         """Return the number of elements from the first one to the last one that all windows read."""
-        return 1 + sum(step * (_extent(a) - 1) for a, step in ((a, self.index.terms[a]) for a in (self.axis, self.tap)))
+        return 1 + sum(
+            step * (fixed_extent(a) - 1) for a, step in ((a, self.index.terms[a]) for a in (self.axis, self.tap))
+        )
 
 
 def _separated(work: Work) -> Work:
@@ -65,7 +67,7 @@ def _separated(work: Work) -> Work:
     inner = [a for a in d.axes if _step(x, a) < near and a is not row.axis]
     if not all(isinstance(a.extent, int) for a in (row.axis, *inner)):
         return work
-    high, wide, width = prod(_extent(s.tap) for s in columns), _extent(row.tap), _extent(row.axis)
+    high, wide, width = prod(fixed_extent(s.tap) for s in columns), fixed_extent(row.tap), fixed_extent(row.axis)
     worth = COSTS.max_pooling_terms if r.fn == "add" or not inner else COSTS.max_pooling_lane_terms
     if high * row.reach + wide * width > worth * high * wide * width:
         return work
@@ -78,9 +80,9 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
     around = [a for a in d.axes if a not in (*inner, row.axis, *down)]
     kept, block = list(inner), COSTS.line_bytes // x.buffer.dtype.stored_bytes
     change: dict[Expr, Expr] = {}
-    if len(inner) == 1 and _extent(inner[0]) % block == 0:
+    if len(inner) == 1 and fixed_extent(inner[0]) % block == 0:
         (c,) = inner
-        blocks, kept = Var(f"{c.name}.block", _extent(c) // block), [Var(c.name, block)]
+        blocks, kept = Var(f"{c.name}.block", fixed_extent(c) // block), [Var(c.name, block)]
         around.append(blocks)
         change[c] = blocks * block + kept[0]
     shared = (*around, *down)
@@ -89,7 +91,7 @@ def _group(d: Definition, r: Reduce, x: Load, columns: list[_Slide], row: _Slide
     change = {a: rewrite(e, flat) for a, e in change.items()} | flat
     v = Var(fresh("v", d), row.reach)
     along = (v, *sorted(kept, key=lambda a: -_step(x, a)))
-    t = dense(f"t{LOCAL}", p, *map(_extent, along), space=Space.ARENA, dtype=r.dtype)
+    t = dense(f"t{LOCAL}", p, *map(fixed_extent, along), space=Space.ARENA, dtype=r.dtype)
     index = [rewrite(i, change) for i in x.index]
     index[row.dim] = v + row.index.const
     sums = Reduce(r.fn, tuple(s.tap for s in columns), Load(x.buffer, tuple(index)))
@@ -123,9 +125,4 @@ def _step(x: Load, a: Var) -> float:
 
 def _size(a: Var) -> Size:
     assert a.extent is not None
-    return a.extent
-
-
-def _extent(a: Var) -> int:
-    assert isinstance(a.extent, int)
     return a.extent

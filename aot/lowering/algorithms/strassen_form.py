@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import unravel
+from aot.codegen.ir.access import fixed_extent, unravel
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Load, Prim, Reduce, Var
@@ -34,7 +34,7 @@ class StrassenForm:
     @property
     def count(self) -> int:
         """Return the number of all rows."""
-        return prod(map(extent, self.rows))
+        return prod(map(fixed_extent, self.rows))
 
     @property
     def shift(self) -> int:
@@ -42,12 +42,7 @@ class StrassenForm:
 
         Halves of an odd number share a row.
         """
-        return extent(self.row) // 2
-
-
-def extent(a: Var) -> int:
-    assert isinstance(a.extent, int)
-    return a.extent
+        return fixed_extent(self.row) // 2
 
 
 def strassen_form_of(d: Definition, constants: frozenset[str]) -> StrassenForm | None:
@@ -77,13 +72,13 @@ def _matched(d: Definition, r: Reduce, x: Load, w: Load) -> StrassenForm | None:
         return None
     if not all(isinstance(a.extent, int) for a in (*d.axes, k)):
         return None
-    if not rows or extent(columns[0]) % 2 or extent(k) % 2:
+    if not rows or fixed_extent(columns[0]) % 2 or fixed_extent(k) % 2:
         return None
-    even = [a for a in rows if extent(a) % 2 == 0]
+    even = [a for a in rows if fixed_extent(a) % 2 == 0]
     if even or len(rows) == 1:
         row = (even or rows)[-1]  # rather within a picture than between two
         return StrassenForm(d, x, w, rows, row, columns[0], k)
-    flat = Var(fresh("p", d), prod(map(extent, rows)))
+    flat = Var(fresh("p", d), prod(map(fixed_extent, rows)))
     change = unravel(rows, flat)
     index = tuple(rewrite(i, change) for i in d.target)
     d = Definition(d.out, (flat, columns[0]), rewrite(d.value, change), index)
@@ -94,11 +89,11 @@ def pays(form: StrassenForm, target: Target) -> bool:
     """True if it is faster than plain products, as measured where an L3 is near; with one far away it is slower."""
     if not target.near_l3 or form.count < COSTS.min_strassen_rows:
         return False
-    halves = form.count * extent(form.sum) * 7  # bytes: 7 of a quarter each
+    halves = form.count * fixed_extent(form.sum) * 7  # bytes: 7 of a quarter each
     if halves > target.l3 // 3:
         return False
     row = COSTS.strassen_near_row if halves <= target.l2 else COSTS.strassen_far_row
-    time = COSTS.strassen_products + row / extent(form.column) + COSTS.strassen_result / extent(form.sum)
+    time = COSTS.strassen_products + row / fixed_extent(form.column) + COSTS.strassen_result / fixed_extent(form.sum)
     return time <= COSTS.max_strassen_time
 
 

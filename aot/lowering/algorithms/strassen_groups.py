@@ -14,14 +14,14 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.access import unravel
+from aot.codegen.ir.access import fixed_extent, unravel
 from aot.codegen.ir.definition import LOCAL, Definition, Group
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import fresh
 from aot.codegen.target import Target
-from aot.lowering.algorithms.strassen_form import StrassenForm, extent
+from aot.lowering.algorithms.strassen_form import StrassenForm
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
 from aot.runtime.abi import DType
 
@@ -45,23 +45,23 @@ class Strassen:
 def strassen(form: StrassenForm, left: str, weights: str, target: Target) -> Strassen:
     """Build the definitions; `left` and `weights`: names of the intermediate buffers."""
     d = form.d
-    k, n = (Var(a.name, extent(a) // 2) for a in (form.sum, form.column))
-    upper = extent(form.row) - form.shift
+    k, n = (Var(a.name, fixed_extent(a) // 2) for a in (form.sum, form.column))
+    upper = fixed_extent(form.row) - form.shift
     half = tuple(replace(a, extent=upper) if a is form.row else a for a in form.rows)
-    p = Var(fresh("p", d), prod(map(extent, half)))
+    p = Var(fresh("p", d), prod(map(fixed_extent, half)))
     flat = unravel(half, p)
     rows = {a: flat[b] for a, b in zip(form.rows, half, strict=True)}
-    pitch = extent(k) + COSTS.strassen_pitch
-    h = replace(dense(left, len(LEFT), extent(p), extent(k)), strides=(extent(p) * pitch, pitch, 1))
-    u = dense(weights, len(BASIS), extent(k), extent(n))
+    pitch = fixed_extent(k) + COSTS.strassen_pitch
+    h = replace(dense(left, len(LEFT), fixed_extent(p), fixed_extent(k)), strides=(fixed_extent(p) * pitch, pitch, 1))
+    u = dense(weights, len(BASIS), fixed_extent(k), fixed_extent(n))
     m = dense(f"m{LOCAL}", len(LEFT), p, n, space=Space.ARENA)
 
     def places(low: int, column: int) -> dict[Expr, Expr]:
         """Return the values of the axes in half `low` of the rows and half `column` of the columns."""
         row = rows[form.row] + low * form.shift
-        return {**rows, form.row: row, form.column: n + column * extent(n)}
+        return {**rows, form.row: row, form.column: n + column * fixed_extent(n)}
 
-    quarters = [rewrite(form.x, {**places(q // 2, 0), form.sum: k + q % 2 * extent(k)}) for q in range(4)]
+    quarters = [rewrite(form.x, {**places(q // 2, 0), form.sum: k + q % 2 * fixed_extent(k)}) for q in range(4)]
     sums = [Definition(h, (p, k), _sum(row, quarters), (Const(t), p, k)) for t, row in enumerate(LEFT)]
     panels = [u[Const(j), k, n] for j in range(len(BASIS))]
     totals = [Reduce("add", (k,), h[Const(t), p, k] * _sum(row, panels)) for t, row in enumerate(RIGHT)]
@@ -89,7 +89,7 @@ def _products(
     lanes = _lanes(n, target)
     vectors = COSTS.strassen_vectors
     width, height = vectors * lanes, min(COSTS.max_tile_rows, (target.registers - vectors - 2) // vectors)
-    panels, tiles = -(-extent(n) // width), -(-extent(p) // height)
+    panels, tiles = -(-fixed_extent(n) // width), -(-fixed_extent(p) // height)
     outside = panels >= min(2 * target.cores, tiles)
     axes = (n, p) if outside else (p, n)
     across, down = Tile(n.name, width, Tail.CUT), Tile(p.name, height)
@@ -115,7 +115,7 @@ def _along(lane: Var, members: int, target: Target, parallel: Var | None = None)
 
 def _lanes(lane: Var, target: Target) -> int:
     lanes = target.lanes(DType.F32)
-    while lanes > extent(lane):
+    while lanes > fixed_extent(lane):
         lanes //= 2
     return lanes
 

@@ -254,7 +254,7 @@ def test_precision_reads_patterns_in_order() -> None:
     assert found == Precision("bf16", (("head.*", "f32"), ("head.last", "bf16")))
     assert [found.of([n]) for n in ("stem", "head.a", "head.last")] == ["bf16", "f32", "bf16"]
     assert found.of(["stem", "head.a"]) == "f32"
-    assert precision_of("f32").is_plain and not found.is_plain
+    assert precision_of("f32").computes_in_f32 and not found.computes_in_f32
 
 
 def test_a_library_says_its_precision(tmp_path: Path) -> None:
