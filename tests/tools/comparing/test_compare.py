@@ -291,9 +291,9 @@ def test_comparison_is_a_value_of_the_api(data: Arrays, tmp_path: Path) -> None:
 def test_compiled_code_does_not_hold_the_files_of_the_model(linker: bool) -> None:
     program = (
         "import json, sys; from pathlib import Path; import numpy as np\n"
-        "from aot.comparing import alone; from aot.options import CompileOptions; from codegen.llvm import build\n"
-        "from runtime.errors import PlatformError\n"
-        "def no_linker(arch): raise PlatformError(f'link: needs a linker, got none for {arch}')\n"
+        "from aot.tools.comparing import alone; from aot.options import CompileOptions\n"
+        "from aot.codegen.llvm import build; from aot.runtime.errors import PlatformError\n"
+        "def no_linker(arch, platform): raise PlatformError(f'link: needs a linker, got none for {arch}')\n"
         "if sys.argv[3] == 'False': build.find_linker = no_linker\n"
         "alone.LARGE = 0  # the collector frees the graph of a small model, too\n"
         "model = alone.mapped(lambda: alone.alone(Path(sys.argv[1]), CompileOptions()).built)\n"
