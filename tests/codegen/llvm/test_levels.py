@@ -135,3 +135,12 @@ def test_weights_of_all_levels_are_checked(levels: Levels, tmp_path: Path) -> No
         stream.write(b"\x01")
     with pytest.raises(CorruptError, match="edited or damaged"):
         verify(path)
+
+
+def test_entries_of_the_manifest_that_change_no_hash_are_read_from_each_level(tmp_path: Path) -> None:
+    """A tokenizer, or the bits of weights: the table of a level tells the length of all that is written."""
+    added: dict[str, object] = {"weight_bits": 4}
+    made = [build(chain(), parse_target(name), added=added) for name in ("x86-64-v2", "x86-64-v3")]
+    join(("x86-64-v2", "x86-64-v3"), made).write_shared(tmp_path / "m.so")
+    assert runtime.load(tmp_path / "m.so").manifest.json["weight_bits"] == 4
+    assert made[0].manifest["hash"] == build(chain(), parse_target("x86-64-v2")).manifest["hash"]
