@@ -239,6 +239,27 @@ class Call:
         self.refuse(len(unknown) > 1, "more than one dimension is known only at run time where a shape is changed")
         return self.build.Reshape(x, self.list([d if isinstance(d, int) else -1 for d in dims]))
 
+    def to_channels_first(self, x: OutPort) -> OutPort:
+        """`x` with its last axis as axis 1."""
+        rank = x.type.rank
+        return self.build.Transpose(x, self.list([0, rank - 1, *range(1, rank - 1)]))
+
+    def to_channels_last(self, y: OutPort) -> OutPort:
+        """`y` with its axis 1 as the last one."""
+        return self.build.Transpose(y, self.list([0, *range(2, y.type.rank), 1]))
+
+    def image(self, x: OutPort, rank: int = 4) -> OutPort:
+        """`x`, checked to have `rank` axes."""
+        if x.type.rank != rank:
+            raise ModelError(f"{self.kind}: inputs have {rank} axes, got {x.type}")
+        return x
+
+    def biased(self, y: OutPort, bias: OutPort | None) -> OutPort:
+        """`y`, which has channels as axis 1, with a number for each channel added."""
+        if bias is None:
+            return y
+        return self.build.Add(y, self.reshape(bias, (1, bias.shape[0], *[1] * (y.type.rank - 2))))
+
     def cast(self, x: OutPort, dtype: DType) -> OutPort:
         return x if x.type.dtype is dtype else self.build.Convert(x, destination_type=dtype)
 

@@ -72,23 +72,17 @@ def qlinear_average_pool(
         axes = node.list(range(1, rank - 1) if last else range(2, rank))
         mean = node.build.ReduceMean(wide, axes, keep_dims=True)
     else:
-        mean = _channels_last(node, average_pool(node, _channels_first(node, wide, last)), last)
+        mean = (
+            node.to_channels_last(average_pool(node, node.to_channels_first(wide)))
+            if last
+            else average_pool(node, wide)
+        )
     return again(node, mean, y_scale, y_zero, x.type.dtype)
-
-
-def _channels_first(node: Call, x: OutPort, last: bool) -> OutPort:
-    """Transpose [batch, .., channels] to [batch, channels, ..] if channels are `last`."""
-    order = (0, x.type.rank - 1, *range(1, x.type.rank - 1))
-    return node.build.Transpose(x, node.list(order)) if last else x
-
-
-def _channels_last(node: Call, x: OutPort, last: bool) -> OutPort:
-    return node.build.Transpose(x, node.list((0, *range(2, x.type.rank), 1))) if last else x
 
 
 @onnx("NhwcMaxPool", domain=MS)
 def nhwc_max_pool(node: Call, x: OutPort) -> OutPort:
-    return _channels_last(node, max_pool(node, _channels_first(node, x, True))[0], True)
+    return node.to_channels_last(max_pool(node, node.to_channels_first(x))[0])
 
 
 @onnx("QLinearConv", domain=MS)
@@ -105,9 +99,9 @@ def qlinear_conv_nhwc(
     b: OutPort | None = None,
 ) -> OutPort:
     last = node.flag("channels_last")
-    x = _channels_first(node, x, last)
+    x = node.to_channels_first(x) if last else x
     y = qlinear_conv(node, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b)
-    return _channels_last(node, y, last)
+    return node.to_channels_last(y) if last else y
 
 
 @onnx("QEmbedLayerNormalization", domain=MS)

@@ -58,7 +58,7 @@ def weights_of_kernel(node: Call, w: OutPort) -> OutPort:
 
 @onnx("Conv")
 def conv(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None) -> OutPort:
-    return biased(node, convolved(node, x, w), b)
+    return node.biased(convolved(node, x, w), b)
 
 
 def convolved(node: Call, x: OutPort, w: OutPort) -> OutPort:
@@ -75,12 +75,6 @@ def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
     if groups < 1 or (isinstance(first, int) and first % groups):
         raise ModelError(f"{node.kind}: group must divide the weights' {first} channels, got {groups}")
     return node.reshape(w, (groups, first // groups, *w.shape[1:]))
-
-
-def biased(node: Call, y: OutPort, b: OutPort | None) -> OutPort:
-    if b is None:
-        return y
-    return node.build.Add(y, node.reshape(b, (1, b.shape[0], *[1] * (y.type.rank - 2))))
 
 
 @onnx("ConvTranspose")
@@ -104,7 +98,7 @@ def conv_transpose(node: Call, x: OutPort, w: OutPort, b: OutPort | None = None)
         y = node.build.ConvolutionBackpropData(x, w, *size, **fields)
     else:
         y = node.build.GroupConvolutionBackpropData(x, grouped(node, w, groups), *size, **fields)
-    return biased(node, y, b)
+    return node.biased(y, b)
 
 
 def _transposed_size(node: Call, windows: Windowing, x: OutPort, extra: tuple[int, ...]) -> tuple[Dim, ...] | None:
@@ -148,4 +142,4 @@ def deform_conv(
     }
     w = weights_of_kernel(node, w)
     inputs = (x, offset, w) if mask is None else (x, offset, w, mask)
-    return biased(node, node.build.DeformableConvolution(*inputs, **fields), b)
+    return node.biased(node.build.DeformableConvolution(*inputs, **fields), b)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from aot.frontends.pt2.neural.convolution import biased
 from aot.frontends.pt2.registry import Call, aten
 from aot.ir.graph import OutPort
 from aot.opset.detection.roi_align import Aligned
@@ -67,4 +66,4 @@ def deform_conv2d(
     counts = {"group": groups, "deformable_group": offset_groups, "bilinear_interpolation_pad": True}
     inputs = [x, offset, weight, *([mask] if use_mask else [])]
     y = build.DeformableConvolution(*inputs, **fields, **pads, **counts)
-    return biased(node, y, bias)
+    return node.biased(y, bias)

@@ -38,12 +38,6 @@ def grouped(node: Call, w: OutPort, groups: int) -> OutPort:
     return node.build.Reshape(w, node.build.Concat(*sizes, axis=0))
 
 
-def biased(node: Call, y: OutPort, bias: OutPort | None) -> OutPort:
-    if bias is None:
-        return y
-    return node.build.Add(y, node.reshape(bias, (1, bias.shape[0], *[1] * (y.type.rank - 2))))
-
-
 def batched(node: Call, x: OutPort, rank: int) -> tuple[OutPort, bool]:
     """`x` with a batch, and whether it had none."""
     alone = x.type.rank == rank + 1
@@ -78,7 +72,7 @@ def conv(
         y = node.build.Convolution(whole, weight, **fields)
     else:
         y = node.build.GroupConvolution(whole, grouped(node, weight, groups), **fields)
-    return unbatched(node, biased(node, y, bias), alone)
+    return unbatched(node, node.biased(y, bias), alone)
 
 
 def _named_padding(node: Call, name: str, w: OutPort, gaps: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -117,7 +111,7 @@ def conv_transpose(
         y = node.build.ConvolutionBackpropData(whole, weight, **fields)
     else:
         y = node.build.GroupConvolutionBackpropData(whole, grouped(node, weight, groups), **fields)
-    return unbatched(node, biased(node, y, bias), alone)
+    return unbatched(node, node.biased(y, bias), alone)
 
 
 @aten("convolution.default", "_convolution.default", "convolution_overrideable.default")

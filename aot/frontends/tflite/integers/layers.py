@@ -18,7 +18,6 @@ from aot.frontends.tflite.math.products import rows, with_axes
 from aot.frontends.tflite.neural.convolution import (
     convolved,
     convolved_by_channel,
-    to_channels_last,
     transposed,
     with_bias,
 )
@@ -87,7 +86,7 @@ def _summed(node: Call, x: OutPort, w: OutPort, bias: OutPort | None, run: Calla
     total = node.cast(total, DType.I32 if narrow else DType.I64)
     found = factors(node, 0, 1)
     channels = [len(found), *[1] * (total.type.rank - 2)]
-    return to_channels_last(node, requantised(node, with_bias(node, total, bias), found, channels, narrow))
+    return node.to_channels_last(requantised(node, with_bias(node, total, bias), found, channels, narrow))
 
 
 @exact("CONV_2D")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from aot.frontends.tflite.arrays.shape import joined
 from aot.frontends.tflite.integers.elementwise import fits, same
 from aot.frontends.tflite.integers.fixed_point import saturated, scaled, shifted, whole
-from aot.frontends.tflite.neural.layout import image, to_channels_first, to_channels_last
 from aot.frontends.tflite.neural.pooling import windows
 from aot.frontends.tflite.registry import Call, exact
 from aot.ir.graph import OutPort
@@ -32,7 +31,7 @@ def extreme(node: Call, x: OutPort, axes: OutPort) -> OutPort:
 def max_pool(node: Call, x: OutPort) -> OutPort:
     if not fits(node, x) or not same(node.quantization(0), node.output_quantization()):
         return node.as_numbers(x)
-    y = to_channels_last(node, node.build.MaxPool(to_channels_first(node, image(node, x)), **windows(node)))
+    y = node.to_channels_last(node.build.MaxPool(node.to_channels_first(node.image(x)), **windows(node)))
     return _held(node, y)
 
 
@@ -49,7 +48,7 @@ def average_pool(node: Call, x: OutPort) -> OutPort:
     if not fits(node, x):
         return node.as_numbers(x)
     build, fields = node.build, windows(node)
-    wide = to_channels_first(node, node.cast(image(node, x), DType.F32))
+    wide = node.to_channels_first(node.cast(node.image(x), DType.F32))
     mean = build.AvgPool(wide, exclude_pad=True, **fields)
     ones = build.Broadcast(build.const(1.0, DType.F32), node.dims(wide, [2, 3]))
     ones = build.Unsqueeze(ones, node.list([0, 1]))
@@ -57,7 +56,7 @@ def average_pool(node: Call, x: OutPort) -> OutPort:
     count = build.Round(build.Multiply(build.AvgPool(ones, exclude_pad=False, **fields), area))
     total = build.Round(build.Multiply(mean, count))  # exact: AvgPool may multiply by a rounded reciprocal
     mean = build.Round(build.Divide(total, count), mode=Rounding.HALF_AWAY_FROM_ZERO)
-    return _held(node, to_channels_last(node, node.cast(mean, x.type.dtype)))
+    return _held(node, node.to_channels_last(node.cast(mean, x.type.dtype)))
 
 
 @exact("MEAN")

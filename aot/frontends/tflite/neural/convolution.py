@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from aot.frontends.tflite.neural.layout import image, to_channels_first, to_channels_last
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from aot.opset.products.pool_windows import AutoPad
@@ -51,8 +50,8 @@ def with_bias(node: Call, y: OutPort, bias: OutPort | None) -> OutPort:
 def convolved(node: Call, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE) -> OutPort:
     """Return the sums of CONV_2D with channels as axis 1; channels that are a multiple of the weights' make groups."""
     rank, build = len(axes) + 2, node.build
-    image(node, w, rank)
-    plain, weights = to_channels_first(node, image(node, x, rank)), to_channels_first(node, node.cast(w, x.type.dtype))
+    node.image(w, rank)
+    plain, weights = node.to_channels_first(node.image(x, rank)), node.to_channels_first(node.cast(w, x.type.dtype))
     channels, own = x.shape[-1], w.shape[-1]
     fields = windowing(node, axes)
     if channels == own or not isinstance(channels, int) or not isinstance(own, int):
@@ -67,24 +66,24 @@ def convolved(node: Call, x: OutPort, w: OutPort, axes: tuple[str, ...] = PLANE)
 def convolved_by_channel(node: Call, x: OutPort, w: OutPort) -> OutPort:
     """Return the sums of DEPTHWISE_CONV_2D with channels as axis 1: output c * multiplier + m."""
     build = node.build
-    image(node, w)
-    channels, outputs = node.extent(image(node, x), 3, "the number of channels"), node.extent(w, 3, "outputs")
+    node.image(w)
+    channels, outputs = node.extent(node.image(x), 3, "the number of channels"), node.extent(w, 3, "outputs")
     if w.shape[0] != 1 or not channels or outputs % channels:
         rule = "weights are [1, height, width, a multiple of the channels]"
         raise ModelError(f"{node.kind}: {rule}, got {w.type} for {channels} channels")
     weights = build.Transpose(node.cast(w, x.type.dtype), node.list([3, 0, 1, 2]))
     parts = node.reshape(weights, (channels, outputs // channels, 1, *weights.shape[2:]))
-    return build.GroupConvolution(to_channels_first(node, x), parts, **windowing(node))
+    return build.GroupConvolution(node.to_channels_first(x), parts, **windowing(node))
 
 
 @tflite("CONV_2D")
 def conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
-    return to_channels_last(node, with_bias(node, convolved(node, x, w), bias))
+    return node.to_channels_last(with_bias(node, convolved(node, x, w), bias))
 
 
 @tflite("DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(node: Call, x: OutPort, w: OutPort, bias: OutPort | None = None) -> OutPort:
-    return to_channels_last(node, with_bias(node, convolved_by_channel(node, x, w), bias))
+    return node.to_channels_last(with_bias(node, convolved_by_channel(node, x, w), bias))
 
 
 def _attrs(node: Call, axes: tuple[str, ...]) -> dict[str, Any]:
@@ -120,7 +119,7 @@ def transpose_conv(node: Call, sizes: OutPort, w: OutPort, x: OutPort, bias: Out
 
 def transposed(node: Call, sizes: OutPort, w: OutPort, x: OutPort) -> OutPort:
     """Return the sums of TRANSPOSE_CONV; weights [outputs, height, width, inputs]."""
-    turned = node.build.Transpose(image(node, node.cast(w, x.type.dtype)), node.list([1, 2, 0, 3]))
+    turned = node.build.Transpose(node.image(node.cast(w, x.type.dtype)), node.list([1, 2, 0, 3]))
     return node.tf("Conv2DBackpropInput", sizes, turned, x, **_attrs(node, PLANE))
 
 

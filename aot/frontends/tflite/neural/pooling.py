@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from aot.frontends.tflite.neural.convolution import padding, steps
-from aot.frontends.tflite.neural.layout import image, to_channels_first, to_channels_last
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 from aot.runtime.errors import ModelError
@@ -22,7 +21,7 @@ def windows(node: Call) -> dict[str, Any]:
 
 @tflite("MAX_POOL_2D")
 def max_pool(node: Call, x: OutPort) -> OutPort:
-    return to_channels_last(node, node.build.MaxPool(to_channels_first(node, image(node, x)), **windows(node)))
+    return node.to_channels_last(node.build.MaxPool(node.to_channels_first(node.image(x)), **windows(node)))
 
 
 @tflite("AVERAGE_POOL_2D")
@@ -32,8 +31,8 @@ def average_pool(node: Call, x: OutPort) -> OutPort:
 
 def averaged(node: Call, x: OutPort) -> OutPort:
     """Means of windows; padding does not count."""
-    return to_channels_last(
-        node, node.build.AvgPool(to_channels_first(node, image(node, x)), exclude_pad=True, **windows(node))
+    return node.to_channels_last(
+        node.build.AvgPool(node.to_channels_first(node.image(x)), exclude_pad=True, **windows(node))
     )
 
 
