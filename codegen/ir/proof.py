@@ -7,28 +7,54 @@ y[i, j] = x[i * m + j] for i in n, j in m, x of n * m elements:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
+from dataclasses import field
 from math import gcd, inf
 
-from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.affine_facts import coefficient, conditions, iterates, occurs, plain, plus_product, replaced
+from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
-from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
+from aot.codegen.ir.loops import Const, Expr, Prim, Var, as_expr, prim
 from aot.runtime.abi import DType
 
 MAX_DEPTH = 14  # substitutions one after another
+FIRST_GOALS = 8  # goals that a proof may visit before it tells cases of sizes apart
 MAX_GOALS = 40  # goals that a proof may visit
+MAX_TRIES = 400  # goals that it may look at, those visited before with them
+MAX_WORK = 1500  # goals that the proofs of one operation may look at
+MAX_CASES = 3  # pairs of sets of facts that a proof may tell apart, one inside of another
 ZERO = exactly(0)
 
 
 Goals = list[tuple["Facts", Affine]]
 Either = tuple[tuple[Affine, ...], tuple[Affine, ...]]
+Keys = tuple[Key, ...]
+Place = tuple[object, ...]  # loops and tests around a place
+
+
+@dataclass(slots=True)
+class _Search:
+    """State of the proofs over one set of sizes. `proved`: goals, each with its place; they stay so as facts are added.
+
+    `goals`, `tries`: how many may still be visited and looked at; `left`: the same of all proofs of one operation;
+    `age`: how often facts were added.
+    """
+
+    shortest: Callable[[Expr], Expr] | None
+    written: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
+    proved: set[tuple[Key, Place]] = field(default_factory=set[tuple[Key, Place]])
+    is_written: bool = False  # goals are over sizes that have no meaning of their own
+    goals: int = 0
+    tries: int = 0
+    left: int = MAX_WORK
+    age: int = 0
 
 
 class Facts:
     """Facts that hold at one place: affine expressions that are not negative there, and loops around it.
 
     `meaning`: values of named sizes, which `shortest` writes in the form that sizes in facts have. `either`: pairs of
-    sets of facts, one of which holds.
+    sets of facts, one of which holds. A place inside of another one has its facts, too.
     """
 
     def __init__(
@@ -39,40 +65,75 @@ class Facts:
         axes: tuple[Var, ...] = (),
         parent: Facts | None = None,
         shortest: Callable[[Expr], Expr] | None = None,
+        place: Place = (),
     ) -> None:
         self.meaning = meaning
-        self._shortest = parent._shortest if parent else shortest
-        self._written: dict[Expr, Expr] = parent._written if parent else {}
-        self._left: list[int] = parent._left if parent else [0, 0]  # goals that a proof may visit; 1: sizes written out
-        self.either = (*(parent.either if parent else ()), *either)
-        self.axes = tuple(dict.fromkeys((*(parent.axes if parent else ()), *axes)))
-        self.are_contrary = parent is not None and parent.are_contrary  # the place is never reached
-        self._results: dict[Key, bool] = {}
+        axes = (*parent.axes, *axes) if parent else axes
+        self.axes: tuple[Var, ...] = tuple(dict.fromkeys(axes))
+        self._place: Place = (*parent._place, place) if parent else place
+        self._search_state = parent._search_state if parent else _Search(shortest)
+        self._around: tuple[Facts, ...] = (self, *(parent._around if parent else ()))
+        self._is_contrary = False
+        self._told: frozenset[Keys] = parent._told if parent else frozenset()  # cases that the place is one of
+        self._results: tuple[dict[Key, bool], dict[Key, bool]] = {}, {}
+        self._age = 0
         self._inner: dict[object, Facts] = {}
-        self._lows: dict[Expr, float] = dict(parent._lows) if parent else {}
-        self._ends: dict[frozenset[tuple[Expr, int]], int] = dict(parent._ends) if parent else {}
-        self._about: dict[Expr, tuple[Affine, ...]] = dict(parent._about) if parent else {}
+        self._lows: dict[Expr, float] = {}
+        self._ends: dict[frozenset[tuple[Expr, int]], int] = {}
+        self._about: dict[Expr, list[Affine]] = {}
+        self._either: dict[Keys, Either] = {}
+        self._cases_about: dict[Expr, list[Keys]] = {}
+        self._in_loops: dict[Key, list[Affine]] = {}
+        self.learn(facts, either)
+
+    @property
+    def are_contrary(self) -> bool:
+        """True if the place is never reached."""
+        return any(f._is_contrary for f in self._around)
+
+    def learn_in_loops(self, least: Affine, count: Affine) -> None:
+        """Add the fact that a sum of sizes is not negative where a number of iterations is not 0."""
+        self._search_state.age += 1
+        self._in_loops.setdefault(self.written(least).key, []).append(count)
+
+    def learn(self, facts: Iterable[Affine], either: Iterable[Either] = ()) -> None:
+        """Add facts, here and at all places inside."""
+        self._search_state.age += 1
         for f in facts:
             self._learn(f)
             self._learn(self.written(f))
+        for sides in either:
+            key = tuple(f.key for side in sides for f in side)
+            if key not in self._either:
+                self._either[key] = sides
+                self._cases_about.setdefault(next(iter(sides[1][0].terms)), []).append(key)
 
     def _learn(self, f: Affine) -> None:
         """Add a fact, over its common factor: 2 n >= 1 is n >= 1."""
         if not f.terms:
-            self.are_contrary |= f.const < 0
+            self._is_contrary |= f.const < 0
+            return
+        if bounds(f)[0] >= 0:
             return
         g = gcd(*f.terms.values())
         f = f if g == 1 else Affine({t: c // g for t, c in f.terms.items()}, f.const // g)
         terms = frozenset(f.terms.items())
-        if self._ends.get(terms, inf) <= f.const:
+        if self._end(terms) <= f.const:
             return
         self._ends[terms] = f.const
-        opposite = self._ends.get(frozenset((t, -c) for t, c in terms), inf)
-        self.are_contrary |= opposite + f.const < 0 or bounds(f)[1] < 0
+        opposite = self._end(frozenset((t, -c) for t, c in terms))
+        self._is_contrary |= opposite + f.const < 0 or bounds(f)[1] < 0
         for atom in f.terms:
-            self._about[atom] = (*self._about.get(atom, ()), f)
+            self._about.setdefault(atom, []).append(f)
         if len(f.terms) == 1 and next(iter(f.terms.values())) > 0:
             self._learn_low(next(iter(f.terms)), -f.const)
+
+    def _end(self, terms: frozenset[tuple[Expr, int]]) -> float:
+        return min(f._ends.get(terms, inf) for f in self._around)
+
+    def _facts_about(self, atom: Expr | None) -> Iterator[Affine]:
+        for place in self._around:
+            yield from place._about.get(atom, ()) if atom is not None else ()
 
     def _learn_low(self, atom: Expr, least: int) -> None:
         """Note the least value of an atom: a product of sizes that is not 0 has no factor that is."""
@@ -91,13 +152,14 @@ class Facts:
         """Write a sum over sizes that have no meaning of their own."""
         if not self.meaning or self.meaning.keys().isdisjoint(v for t in a.terms for v in variables(t)):
             return a
-        e = a.expr()
-        if e not in self._written:
+        e, known = a.expr(), self._search_state.written
+        if e not in known:
             found = e
             while any(v in self.meaning for v in variables(found)):
                 found = rewrite(found, self._meaning_of)
-            self._written[e] = self._shortest(found) if self._shortest is not None else found
-        return normal(self._written[e], {})
+            shortest = self._search_state.shortest
+            known[e] = shortest(found) if shortest is not None else found
+        return normal(known[e], {})
 
     def _meaning_of(self, e: Expr) -> Expr | None:
         return self.meaning.get(e) if isinstance(e, Var) else None
@@ -107,7 +169,7 @@ class Facts:
         if not axes:
             return self
         if axes not in self._inner:
-            self._inner[axes] = Facts(self.meaning, [f for a in axes for f in _some(a)], (), axes, self)
+            self._inner[axes] = Facts(self.meaning, [f for a in axes for f in iterates(a)], (), axes, self, None, axes)
         return self._inner[axes]
 
     def where(self, *facts: Affine) -> Facts:
@@ -116,78 +178,169 @@ class Facts:
             return self
         key = tuple(f.key for f in facts)
         if key not in self._inner:
-            self._inner[key] = Facts(self.meaning, facts, (), (), self)
+            self._inner[key] = Facts(self.meaning, facts, (), (), self, None, key)
         return self._inner[key]
 
-    def proves(self, goal: Affine) -> bool:
-        """True if `goal` is shown not to be negative; False if no proof is found."""
+    def proves(self, goal: Affine, goals: int = MAX_GOALS) -> bool:
+        """True if `goal` is shown not to be negative; False if no proof is found that visits so many goals."""
         if bounds(goal)[0] >= 0 or self.are_contrary:
             return True
-        if self._search(goal, False):
+        search, key = self._search_state, (goal.key, self._place)
+        if key in search.proved:
             return True
-        for k, sides in enumerate(self.either):
-            if sides[1][0].terms.keys() <= goal.terms.keys():
-                return all(self._without(k, side).proves(goal) for side in sides)
-        return self._search(self.written(goal), True)
+        if self._age != search.age:
+            self._age = search.age
+            for results in self._results:
+                results.clear()
+        if found := self._is_shown(goal) if goals > FIRST_GOALS else self._search(goal, False, goals):
+            search.proved.add(key)
+        return found
 
-    def _search(self, goal: Affine, is_written: bool) -> bool:
-        if self._left[1] != is_written:
-            self._results.clear()
-        self._left[:] = MAX_GOALS, is_written
-        return self._holds(goal, MAX_DEPTH)
+    def _is_shown(self, goal: Affine) -> bool:
+        key = self._cases_of_sizes(goal) if len(self._told) < MAX_CASES else None
+        is_broadcast = key is not None and any(len(factors(atom)) > 1 for atom in goal.terms)  # as i * (0 or 1)
+        if not is_broadcast and self._search(goal, False, FIRST_GOALS):
+            return True
+        if key is not None:
+            return self._is_shown_by_cases(goal, key)
+        if self._search(goal, False) or self._search(self.written(goal), True) or self._is_ruled(goal):
+            return True
+        key = self._cases_of_sizes(goal, inside=True) if len(self._told) < MAX_CASES else None
+        return key is not None and self._is_shown_by_cases(goal, key)
+
+    def _is_shown_by_cases(self, goal: Affine, key: Keys) -> bool:
+        sides = next(f._either[key] for f in self._around if key in f._either)
+        return all(self._on(key, side).proves(self._settled(goal, side)) for side in sides)
+
+    def _is_ruled(self, goal: Affine) -> bool:
+        """True if a rule tests the least value of a goal where loops have iterations, and those around it have some."""
+        if not any(f._in_loops for f in self._around) or (least := self.residue(goal)) is None:
+            return False
+        counts = [n for f in self._around for n in f._in_loops.get(least.key, ())]
+        return any(self._search(n.plus(exactly(-1)), True) for n in counts)
+
+    def _search(self, goal: Affine, is_written: bool, goals: int = MAX_GOALS) -> bool:
+        search = self._search_state
+        search.goals, search.tries, search.is_written = goals, min(MAX_TRIES, search.left), is_written
+        tries = search.tries
+        found = self._holds(goal, MAX_DEPTH)
+        search.left -= tries - search.tries
+        return found
+
+    def begin(self) -> None:
+        """Begin with the proofs of another operation."""
+        self._search_state.left = MAX_WORK
+
+    def residue(self, goal: Affine) -> Affine | None:
+        """Return the least value of `goal` in the loops around it, as a sum of sizes; None if that is not known."""
+        search = self._search_state
+        search.goals, search.tries, search.is_written = MAX_GOALS, MAX_TRIES, True
+        goal = self.written(goal)
+        for axis in reversed(self.axes):
+            if occurs(axis, goal):
+                ends = self._at_ends(goal, axis, MAX_DEPTH)
+                if ends is None or len(ends) > 1:
+                    return None
+                goal = self.written(ends[0])
+        return goal
 
     def _holds(self, goal: Affine, depth: int) -> bool:
         if bounds(goal)[0] >= 0:
             return True
-        found = self._results.get(goal.key)
+        search = self._search_state
+        search.tries -= 1
+        results = self._results[search.is_written]
+        found = results.get(goal.key)
         if found is not None:
             return found
-        if depth <= 0 or self._left[0] <= 0:
+        if depth <= 0 or search.goals <= 0 or search.tries <= 0:
             return False
-        self._left[0] -= 1
-        self._results[goal.key] = False  # ends the recursion if a fact leads back to it
-        found = (
-            self._is_known(goal)
-            or self.are_contrary
-            or any(self._all(goals, depth) for goals in self._ways(goal, depth))
-        )
-        if found or (self._left[0] > 0 and depth > 4):
-            self._results[goal.key] = found
+        search.goals -= 1
+        results[goal.key] = False  # ends the recursion if a fact leads back to it
+        found = self._is_known(goal) or self.are_contrary or self._follows(goal, depth)
+        if found or (search.goals > 0 and search.tries > 0 and depth > 4):
+            results[goal.key] = found
         else:
-            self._results.pop(goal.key)
+            results.pop(goal.key)
         return found
+
+    def _follows(self, goal: Affine, depth: int) -> bool:
+        for goals in self._ways(goal, depth):
+            if self._all(goals, depth):
+                return True
+            if self._search_state.tries <= 0:
+                return False
+        return False
 
     def _all(self, goals: Goals, depth: int) -> bool:
         return all(facts._holds(goal, depth - 1) for facts, goal in goals)
 
     def _is_known(self, goal: Affine) -> bool:
-        atom = next(iter(goal.terms), None)
-        return any(bounds(goal.plus(f, -1))[0] >= 0 for f in self._about.get(atom, ())) if atom is not None else False
+        return any(bounds(goal.plus(f, -1))[0] >= 0 for f in self._facts_about(next(iter(goal.terms), None)))
 
     def _ways(self, goal: Affine, depth: int) -> Iterator[Goals]:
         """Yield sets of goals, from each of which `goal` follows."""
-        axis = next((a for a in reversed(self.axes) if _occurs(a, goal)), None)
+        yield from self._by_constants(goal)
+        axis = next((a for a in reversed(self.axes) if occurs(a, goal)), None)
         if axis is not None and (ends := self._at_ends(goal, axis, depth)) is not None:
             yield [(self, g) for g in ends]
         yield from self._cases(goal, depth)
         yield from self._over_quotients(goal, depth)
         yield from self._by_facts(goal)
-        if not self._left[1] and any(v in self.meaning for v in variables(goal.expr())):
+        if not self._search_state.is_written and any(v in self.meaning for v in variables(goal.expr())):
             yield [(self, normal(rewrite(goal.expr(), self._meaning_of), {}))]
-        for v in sorted(_plain(goal), key=lambda v: not isinstance(v.extent, int)):
+        for v in sorted(plain(goal), key=lambda v: not isinstance(v.extent, int)):
             if v not in self.axes and (ends := self._at_ends(goal, v, depth)) is not None:
                 yield [(self, g) for g in ends]
 
-    def _without(self, k: int, side: tuple[Affine, ...]) -> Facts:
-        key = k, tuple(f.key for f in side)
-        if key not in self._inner:
-            made = self._inner[key] = Facts(self.meaning, side, (), (), self)
-            made.either = (*self.either[:k], *self.either[k + 1 :])
-        return self._inner[key]
+    def _cases_of_sizes(self, goal: Affine, inside: bool = False) -> Keys | None:
+        """Return the key of two sets of facts, about a size in the goal and one that it or the loops have, if any.
+
+        `inside`: the size may be inside of a minimum or a quotient.
+        """
+        names, parts = None, {*goal.terms, *(variables(*goal.terms) if inside else ())}
+        for place in self._around:
+            for key in [k for atom in place._cases_about.keys() & parts for k in place._cases_about[atom]]:
+                equal, one = place._either[key]
+                if key in self._told or not one[0].terms.keys() <= parts:
+                    continue
+                names = self._names(goal) if names is None else names
+                if all(variables(atom) <= names for atom in equal[0].terms):
+                    return key
+        return None
+
+    def _settled(self, goal: Affine, side: tuple[Affine, ...]) -> Affine:
+        """Return a goal in which a size has the value that two facts, n - m >= 0 and m - n >= 0, give it."""
+        gap = side[0]
+        for v, c in gap.terms.items():
+            if isinstance(v, Var) and c in (1, -1) and not any(v in variables(t) for t in gap.terms if t is not v):
+                made_of: dict[Expr, Expr] = {
+                    u: m for u in variables(*goal.terms) if v in variables(m := self.meaning.get(u, ZERO.expr()))
+                }
+                if made_of or v in variables(*goal.terms):
+                    goal = normal(rewrite(goal.expr(), made_of), {}) if made_of else goal
+                    return replaced(goal, v, gap.plus(Affine({v: c}), -1).times(-c).expr())
+        return self.written(goal)
+
+    def _names(self, goal: Affine) -> frozenset[Var]:
+        """Return the sizes in a goal and in the ends of the loops around it, and those that they are made of."""
+        ends = [a.extent for a in self.axes if isinstance(a.extent, Expr)]
+        found = variables(*goal.terms, *ends)
+        while not (more := variables(*(self.meaning[v] for v in found if v in self.meaning))) <= found:
+            found |= more
+        return found
+
+    def _on(self, key: Keys, side: tuple[Affine, ...]) -> Facts:
+        """Return the facts on one side of a pair, which is not looked at again."""
+        place = key, side[0].key
+        if place not in self._inner:
+            made = self._inner[place] = Facts(self.meaning, side, (), (), self, None, place)
+            made._told = self._told | {key}
+        return self._inner[place]
 
     def _at_ends(self, goal: Affine, v: Var, depth: int) -> list[Affine] | None:
         """Return the goal with `v` at the end of its range where it is least, or at both; None if that is not known."""
-        factor, nested = _coefficient(goal, v)
+        factor, nested = coefficient(goal, v)
         if factor is None:
             return None
         way = 0
@@ -198,25 +351,27 @@ class Facts:
             if len(ways) > 1 or 0 in ways:
                 return None
             (way,) = ways
-        elif bounds(factor)[0] >= 0 or self._holds(factor, depth - 4):
+        elif (ends := bounds(factor))[0] >= 0 or ends[1] <= 0:
+            way = 1 if ends[0] >= 0 else -1
+        elif self._holds(factor, depth - 4):
             way = 1
-        elif bounds(factor)[1] <= 0 or self._holds(factor.times(-1), depth - 4):
+        elif self._holds(factor.times(-1), depth - 4):
             way = -1
         low, top = self._low(v), self._top(v)
-        ends = [end for end, sides in ((low, (1, 0)), (top, (-1, 0))) if way in sides]
-        if any(e is None for e in ends):
+        places = [end for end, sides in ((low, (1, 0)), (top, (-1, 0))) if way in sides]
+        if any(e is None for e in places):
             return None
-        return [_replaced(goal, v, e) for e in ends if e is not None]
+        return [replaced(goal, v, e) for e in places if e is not None]
 
     def _low(self, v: Var) -> Expr | None:
-        low = max(v.low, self._lows.get(v, -inf))
+        low = max(v.low, *(f._lows.get(v, -inf) for f in self._around))
         return Const(int(low)) if low > -(1 << 62) else None
 
     def _top(self, v: Var) -> Expr | None:
         if v.extent is None:
             return None
         end = normal(as_expr(v.extent, DType.I64) - 1, {})
-        return (self.written(end) if self._left[1] else end).expr()
+        return (self.written(end) if self._search_state.is_written else end).expr()
 
     def _cases(self, goal: Affine, depth: int) -> Iterator[Goals]:
         """Replace a minimum, maximum or choice by its operands: by all, or by one where each bounds the goal."""
@@ -229,7 +384,7 @@ class Facts:
                 if not all(self._holds(normal(p, {}), depth - 2) for p in others):
                     continue
                 rest = goal.plus(Affine({atom: c}), -1)
-                each = [_scaled(p, others, c, rest) for p in part.args[-2:]]
+                each = [plus_product(p, others, c, rest) for p in part.args[-2:]]
                 if part.fn == "select":
                     yes, no = conditions(part.args[0], True), conditions(part.args[0], False)
                     yield [(self.where(*yes), each[0]), (self.where(*no), each[1])]
@@ -243,13 +398,27 @@ class Facts:
                         yield [(self, one)]
                     a, b = part.args  # the larger one is at least their mean
                     odd = exactly(0 if others or abs(c) > 1 else 1)
-                    yield [(self, _scaled(a + b, others, c, rest.times(2)).plus(odd))]
+                    yield [(self, plus_product(a + b, others, c, rest.times(2)).plus(odd))]
                 return
+
+    def _by_constants(self, goal: Affine) -> Iterator[Goals]:
+        """Replace a minimum or maximum with a constant by the constant where that makes the goal smaller."""
+        for atom, c in goal.terms.items():
+            parts = factors(atom)
+            for k, part in enumerate(parts):
+                match part:
+                    case Prim("min" | "max" as fn, (Const(), _) | (_, Const()), DType.I64) if (fn == "min") == (c < 0):
+                        others = [p for i, p in enumerate(parts) if i != k]
+                        if all(bounds(normal(p, {}))[0] >= 0 for p in others):
+                            constant = next(a for a in part.args if isinstance(a, Const))
+                            yield [(self, plus_product(constant, others, c, goal.plus(Affine({atom: c}), -1)))]
+                    case _:
+                        pass
 
     def _by_facts(self, goal: Affine) -> Iterator[Goals]:
         """Subtract multiples of facts that cancel a term."""
         for atom, c in goal.terms.items():
-            for f in self._about.get(atom, ()):
+            for f in self._facts_about(atom):
                 d = f.terms[atom]
                 if c * d > 0:
                     g = gcd(c, d)
@@ -286,7 +455,7 @@ class Facts:
             if n > 0:
                 g = gcd(c, n)
                 bound = x if c < 0 else x - (n - 1)
-                yield [(self, _scaled(bound, others, c // g, rest.times(n // g)))]
+                yield [(self, plus_product(bound, others, c // g, rest.times(n // g)))]
             return
         needed, left = list(factors(m)), list(others)
         for f in needed:
@@ -295,51 +464,9 @@ class Facts:
             left.remove(f)
         else:
             bound = x if c < 0 else x - m + 1
-            yield [(self, divisor), (self, _scaled(bound, left, c, rest))]
+            yield [(self, divisor), (self, plus_product(bound, left, c, rest))]
         if c < 0 and self._holds(normal(x, {}), depth - 2) and self._holds(normal(m, {}), depth - 2):
-            yield [(self, _scaled(x, others, c, rest))]
-
-
-def _some(axis: Var) -> list[Affine]:
-    """Return the facts that a loop has an iteration, and that no factor of its extent is 0."""
-    extent = normal(as_expr(1 if axis.extent is None else axis.extent, DType.I64), {})
-    found = [extent.plus(exactly(-1 - axis.low))]
-    match axis.extent:
-        case Prim("select", (condition, _, Const(n))) if n <= axis.low:
-            found += [f for f in conditions(condition, True) if not loads(f.expr())]  # what is loaded can change
-        case _:
-            pass
-    if axis.low == 0 and len(extent.terms) == 1 and extent.const == 0:
-        parts = factors(next(iter(extent.terms)))
-        if all(bounds(Affine({p: 1}))[0] >= 0 for p in parts):
-            found += [normal(p, {}).plus(exactly(-1)) for p in parts]
-    return found
-
-
-def _occurs(v: Var, a: Affine) -> bool:
-    return any(v is atom or v in variables(atom) for atom in a.terms)
-
-
-def _plain(a: Affine) -> list[Var]:
-    """Return the variables that are factors of terms."""
-    return list(dict.fromkeys(f for atom in a.terms for f in factors(atom) if isinstance(f, Var)))
-
-
-def _coefficient(a: Affine, v: Var) -> tuple[Affine | None, dict[Expr, int]]:
-    """Return the factor of `v` in a sum, and the terms that have `v` inside of other functions; None for a power."""
-    total, nested = Affine({}), dict[Expr, int]()
-    for atom, c in a.terms.items():
-        if v not in variables(atom):
-            continue
-        parts = factors(atom)
-        others = [p for p in parts if p != v]
-        if len(others) == len(parts):
-            nested[atom] = c
-        elif len(others) < len(parts) - 1 or any(v in variables(p) for p in others):
-            return None, nested
-        else:
-            total = total.plus(normal(reduce(lambda p, q: prim("mul", p, q), others, Const(1)), {}), c)
-    return total, nested
+            yield [(self, plus_product(x, others, c, rest))]
 
 
 def _direction(e: Expr, v: Var, facts: Facts) -> int:
@@ -364,46 +491,3 @@ def _direction(e: Expr, v: Var, facts: Facts) -> int:
 def _of_sum(a: Affine, v: Var, facts: Facts) -> int:
     ways = {_direction(t, v, facts) * (1 if c > 0 else -1) for t, c in a.terms.items() if v in variables(t)}
     return ways.pop() if len(ways) == 1 else 0
-
-
-def _replaced(a: Affine, v: Var, end: Expr) -> Affine:
-    return normal(rewrite(a.expr(), {v: end}), {})
-
-
-def _scaled(part: Expr, others: Iterable[Expr], c: int, rest: Affine) -> Affine:
-    """Return rest + c * part * others."""
-    return rest.plus(normal(reduce(lambda p, q: prim("mul", p, q), others, part), {}), c)
-
-
-def conditions(e: Expr, holds: bool) -> list[Affine]:
-    """Return the affine facts that follow from a condition on integers, or from its contrary."""
-    match e:
-        case Prim("and", (a, b)) if holds:
-            return [*conditions(a, True), *conditions(b, True)]
-        case Prim("or", (a, b)) if not holds:
-            return [*conditions(a, False), *conditions(b, False)]
-        case Prim("not", (a,)):
-            return conditions(a, not holds)
-        case Prim("lt", (Prim("cast", (a,), DType.U64), Prim("cast", (b,), DType.U64))) if holds:
-            is_size = b.dtype is DType.I64 and bounds(normal(b, {}))[0] >= 0  # else a large one, without a sign
-            return [normal(a, {}), before_end(a, b)] if a.dtype is DType.I64 and is_size else []
-        case Prim("lt" | "ge" as fn, (a, b)) if a.dtype is DType.I64:
-            gap = normal(a - b, {})
-            return [gap.times(-1).plus(exactly(-1)) if (fn == "lt") == holds else gap]
-        case Prim("le" | "gt" as fn, (a, b)) if a.dtype is DType.I64:
-            gap = normal(b - a, {})
-            return [gap if (fn == "le") == holds else gap.times(-1).plus(exactly(-1))]
-        case Prim("eq" | "ne" as fn, (a, b)) if a.dtype is DType.I64 and (fn == "eq") == holds:
-            gap = normal(a - b, {})
-            return [gap, gap.times(-1)]
-        case Prim("eq" | "ne", (a, b)) if a.dtype is DType.I64:
-            gap = normal(a - b, {})  # not 0: decided where it cannot be of one of the signs
-            low, high = bounds(gap)
-            return [gap.plus(exactly(-1))] if low >= 0 else [gap.times(-1).plus(exactly(-1))] if high <= 0 else []
-        case _:
-            return []
-
-
-def before_end(index: Expr, extent: Size) -> Affine:
-    """Return extent - 1 - index, which is not negative where an index is before the end."""
-    return normal(as_expr(extent, DType.I64) - 1, {}).plus(normal(index, {}), -1)

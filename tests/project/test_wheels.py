@@ -97,7 +97,7 @@ def test_two_wheels_share_no_file(tmp_path: Path) -> None:
     env.pop("PYTHONPATH", None)
     subprocess.run([ROOT / "scripts" / "wheels", tmp_path], check=True, env=env)
     [compiler], [wheel] = tmp_path.glob("aot-*.whl"), tmp_path.glob("aot_runtime-*.whl")
-    assert wheel.stat().st_size < 125_000
+    assert wheel.stat().st_size < 130_000
     names, others = (set(zipfile.ZipFile(path).namelist()) for path in (wheel, compiler))
     assert not names & others  # no file has two owners
     assert all(name.startswith(("aot/runtime/", "aot_runtime-")) or name == "runtime/__init__.py" for name in names)

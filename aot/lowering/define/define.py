@@ -18,10 +18,11 @@ from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Size, Space, Var, dense, prim
 from aot.codegen.ir.program import Region, Rule
 from aot.codegen.ir.traverse import Work, move_loads, reads, rewrite_work, writes
+from aot.ir.dims import can_be_negative
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.op import ComputeOp, LoopOp, Op, RegionOp, Stateful, ViewOp
 from aot.ir.operand import Input
-from aot.ir.types import Array, Shape, TensorType
+from aot.ir.types import Array, Shape, TensorType, dim_text
 from aot.ir.values.deferred import Deferred
 from aot.lowering.define.drop_unread import drop_unread
 from aot.lowering.define.extents import fitting
@@ -29,6 +30,8 @@ from aot.lowering.define.growing_variables import Caches
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store
 from aot.lowering.define.tidy import apart, foreign, is_empty, tidy
+from aot.lowering.ir.obligations import Proof
+from aot.lowering.ir.proof import Prover, least_in_loops
 from aot.lowering.ir.reach import after
 from aot.lowering.ir.steps import Step, Steps, Value, indices
 from aot.lowering.ir.symbolic_sizes import PLAIN
@@ -55,6 +58,7 @@ class Definer:
         self.caches: Caches | None = None
         self.inner = False  # True for a body
         self.buffers: dict[OutPort, Value] = {}
+        self.prover = Prover(steps)
 
     def run(self) -> Steps:
         sizes = [n for p in self.graph.parameters for n in p.out_port(0).shape if not isinstance(n, int)]
@@ -73,6 +77,7 @@ class Definer:
         """Return a definer for a body, whose block shares the values of this one."""
         block = replace(self.steps, steps=[], inputs=[], outputs=[])
         made = Definer(body, block, self.regions)
+        made.prover = Prover(block, self.prover)
         made.inner = True
         return made
 
@@ -129,6 +134,7 @@ class Definer:
         works = tuple(w for w in works if not is_empty(w))
         if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):
             self._demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
+        self._prove(node, works)
         if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
         elif works:  # a step for the last definition, so that it can merge with its consumers
@@ -136,6 +142,24 @@ class Definer:
             parts = (works[:last], works[last:])
             self.steps.steps += [Step(part, layers, node.type) for part in parts if part]
         self._bind(node)
+
+    def _prove(self, node: Node, works: tuple[Work, ...]) -> None:
+        """Add rules that refuse sizes for which accesses are not proven, before anything runs.
+
+        They are about names of sizes, and about indices of definitions that are made of loops and sizes alone.
+        """
+        layer = f"{node.op.user_type} {(node.origin.layers or (node.name,))[0]!r}"
+        for o in self.prover.names(works):
+            if o.proof is Proof.UNKNOWN:
+                text = f"{layer}: a number of elements is {o.name.low} at least, got {dim_text(o.meaning)}"
+                self._demand(node, [replace(o.rule, text=text)])
+        for o in self.prover.unproven([w for w in works if not isinstance(w, tuple)]):
+            least = [self.steps.sizes.written_out(least_in_loops(r, o.loops)) for r in o.residue]
+            if any(loads(n) or not all(map(self.steps.is_known, variables(n))) for n in least):
+                continue
+            extent = dim_text(self.steps.sizes.written_out(o.extent))
+            text = f"{layer}: indices of dimension {o.dimension} are inside of it, got {extent} elements"
+            self._demand(node, [Rule(prim("min", n, 0), 0, text) for n in least if can_be_negative(n)])
 
     def _outs(self, node: Node) -> list[Buffer]:
         """Add the values of a node's outputs."""
@@ -156,6 +180,8 @@ class Definer:
         inputs = self._inputs(node)
         first = inputs[0]
         assert first is not None
+        if not isinstance(op, Append):
+            self.prover.kept.add(out.name)
         match op:
             case CacheSizes():
                 self.caches = Caches(op, batched=not isinstance(first.operand().dims("CacheSizes")[0], int))
@@ -192,6 +218,8 @@ class Definer:
         for rule in wanted:
             found[self.inner or any(map(self.steps.sizes.is_late, (rule.one, rule.other)))].append(rule)
         self.steps.rules += found[False]
+        for rule in found[True]:
+            self.prover.check(rule)
         for rule in found[False]:
             self.steps.sizes.equate(rule.one, rule.other)
         layers = node.origin.layers or (node.name,)  # a step for each rule: its dependents need not wait for others

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from enum import StrEnum
-from functools import reduce
-from math import isqrt
+from functools import partial, reduce
+from itertools import islice
 
 from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.affine_facts import before_end, conditions
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
-from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal
+from aot.codegen.ir.index import Affine, bounds, exactly, normal
 from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -35,77 +35,27 @@ from aot.codegen.ir.loops import (
     as_expr,
     prim,
 )
-from aot.codegen.ir.printer import expr_text, size_text
 from aot.codegen.ir.program import Region, Rule
-from aot.codegen.ir.proof import Either, Facts, before_end, conditions
+from aot.codegen.ir.proof import FIRST_GOALS, Facts
 from aot.codegen.ir.traverse import Work, move_loads, writes
 from aot.ir.dims import shortest
-from aot.lowering.ir.steps import Steps
+from aot.lowering.ir.counters import Counters
+from aot.lowering.ir.obligations import Least, Obligation, Proof
+from aot.lowering.ir.rule_facts import either_of, facts_of
+from aot.lowering.ir.steps import Steps, sizes_of
 from aot.runtime.abi import DType
 
-_MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
+KEEPING = ("CacheSizes", "CacheRoom")  # operations that compute sizes and room of a state that grows
+MINUS = -(1 << 62)  # a least value below it is none
 
 
-class Proof(StrEnum):
-    """Reason for which an access is inside of its buffer."""
-
-    PROVED = "proved"  # by ranges of axes and sizes
-    CHECKED = "checked"  # by rules on sizes that are tested before
-    CLAMPED = "clamped"  # data in the index are clamped or tested in the definition
-    TRUSTED = "trusted"  # by the algorithm: counters that the operation keeps, without data, or the room of a state
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Obligation:
-    """0 <= index < extent, of a load or a store.
-
-    `has_loads`: True if memory that is read decides the place.
-    """
-
-    layers: tuple[str, ...]
-    what: str
-    buffer: Buffer
-    place: tuple[Expr, ...]
-    dimension: int
-    proof: Proof
-    has_loads: bool = False
-
-    @property
-    def index(self) -> Expr:
-        return self.place[self.dimension]
-
-    @property
-    def extent(self) -> Size:
-        return self.buffer.shape[self.dimension]
-
-    def __str__(self) -> str:
-        bound = f"0 <= {expr_text(self.index)} < {size_text(self.extent)}"
-        layers = " + ".join(self.layers)
-        return f"{self.proof.value}: {layers}: {self.what} {self.buffer.name}, dimension {self.dimension}: {bound}"
-
-
-def prove(steps: Steps) -> list[Obligation]:
-    """Return what has to hold for each load and store of the steps, and whether it does."""
-    found = [*Prover(steps).block(steps, list(steps.rules))]
-    return _trusting(found, [w for b in steps.blocks() for s in b.steps for w in s.works], steps)
-
-
-def _trusting(obligations: Iterable[Obligation], works: Iterable[Work], steps: Steps) -> list[Obligation]:
-    """Return obligations with those marked that are trusted where no proof was found.
-
-    Counters of the works alone decide their places, or they are in a state, which has more room than its extents say.
-    """
-    found = list(obligations)
-    if all(o.proof is not Proof.UNKNOWN for o in found):
-        return found
-    counters = Counters(works)
-
-    def is_trusted(o: Obligation) -> bool:
-        value = steps.values.get(o.buffer.name)
-        return (value is not None and value.region is Region.STATE) or (o.has_loads and counters.make(o.index))
-
-    return [replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o for o in found]
+def prove(steps: Steps) -> list[Obligation | Least]:
+    """Return what has to hold for each load and store of the steps and each name of a size, and whether it does."""
+    prover = Prover(steps)
+    found = [*prover.block(Facts(steps.sizes.meaning, shortest=shortest))]
+    accesses = [o for o in found if isinstance(o, Obligation)]
+    works = [w for b in steps.blocks() for s in b.steps for w in s.works]
+    return [*prover.trusting(accesses, works), *(o for o in found if isinstance(o, Least))]
 
 
 def proof_text(steps: Steps) -> str:
@@ -116,95 +66,154 @@ def proof_text(steps: Steps) -> str:
     return "\n".join((*dict.fromkeys(map(str, found)), f"{len(found)} obligations: {total}")) + "\n"
 
 
-def facts_of(rule: Rule) -> list[Affine]:
-    """Return affine facts that follow from a rule."""
-    one, other = (as_expr(s, DType.I64) for s in (rule.one, rule.other))
-    found = [normal(one - other, {}), normal(other - one, {})]
-    for a, b in ((one, other), (other, one)):
-        match a:
-            case Prim("max", (x, y), DType.I64):
-                found += [normal(b - x, {}), normal(b - y, {})]
-            case Prim("min", (x, y), DType.I64):
-                found += [normal(x - b, {}), normal(y - b, {})]
-            case _:
-                pass
-    return found
-
-
-def either_of(rule: Rule) -> list[Either]:
-    """Return n = m or n = 1 for the rule (n - m) * (n - 1) = 0, where n is a size times a number, plus a number."""
-    product = normal(as_expr(rule.one, DType.I64) - rule.other, {})
-    for atom, c in product.terms.items():
-        parts = factors(atom)
-        if len(parts) == 2 and parts[0] == parts[1] and isqrt(abs(c)) ** 2 == abs(c):
-            a = product if c > 0 else product.times(-1)
-            for shift in range(-_MAX_SHIFT, _MAX_SHIFT + 1):
-                if (sizes := _stretched(a, parts[0], isqrt(abs(c)), shift)) is not None:
-                    n, m = sizes
-                    return [(_equal(n, m), _equal(n, exactly(1)))]
-    return []
-
-
-def _stretched(product: Affine, size: Expr, scale: int, shift: int) -> tuple[Affine, Affine] | None:
-    """Return n = scale * size + shift and m if (n - m) * (n - 1) is the product, else None."""
-    n = normal(size * scale + shift, {})
-    linear = normal(Const(0), {})
-    for atom, c in product.terms.items():
-        parts = list(factors(atom))
-        if parts.count(size) == 1:
-            parts.remove(size)
-            if c % scale:
-                return None
-            linear = linear.plus(normal(reduce(lambda p, q: prim("mul", p, q), parts, Const(1)), {}), c // scale)
-    m = exactly(2 * shift - 1).plus(linear, -1)
-    return (n, m) if normal((n.expr() - m.expr()) * (n.expr() - 1), {}).key == product.key else None
-
-
-def _not_negative(name: Var, meaning: Expr) -> list[Affine]:
-    """Return the fact that a named size is not below its range, which rules on shapes check."""
-    return [normal(meaning - name.low, {})] if name.low >= 0 > bounds(normal(meaning, {}))[0] else []
-
-
-def _equal(a: Affine, b: Affine) -> tuple[Affine, Affine]:
-    return a.plus(b, -1), b.plus(a, -1)
-
-
 class Prover:
-    """Walks works and proves their accesses. `plain`: facts without rules; `checked`: with those that are tested."""
+    """Walks works and proves their accesses.
 
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
-        self.layers: tuple[str, ...] = ()
+    A rule on late sizes is a fact for works with all of its late sizes alone: others need not wait for its test.
+    `outer`: the prover of the block around this one, whose rules precede it.
+    """
+
+    def __init__(self, steps: Steps, outer: Prover | None = None) -> None:
+        self.steps, self.layers = steps, tuple[str, ...]()
         self._ranges: dict[str, list[int]] = {}
+        self._facts = outer._facts if outer else Facts(steps.sizes.meaning, shortest=shortest)
+        self._outer = outer
+        self._ruled = self._sized = 0  # rules, and names of sizes, that facts are made of
+        self._checks: list[tuple[frozenset[Var], Rule]] = [*outer._checks] if outer else []
+        self._learnt: set[tuple[Facts, Size, Size]] = set()
+        self._by_late: dict[frozenset[Var], tuple[Facts, int]] = {}
+        self._least: dict[Var, Affine] = {}  # what has to hold for names that are not used yet
+        self._shown: set[Var] = {*outer._shown} if outer else set()
+        self._lists_all = False  # obligations that are proved, too
+        self._works: Sequence[Work] = ()  # works that are proved now, and their counters
+        self._counters: Counters | None = None
+        self.kept: set[str] = outer.kept if outer else set()  # values with sizes and room of a state that grows
 
-    def block(self, steps: Steps, rules: list[Rule]) -> Iterator[Obligation]:
-        """Yield the obligations of a block, which `rules` precede."""
-        plain, checked = self.under([]), self.under(rules)
-        for step in steps.steps:
-            self.layers = step.layers
-            if step.checks:
-                rules = [*rules, *step.checks]
-                checked = self.under(rules)
-            place = _Place(plain, checked)
-            for load in step.binds.values():
-                yield from self.value(load, place)
-            for work in step.works:
-                yield from self.work(work, place)
-            for block in step.blocks():
-                yield from self.block(block, rules)
+    def unproven(self, works: Sequence[Work]) -> list[Obligation]:
+        """Return what is not proven of works that the rules of the steps and those given to `check` precede."""
+        self._begin(works)
+        found = [o for w in works for o in self.work(w, _Place(partial(self._of, w)))]
+        return [o for o in self.trusting(found, works) if o.proof is Proof.UNKNOWN] if found else []
 
-    def under(self, rules: Sequence[Rule]) -> Facts:
-        """Return the facts that rules state, and that sizes are not negative."""
+    def _begin(self, works: Sequence[Work]) -> None:
+        self._works, self._counters = works, None
+        self._facts.begin()
+
+    def trusting(self, obligations: Iterable[Obligation], works: Iterable[Work]) -> list[Obligation]:
+        """Return obligations with those marked that are trusted where no proof was found.
+
+        Counters of the works alone decide their places; or the places are in a state, in its sizes and data between two
+        counters. The extents of a state that grows are its sizes once it has grown, while its memory is room for more:
+        `aot.lowering.define.growing_variables` keeps room, sizes and the rows that move in step, and no expression has
+        its bound.
+        """
+        found, works = list(obligations), list(works)
+        if all(o.proof is not Proof.UNKNOWN for o in found):
+            return found
+        counters, kept = Counters(works), Counters(works, self.kept)
+
+        def is_trusted(o: Obligation) -> bool:
+            if self._grows(o.buffer):
+                return kept.make_or_clamp(o.index)
+            return o.has_loads and counters.make(o.index)
+
+        return [replace(o, proof=Proof.TRUSTED) if o.proof is Proof.UNKNOWN and is_trusted(o) else o for o in found]
+
+    def _grows(self, buffer: Buffer) -> bool:
+        """True if a buffer is in a state whose sizes vary."""
+        value = self.steps.values.get(buffer.name)
+        return value is not None and value.region is Region.STATE and not all(isinstance(n, int) for n in buffer.shape)
+
+    def names(self, works: Sequence[Work], plain: Facts | None = None) -> list[Least]:
+        """Return what has to hold for the names of sizes that works are the first to use, and whether it does."""
         meaning = self.steps.sizes.meaning
-        sizes = [f for s, m in meaning.items() for f in _not_negative(s, m)]
+        for name in islice(meaning, self._sized, None):
+            if name in self._shown or name.low < MINUS or self.steps.sizes.is_late(name):
+                continue  # no more is known of it than its meaning says
+            if name.low > bounds(normal(meaning[name], {}))[0]:
+                self._least[name] = normal(meaning[name] - name.low, {})
+        self._sized = len(meaning)
+        if not self._least:
+            return []
+        used = frozenset[Var]().union(*map(sizes_of, works))
+        while not (more := variables(*(meaning[v] for v in used if v in meaning))) <= used:
+            used |= more
+        facts = self._known(frozenset())
+        found: list[Least] = []
+        for v in [v for v in self._least if v in used]:
+            goal = self._least.pop(v)
+            proof = Proof.CHECKED if facts.proves(goal) else Proof.UNKNOWN
+            found.append(Least(self.layers, v, meaning[v], Proof.PROVED if plain and plain.proves(goal) else proof))
+        for o in found:
+            self._shown.add(o.name)
+            self.check(o.rule)
+        return found
+
+    def check(self, rule: Rule) -> None:
+        """Learn a rule that is tested before the works that follow, and that have its late sizes, run."""
+        late = self.steps.sizes.late_of(rule.one, rule.other)
+        if late or self._outer is not None:
+            self._checks.append((late, rule))
+        else:
+            self._learn(self._facts, [rule])
+
+    def _of(self, work: Work) -> Facts:
+        """Return the facts that hold around a work."""
+        late = self.steps.sizes.late_of(*sizes_of(work)) if self._checks and self.steps.sizes.late else frozenset[Var]()
+        return self._known(late)
+
+    def _known(self, late: frozenset[Var]) -> Facts:
+        """Return the facts of works with some late sizes."""
+        if self._outer is not None:
+            self._outer._known(frozenset())
+        elif self._ruled < len(self.steps.rules):
+            self._learn(self._facts, self.steps.rules[self._ruled :])
+            self._ruled = len(self.steps.rules)
+        if not self._checks:
+            return self._facts
+        if late not in self._by_late:
+            self._by_late[late] = Facts(self.steps.sizes.meaning, (), (), (), self._facts, None, (object(),)), 0
+        facts, count = self._by_late[late]
+        if count < len(self._checks):
+            self._by_late[late] = facts, len(self._checks)
+            self._learn(facts, [r for needed, r in self._checks[count:] if needed <= late])
+        return facts
+
+    def _learn(self, facts: Facts, rules: Sequence[Rule]) -> None:
+        rules = [r for r in rules if (facts, r.one, r.other) not in self._learnt]  # equal layers have equal ones
+        self._learnt.update((facts, r.one, r.other) for r in rules)
         forms = [form for r in rules for form in self._forms(r)]
-        facts = [*sizes, *(f for r in forms for f in facts_of(r))]
-        return Facts(meaning, facts, [e for r in forms for e in either_of(r)], shortest=shortest)
+        if forms:
+            for r in forms:
+                match r.one:
+                    case Prim("min", (Prim("max", (least, Prim("mul", (count, Const(-1))))), Const(0))):
+                        facts.learn_in_loops(normal(least, {}), normal(count, {}))
+                    case _:
+                        pass
+            facts.learn([f for r in forms for f in facts_of(r)], [e for r in forms for e in either_of(r)])
 
     def _forms(self, rule: Rule) -> list[Rule]:
         """Return a rule over the model's symbols, and over named sizes."""
         one, other = self.steps.sizes.named(rule.one), self.steps.sizes.named(rule.other)
-        return [rule] if (one, other) == (rule.one, rule.other) else [rule, Rule(one, other, rule.text)]
+        return [rule] if (one, other) == (rule.one, rule.other) else [Rule(one, other, rule.text), rule]
+
+    def block(self, plain: Facts) -> Iterator[Obligation | Least]:
+        """Yield the obligations of the steps. `plain`: facts without rules."""
+        self._lists_all = True
+        for step in self.steps.steps:
+            self.layers = step.layers
+            if step.kind in KEEPING:
+                self.kept.update(b.name for b in step.writes())
+            for rule in step.checks:
+                self.check(rule)
+            self._begin(step.works)
+            yield from self.names(step.works, plain)
+            for load in step.binds.values():
+                yield from self.value(load, _Place(partial(self._known, frozenset[Var]()), plain))
+            for work in step.works:
+                yield from self.work(work, _Place(partial(self._of, work), plain))
+            for block in step.blocks():
+                yield from Prover(block, self).block(plain)
 
     def work(self, work: Work, at: _Place) -> Iterator[Obligation]:
         """Yield the obligations of a work."""
@@ -276,20 +285,36 @@ class Prover:
                 yield from self.work(s.body, at.enter(s))
 
     def _access(self, what: str, buffer: Buffer, index: tuple[Expr, ...], at: _Place) -> Iterator[Obligation]:
+        grows = self._grows(buffer)
+        wanted = [k for k, (i, n) in enumerate(zip(index, buffer.shape, strict=True)) if not _is_plain(i, n, buffer)]
+        if not wanted and not self._lists_all:
+            return
         places = [normal(i, at.env) for i in index]
         found: list[Obligation] = []
         for k, (place, n) in enumerate(zip(places, buffer.shape, strict=True)):
-            extent = n.extent if isinstance(n, Var) and n in at.checked.axes else n  # a temporary has all of an axis
+            if k not in wanted:
+                found.append(Obligation(self.layers, what, buffer, index, k, Proof.PROVED))
+                continue
+            extent = n.extent if isinstance(n, Var) and n in at.axes else n  # a temporary has all of an axis
             end = normal(as_expr(1 if extent is None else extent, DType.I64), at.env).plus(exactly(-1))
             first = place.plus(normal(buffer.start[k], at.env), -1) if buffer.start else place
             goals = first, end.plus(first, -1)
-            proof = self._proof(goals, loads(index[k]), at)
-            has_loads = proof is Proof.UNKNOWN and _has_loads(place.expr())
-            found.append(Obligation(self.layers, what, buffer, index, k, proof, has_loads))
-        if any(o.proof is Proof.UNKNOWN for o in found):
+            proof = Proof.UNKNOWN if grows else self._proof(goals, index[k], at)
+            if proof is not Proof.UNKNOWN:
+                found.append(Obligation(self.layers, what, buffer, index, k, proof))
+                continue
+            has_loads = grows or _has_loads(place.expr())
+            failing = [] if has_loads else [g for g in goals if not at.checked.proves(g)]
+            if not has_loads and not failing:  # parts of the first proof were in the way of the last one
+                found.append(Obligation(self.layers, what, buffer, index, k, Proof.CHECKED))
+                continue
+            residue = at.residue(failing) if failing else ()
+            loops = tuple(as_expr(a.extent, DType.I64) for a in at.axes if a.extent is not None)
+            found.append(Obligation(self.layers, what, buffer, index, k, proof, residue, loops, has_loads))
+        if not grows and any(o.proof is Proof.UNKNOWN for o in found):
             proof = self._in_memory(buffer, places, at)
             found = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in found]
-        yield from found
+        yield from found if self._lists_all else (o for o in found if o.proof is Proof.UNKNOWN)
 
     def _in_memory(self, buffer: Buffer, places: list[Affine], at: _Place) -> Proof:
         """Prove that an element of a halo is in the memory of its value, by its address."""
@@ -299,17 +324,26 @@ class Prover:
         address = normal(as_expr(buffer.origin, DType.I64), {})
         for place, stride in zip(places, buffer.strides, strict=True):
             address = address.plus(normal(place.expr() * stride, {}))
-        read = tuple(x for p in places for x in loads(p.expr()))
-        return self._proof((address, before_end(address.expr(), value.elements)), read, at)
+        return self._proof((address, before_end(address.expr(), value.elements)), address.expr(), at)
 
-    def _proof(self, goals: tuple[Affine, ...], read: tuple[Load, ...], at: _Place) -> Proof:
+    def _proof(self, goals: tuple[Affine, ...], index: Expr, at: _Place) -> Proof:
+        read = loads(index)
+        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._counts(index)  # it is worth no long search
+        if is_trusted and not all(at.checked.proves(g, FIRST_GOALS) for g in goals):
+            return Proof.UNKNOWN
         if read and (ranges := [f for x in read for f in self.data(x)]):
             at = at.guarded(ranges)
         if not all(map(at.checked.proves, goals)):
             return Proof.UNKNOWN
         if read or at.has_guards:
             return Proof.CLAMPED if read else Proof.PROVED
-        return Proof.PROVED if all(map(at.plain.proves, goals)) else Proof.CHECKED
+        return Proof.PROVED if at.proves_plainly(goals) else Proof.CHECKED
+
+    def _counts(self, index: Expr) -> bool:
+        """True if counters of the works alone are in an index."""
+        if self._counters is None:
+            self._counters = Counters(self._works)
+        return self._counters.make(index)
 
     def data(self, x: Load) -> list[Affine]:
         """Return the range of the elements of a constant or a table, as facts on one of them."""
@@ -328,17 +362,42 @@ class Prover:
         return [atom.plus(exactly(-ends[0])), atom.times(-1).plus(exactly(ends[1]))]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Place:
-    """A place in a work: what is known there, and the values of names in it."""
+    """A place in a work: the loops and tests around it, from the outermost one on, and the values of names in it.
 
-    plain: Facts
-    checked: Facts
+    `base`: facts around the work; `plain`: those without rules, None where it does not matter whether a rule is needed.
+    """
+
+    base: Callable[[], Facts]
+    plain: Facts | None = None
+    around: tuple[tuple[tuple[Var, ...], tuple[Affine, ...]], ...] = ()
     env: dict[Var, Affine] = field(default_factory=dict[Var, Affine])
     has_guards: bool = False
+    known: Facts | None = None
+
+    @property
+    def axes(self) -> tuple[Var, ...]:
+        return tuple(a for axes, _ in self.around for a in axes)
+
+    @property
+    def checked(self) -> Facts:
+        """Facts that hold here, with rules; made when they are asked for, since most indices need none."""
+        if self.known is None:
+            self.known = self._facts(self.base())
+        return self.known
+
+    def proves_plainly(self, goals: Iterable[Affine]) -> bool:
+        """True if goals are shown without rules."""
+        return self.plain is not None and all(map(self._facts(self.plain).proves, goals))
+
+    def _facts(self, facts: Facts) -> Facts:
+        for axes, tests in self.around:
+            facts = facts.inside(*axes).where(*tests)
+        return facts
 
     def inside(self, *axes: Var) -> _Place:
-        return replace(self, plain=self.plain.inside(*axes), checked=self.checked.inside(*axes)) if axes else self
+        return replace(self, around=(*self.around, (axes, ())), known=None) if axes else self
 
     def enter(self, s: For | While | Let | Alloc) -> _Place:
         """Return the place in the body of a statement."""
@@ -361,9 +420,7 @@ class _Place:
 
     def guarded(self, facts: list[Affine]) -> _Place:
         """Return the place behind a test."""
-        if not facts:
-            return self
-        return replace(self, plain=self.plain.where(*facts), checked=self.checked.where(*facts), has_guards=True)
+        return replace(self, around=(*self.around, ((), tuple(facts))), known=None, has_guards=True) if facts else self
 
     def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> _Place:
         """Return the place where a condition holds or not; what it says of memory that is written there is left out."""
@@ -372,6 +429,13 @@ class _Place:
         names = {b.name for b in stored}
         found = conditions(condition, holds)
         return self.guarded([f for f in found if all(x.buffer.name not in names for x in loads(f.expr()))])
+
+    def residue(self, goals: Sequence[Affine]) -> tuple[Affine, ...]:
+        """Return the least values of the goals as sums of sizes, if they are in loops alone."""
+        if self.has_guards:
+            return ()
+        found = [self.checked.residue(g) for g in goals]
+        return tuple(f for f in found if f is not None) if None not in found else ()
 
 
 def _as_now(e: Expr, name: Var, body: tuple[Stmt, ...]) -> Expr:
@@ -394,6 +458,15 @@ def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
             return ()
 
 
+def _is_plain(index: Expr, extent: Size, buffer: Buffer) -> bool:
+    """True if an index is a loop over its dimension, or a number in it."""
+    if buffer.start:
+        return False
+    if isinstance(index, Var):
+        return index.low >= 0 and index.extent is not None and index.extent == extent
+    return isinstance(index, Const) and isinstance(extent, int) and 0 <= index.value < extent
+
+
 def _test_of(index: Expr, extent: Expr) -> Expr:
     """Return the condition under which an index, 0 or one that is outside, is inside; true for other indices."""
     match index, extent:
@@ -407,70 +480,7 @@ def _has_loads(place: Expr) -> bool:
     return bool(loads(place, *(v.extent for v in variables(place) if isinstance(v.extent, Expr))))
 
 
-class Counters:
-    """Integers that works compute from loops, sizes and each other alone: data choose among them, but are not in them.
-
-    child[] = select(x[child[]] < x[child[] + 1], child[] + 1, child[])    is one, cast(x[child[]]) is none
-    """
-
-    def __init__(self, works: Iterable[Work]) -> None:
-        self._made: dict[str | Var, list[Expr | None]] = {}  # values by name of a buffer, or by variable; None: data
-        for work in works:
-            self._collect(work)
-        self._own = set(self._made)
-        while data := {n for n in self._own if not all(v is not None and self.make(v) for v in self._made[n])}:
-            self._own -= data
-
-    def make(self, e: Expr) -> bool:
-        """True if no data are in the value of `e`."""
-        if e.dtype is DType.BOOL:
-            return True
-        match e:
-            case Load(buffer):
-                return buffer.space is Space.TABLE or buffer.name in self._own
-            case Var():
-                return e not in self._made or e in self._own
-            case Prim("select", (_, *args)) | Prim("within", (_, _, *args)):
-                return all(map(self.make, args))
-            case Prim(_, args):
-                return all(a.dtype is DType.BOOL or a.dtype.is_integer for a in args) and all(map(self.make, args))
-            case Reduce(_, _, body, init):
-                return self.make(body) and (init is None or self.make(init))
-            case _:
-                return True
-
-    def _collect(self, work: Work) -> None:
-        match work:
-            case Definition():
-                self._add(work.out, work.value)
-                for r in work.results:
-                    self._add(r.out, r.value)
-            case Group():
-                for member in work.members:
-                    self._collect(member)
-            case _:
-                for stmt in work:
-                    self._collect_from(stmt)
-
-    def _collect_from(self, s: Stmt) -> None:
-        match s:
-            case Store(buffer, _, value):
-                self._add(buffer, value)
-            case TileOp(_, _, buffer):
-                if buffer is not None:
-                    self._add(buffer, None)
-            case If(_, body, otherwise):
-                self._collect((*body, *otherwise))
-            case Prefetch():
-                return
-            case For(var):
-                self._made.setdefault(var, []).append(as_expr(1 if var.extent is None else var.extent, DType.I64))
-                self._collect(s.body)
-            case Let(var, value):
-                self._made.setdefault(var, []).append(value)
-                self._collect(s.body)
-            case _:
-                self._collect(s.body)
-
-    def _add(self, buffer: Buffer, value: Expr | None) -> None:
-        self._made.setdefault(buffer.name, []).append(value if buffer.dtype.is_integer else None)
+def least_in_loops(least: Affine, loops: Iterable[Expr]) -> Expr:
+    """Return a number that is negative if `least` is, and none of the loops is without iterations."""
+    counts = reduce(lambda a, b: prim("min", a, b), loops, Const(1))
+    return prim("max", least.expr(), 0 - counts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from aot.codegen.ir.affine_facts import before_end, conditions
 from aot.codegen.ir.index import exactly, normal
 from aot.codegen.ir.loops import Expr, Var, cast, prim, select
-from aot.codegen.ir.proof import Facts, before_end, conditions
+from aot.codegen.ir.proof import Facts
 from aot.runtime.abi import DType
 
 N, M, K = Var("n"), Var("m"), Var("k")
@@ -69,6 +70,11 @@ def test_a_comparison_without_signs_bounds_both_ends() -> None:
     assert (
         conditions(test, False) == [] and conditions(prim("lt", cast(K, DType.U64), cast(N - 1, DType.U64)), True) == []
     )
+
+
+def test_the_least_value_in_loops() -> None:
+    found = Facts({}).inside(A).residue(normal(A - K, {}))
+    assert found is not None and found.key == normal(-K, {}).key
 
 
 def test_a_place_that_is_never_reached_proves_all() -> None:

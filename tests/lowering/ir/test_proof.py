@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import onnx
 import pytest
 
 import aot
+from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import (
     Alloc,
     Const,
@@ -16,6 +18,7 @@ from aot.codegen.ir.loops import (
     If,
     Let,
     Load,
+    Operand,
     Space,
     Store,
     Var,
@@ -28,15 +31,20 @@ from aot.codegen.ir.loops import (
 from aot.codegen.ir.program import Region
 from aot.compilation.sources import as_file
 from aot.compilation.stages import Compilation
+from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Dim, simplify
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
-from aot.lowering.ir.proof import Counters, Proof, prove
+from aot.lowering.ir.counters import Counters
+from aot.lowering.ir.obligations import Proof
+from aot.lowering.ir.proof import prove
 from aot.lowering.ir.steps import Step, Steps, Value
-from aot.opset.movement import slicing
+from aot.opset.control.infrastructure import Parameter, Result
+from aot.opset.movement import movement, slicing
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
+from aot.runtime.errors import UsageError
 from tests.cases import tables
 from tests.opset.test_compiled import add
 
@@ -117,20 +125,45 @@ def last_rows() -> bytes:
     return onnx.parser.parse_model(text).SerializeToString()
 
 
-def test_a_wrong_first_index_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Slice whose negative bounds are taken for indices, as they were once, is not proven."""
+def test_a_wrong_first_index_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Slice whose negative bounds are taken for indices, as they were once: a rule on sizes stands in its way."""
 
     def taken(n: Dim, start: Dim | None, stop: Dim | None, step: Dim, what: str) -> tuple[Dim, Dim]:
         first = simplify(start or 0)
         return first, simplify(prim("max", as_expr(n - first, DType.I64), 0))
 
-    def unknown() -> list[str]:
-        with as_file(last_rows()) as file:
-            return re.findall(r"^unknown: .*", aot.stages(file).text("steps", proof=True), re.MULTILINE)
-
-    assert unknown() == []
     monkeypatch.setattr(slicing, "range_of", taken)
-    assert len(unknown()) == 1
+    compiled = aot.compile_model(last_rows())
+    with pytest.raises(UsageError, match=r"Slice 'y': indices of dimension 0 are inside of it"):
+        compiled([np.zeros((3, 4), np.float32), np.zeros((2, 2), np.float32)])
+
+
+def test_a_wrong_roll_is_refused_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The part that wraps had 7 % n of n elements, which is 7 where n is 0."""
+
+    def divisor(fn: str, *args: Operand) -> Expr:
+        return as_expr(args[0], DType.I64) if (fn, args[1:]) == ("max", (1,)) else prim(fn, *args)
+
+    monkeypatch.setattr(movement, "prim", divisor)
+    graph = Graph()
+    build = Builder(graph)
+    build(Result(), build(movement.Rolled((0, 7)), build(Parameter(DType.F32, (3, N)))))
+    compiled = aot.compile_model(graph, CompileOptions(level=None))
+    assert np.array_equal(np.asarray(compiled([np.eye(3, 5, dtype=np.float32)])[0]), np.roll(np.eye(3, 5), 7, 1))
+    with pytest.raises(UsageError, match=r"indices of dimension 1 are inside of it"):
+        compiled([np.zeros((3, 0), np.float32)])
+
+
+@pytest.mark.parametrize("is_size", [False, True])
+def test_a_part_of_a_size_that_is_taken_for_a_size_is_found(is_size: bool) -> None:
+    """(1 - n) // 2 + 6 elements: its first part is negative, and loops over its name had no sign."""
+    steps = Steps("one")
+    part = steps.sizes.name((1 - N) // 2, is_size=is_size)
+    out, axis = dense("y", part + 6), Var("i", part + 6)
+    steps.values["y"] = Value(out, Region.ARENA)
+    steps.steps.append(Step((Definition(out, (axis,), Const(0.0, DType.F32), (axis,)),), ("one",), "Test"))
+    unknown = [str(o) for o in prove(steps) if o.proof is Proof.UNKNOWN]
+    assert unknown == (["unknown: one: size s0 = (1 - n) // 2 >= 0"] if is_size else [])
 
 
 def test_obligations_are_printed() -> None:

@@ -1,0 +1,75 @@
+"""Affine facts that rules on sizes give."""
+
+from __future__ import annotations
+
+from functools import lru_cache, reduce
+from math import isqrt
+
+from aot.codegen.ir.index import Affine, exactly, factors, normal
+from aot.codegen.ir.loops import (
+    Const,
+    Expr,
+    Prim,
+    as_expr,
+    prim,
+)
+from aot.codegen.ir.program import Rule
+from aot.codegen.ir.proof import Either
+from aot.runtime.abi import DType
+
+_MAX_SHIFT = 8  # of a size in a rule of broadcasting: more is not searched for
+
+
+def facts_of(rule: Rule) -> list[Affine]:
+    """Return affine facts that follow from a rule."""
+    one, other = (as_expr(s, DType.I64) for s in (rule.one, rule.other))
+    found = [normal(one - other, {}), normal(other - one, {})]
+    if either_of(rule):
+        return []  # of a product, which is no linear fact
+    for a, b in ((one, other), (other, one)):
+        match a:
+            case Prim("max", (x, y), DType.I64):
+                found += [normal(b - x, {}), normal(b - y, {})]
+            case Prim("min", (x, y), DType.I64):
+                found += [normal(x - b, {}), normal(y - b, {})]
+            case _:
+                pass
+    return found
+
+
+def either_of(rule: Rule) -> list[Either]:
+    """Return n = m or n = 1 for the rule (n - m) * (n - 1) = 0, where n is a size times a number, plus a number."""
+    return _either_of(as_expr(rule.one, DType.I64) - rule.other)
+
+
+@lru_cache(maxsize=1 << 10)
+def _either_of(zero: Expr) -> list[Either]:
+    product = normal(zero, {})
+    for atom, c in product.terms.items():
+        parts = factors(atom)
+        if len(parts) == 2 and parts[0] == parts[1] and isqrt(abs(c)) ** 2 == abs(c):
+            a = product if c > 0 else product.times(-1)
+            for shift in sorted(range(-_MAX_SHIFT, _MAX_SHIFT + 1), key=abs):
+                if (sizes := _stretched(a, parts[0], isqrt(abs(c)), shift)) is not None:
+                    n, m = sizes
+                    return [(_equal(n, m), _equal(n, exactly(1)))]
+    return []
+
+
+def _stretched(product: Affine, size: Expr, scale: int, shift: int) -> tuple[Affine, Affine] | None:
+    """Return n = scale * size + shift and m if (n - m) * (n - 1) is the product, else None."""
+    n = normal(size * scale + shift, {})
+    linear = normal(Const(0), {})
+    for atom, c in product.terms.items():
+        parts = list(factors(atom))
+        if parts.count(size) == 1:
+            parts.remove(size)
+            if c % scale:
+                return None
+            linear = linear.plus(normal(reduce(lambda p, q: prim("mul", p, q), parts, Const(1)), {}), c // scale)
+    m = exactly(2 * shift - 1).plus(linear, -1)
+    return (n, m) if normal((n.expr() - m.expr()) * (n.expr() - 1), {}).key == product.key else None
+
+
+def _equal(a: Affine, b: Affine) -> tuple[Affine, Affine]:
+    return a.plus(b, -1), b.plus(a, -1)

@@ -1,0 +1,96 @@
+"""Parts of affine expressions, and affine facts that conditions and loops give: what proofs are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
+from aot.runtime.abi import DType
+
+
+def iterates(axis: Var) -> list[Affine]:
+    """Return the facts that a loop has an iteration, and that no factor of its extent is 0."""
+    extent = normal(as_expr(1 if axis.extent is None else axis.extent, DType.I64), {})
+    found = [extent.plus(exactly(-1 - axis.low))]
+    match axis.extent:
+        case Prim("select", (condition, _, Const(n))) if n <= axis.low:
+            found += [f for f in conditions(condition, True) if not loads(f.expr())]  # what is loaded can change
+        case _:
+            pass
+    if axis.low == 0 and len(extent.terms) == 1 and extent.const == 0:
+        parts = factors(next(iter(extent.terms)))
+        if all(bounds(Affine({p: 1}))[0] >= 0 for p in parts):
+            found += [normal(p, {}).plus(exactly(-1)) for p in parts]
+    return found
+
+
+def occurs(v: Var, a: Affine) -> bool:
+    return any(v is atom or v in variables(atom) for atom in a.terms)
+
+
+def plain(a: Affine) -> list[Var]:
+    """Return the variables that are factors of terms."""
+    return list(dict.fromkeys(f for atom in a.terms for f in factors(atom) if isinstance(f, Var)))
+
+
+def coefficient(a: Affine, v: Var) -> tuple[Affine | None, dict[Expr, int]]:
+    """Return the factor of `v` in a sum, and the terms that have `v` inside of other functions; None for a power."""
+    total, nested = Affine({}), dict[Expr, int]()
+    for atom, c in a.terms.items():
+        if v not in variables(atom):
+            continue
+        parts = factors(atom)
+        others = [p for p in parts if p != v]
+        if len(others) == len(parts):
+            nested[atom] = c
+        elif len(others) < len(parts) - 1 or any(v in variables(p) for p in others):
+            return None, nested
+        else:
+            total = total.plus(normal(reduce(lambda p, q: prim("mul", p, q), others, Const(1)), {}), c)
+    return total, nested
+
+
+def replaced(a: Affine, v: Var, end: Expr) -> Affine:
+    return normal(rewrite(a.expr(), {v: end}), {})
+
+
+def plus_product(part: Expr, others: Iterable[Expr], c: int, rest: Affine) -> Affine:
+    """Return rest + c * part * others."""
+    return rest.plus(normal(reduce(lambda p, q: prim("mul", p, q), others, part), {}), c)
+
+
+def conditions(e: Expr, holds: bool) -> list[Affine]:
+    """Return the affine facts that follow from a condition on integers, or from its contrary."""
+    match e:
+        case Prim("and", (a, b)) if holds:
+            return [*conditions(a, True), *conditions(b, True)]
+        case Prim("or", (a, b)) if not holds:
+            return [*conditions(a, False), *conditions(b, False)]
+        case Prim("not", (a,)):
+            return conditions(a, not holds)
+        case Prim("lt", (Prim("cast", (a,), DType.U64), Prim("cast", (b,), DType.U64))) if holds:
+            is_size = b.dtype is DType.I64 and bounds(normal(b, {}))[0] >= 0  # else a large one, without a sign
+            return [normal(a, {}), before_end(a, b)] if a.dtype is DType.I64 and is_size else []
+        case Prim("lt" | "ge" as fn, (a, b)) if a.dtype is DType.I64:
+            gap = normal(a - b, {})
+            return [gap.times(-1).plus(exactly(-1)) if (fn == "lt") == holds else gap]
+        case Prim("le" | "gt" as fn, (a, b)) if a.dtype is DType.I64:
+            gap = normal(b - a, {})
+            return [gap if (fn == "le") == holds else gap.times(-1).plus(exactly(-1))]
+        case Prim("eq" | "ne" as fn, (a, b)) if a.dtype is DType.I64 and (fn == "eq") == holds:
+            gap = normal(a - b, {})
+            return [gap, gap.times(-1)]
+        case Prim("eq" | "ne", (a, b)) if a.dtype is DType.I64:
+            gap = normal(a - b, {})  # not 0: decided where it cannot be of one of the signs
+            low, high = bounds(gap)
+            return [gap.plus(exactly(-1))] if low >= 0 else [gap.times(-1).plus(exactly(-1))] if high <= 0 else []
+        case _:
+            return []
+
+
+def before_end(index: Expr, extent: Size) -> Affine:
+    """Return extent - 1 - index, which is not negative where an index is before the end."""
+    return normal(as_expr(extent, DType.I64) - 1, {}).plus(normal(index, {}), -1)
