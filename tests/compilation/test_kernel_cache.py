@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from aot.codegen.ir.loops import Size, Var, prim
+from aot.codegen.llvm.build import Built
 from aot.codegen.llvm.object import parts, workers
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store
@@ -84,7 +85,8 @@ def test_bytes_do_not_depend_on_processes(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     def built() -> bytes:
         made = stages(networks.text(), CompileOptions(kernel_cache=tmp_path / "kernels")).built
-        return made.code  # type: ignore[union-attr]
+        assert isinstance(made, Built)
+        return made.code
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))

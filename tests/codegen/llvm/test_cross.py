@@ -80,7 +80,7 @@ def program(
 
 
 def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array], cpu: str = "max") -> bytes:
-    """What the model computes in a C program for aarch64, as one piece."""
+    """Return the bytes that a C program for aarch64 writes, which runs the model under an emulator."""
     (folder / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
     ran = program(made, folder)(cpu, "in", "out")
     assert ran.returncode == 0, ran.stderr

@@ -80,7 +80,7 @@ def test_missing_feature_is_named(chain_so: Path, tmp_path: Path) -> None:
 def test_a_level_that_the_processor_lacks_is_named(
     chain_so: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Cortex-A53 refuses code for a later one."""
+    """A Cortex-A53 refuses a library for a later level, and the error names the level and what the processor lacks."""
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setattr(processor, "features", lambda cpuinfo: frozenset("fp asimd aes crc32".split()))
     features = list(AARCH64.levels["aarch64-v8.2"])
