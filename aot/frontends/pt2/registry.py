@@ -79,6 +79,7 @@ HINTS = {
     "pin_memory",
     "requires_grad",
 }
+OF_TENSORS = ("Tensor", "default", "Tensor_Tensor", "int")  # overloads that have only tensors, of other overloads
 OF_COMPLEX: dict[str, Callable[..., Any]] = {}  # functions for nodes with complex inputs
 
 
@@ -121,7 +122,12 @@ aten_complex = decorator(OF_COMPLEX)
 def conversion_of(kind: str) -> Conversion | None:
     """Return the conversion of an operation, of the extensions that take part or built in; None if there is none."""
     found = CONVERSIONS.of(kind)
-    return of_complex_only if found is None and kind in OF_COMPLEX else found
+    if found is None and kind in OF_COMPLEX:
+        return of_complex_only
+    packet, dot, overload = kind.partition(".")
+    if found is None and "scalar" in overload.lower():  # a number in place of a tensor: see `_as_tensor`
+        found = next((c for o in OF_TENSORS if (c := CONVERSIONS.of(packet + dot + o)) is not None), None)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +258,7 @@ class ByName:
         self.names = {p.name.removesuffix("_"): p.name for p in parameters}  # a word of Python has `_` behind it
         self.annotations = {p.name: str(p.annotation) for p in parameters}
         self.first = parameters[0].name if parameters else ""
+        self.names |= {f"#{i}": p.name for i, p in enumerate(parameters)}  # of an argument without a name
 
     def __call__(self, node: Call, *inputs: Value) -> Any:
         if _is_complex(node, inputs):
@@ -260,7 +267,8 @@ class ByName:
         for i, (name, value) in enumerate(node.arguments.items()):
             name = self.first if not i and self.first else self.names.get(name.lower(), name)
             if name in self.annotations:
-                given[name] = _checked(node, name, resolved(node, value), self.annotations[name])
+                found = _as_tensor(node, resolved(node, value), self.annotations[name])
+                given[name] = _checked(node, name, found, self.annotations[name])
             elif name not in HINTS and not _is_default(value):
                 raise UnsupportedError(f"{node.kind}: argument {name} is not supported, got {value!r}")
         return typed(node, self.function(node, **given))
@@ -310,6 +318,14 @@ def resolved(node: Call, value: Any) -> Any:
     if known is not None and known.size == 1 and not isinstance(known.reshape(-1)[0], Expr):
         return {"int": int, "float": float, "bool": bool}[value.kind](known.reshape(-1)[0])
     return Symbol(found, value.kind)
+
+
+def _as_tensor(node: Call, value: Any, annotation: str) -> Any:
+    """Return a number as a tensor where a conversion takes tensors only, in the type that both are computed in."""
+    if not isinstance(value, int | float | Symbol) or {*annotation.split(" | ")} - {"OutPort", "None"}:
+        return value
+    kinds = [_kind_of(x) for x in (value, *node.inputs) if isinstance(x, int | float | Symbol | OutPort)]
+    return node.port(value, promoted_type(kinds))
 
 
 PLAIN: dict[str, type[Any] | tuple[type[Any], ...]] = {

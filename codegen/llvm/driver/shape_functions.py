@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from aot.codegen.ir.affine_facts import coefficient
 from aot.codegen.ir.expressions import variables
-from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var
+from aot.codegen.ir.index import normal
+from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, prim
 from aot.codegen.ir.program import Program, Tensor
 from aot.codegen.llvm.driver.size_code import CheckedSizeCode, SizeCode
 from aot.runtime import abi
@@ -104,14 +106,11 @@ def within(code: SizeCode, symbol: Var, fit: str) -> str:
 def _shapes(program: Program, scratch: Size) -> str:
     """@shapes: symbols from input dimensions, output dimensions from symbols; -1 if data-dependent."""
     dims = [dim for tensor in program.inputs for dim in tensor.shape]
-    first = {dim.name: i for i, dim in reversed(list(enumerate(dims))) if isinstance(dim, Var)}
-    unbound = [s.name for s in program.symbols if s.name not in first]
-    if unbound:
-        raise UnsupportedError(f"{program.name}: every symbol is a dimension of an input, got {', '.join(unbound)}")
-    code = CheckedSizeCode({s.name: f"%d{first[s.name]}" for s in program.symbols})
+    code = CheckedSizeCode({})
     for i in range(len(dims)):
         code.lines.append(f"%d{i}.at = getelementptr i64, ptr %input_dims, i64 {i}")
         code.lines.append(f"%d{i} = load i64, ptr %d{i}.at, align 8")
+    _bind_symbols(program, dims, code)
     fit, same = "true", "true"
     for symbol in program.symbols:
         fit = within(code, symbol, fit)
@@ -133,6 +132,37 @@ def _shapes(program: Program, scratch: Size) -> str:
     code.lines.append(f"%code = select i1 {same}, i32 %ranged, i32 {abi.ERROR_SHAPE}")
     head = "define internal i32 @shapes(ptr %input_dims, ptr %symbols, ptr %output_dims) nounwind {"
     return function_text(head, code.lines, "ret i32 %code")
+
+
+def _bind_symbols(program: Program, dims: Sequence[Size], code: SizeCode) -> None:
+    """Let `code` have the symbols: input dimensions %d0, .., or what makes `2 n + 1` one of them, the first in order.
+
+    What does not divide evenly is refused where the dimensions are compared. UnsupportedError if one has no value.
+    """
+    for i, dim in reversed(list(enumerate(dims))):
+        if isinstance(dim, Var):
+            code.values[dim.name] = f"%d{i}"
+    missing = [s for s in program.symbols if s.name not in code.values]
+    for symbol in missing * len(missing):  # one may need another
+        for i, dim in enumerate(dims):
+            found = _solved(dim, symbol, Var(f"dimension {i}"), code) if isinstance(dim, Prim) else None
+            if found is not None and symbol.name not in code.values:
+                code.values[f"dimension {i}"] = f"%d{i}"
+                code.values[symbol.name] = code.operand(found)
+    unbound = [s.name for s in missing if s.name not in code.values]
+    if unbound:
+        raise UnsupportedError(f"{program.name}: every symbol is a dimension of an input, got {', '.join(unbound)}")
+
+
+def _solved(dim: Expr, symbol: Var, value: Var, code: SizeCode) -> Expr | None:
+    """Return `symbol` for a `dim` of size `value`; None if it is not n times the symbol and what `code` has."""
+    whole = normal(dim, {})
+    factor, nested = coefficient(whole, symbol)
+    if factor is None or factor.terms or nested or not factor.const:
+        return None
+    rest = whole.plus(normal(symbol, {}), -factor.const).expr()
+    known = all(v.name in code.values for v in variables(rest))
+    return prim("floordiv", value - rest, factor.const) if known else None
 
 
 def _store_sizes(program: Program, code: SizeCode) -> None:

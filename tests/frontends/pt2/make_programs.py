@@ -16,6 +16,7 @@ import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 from torch import nn
 from torch._higher_order_ops import scan, while_loop
 from torch._higher_order_ops.map import map as map_rows
+from torch._higher_order_ops.out_dtype import out_dtype
 from torch.export import Dim, export
 from torch.utils import _pytree as pytree
 
@@ -122,6 +123,65 @@ def grow(self: Of, x: torch.Tensor) -> Any:
     return torch.nn.functional.pad(x, (0, 0, 0, rest)), torch.arange(n), x.reshape(n * 2, -1)
 
 
+class Regions(nn.Module):
+    """Regions without gradients: several results, writes through views that go in and come out, a nested one."""
+
+    @torch.no_grad()
+    def table(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.enable_grad():
+            s = x.sin()
+        return x.cos(), s
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = x * 1
+        with torch.no_grad():
+            row = y[0]
+            row.add_(1)
+        row.mul_(2)
+        c, s = self.table(y)
+        with torch.autocast("cpu", enabled=False):
+            product = c.float() @ s.mT
+        return y, product
+
+
+class Autocast(nn.Module):
+    """A region whose products are of bf16, within it one whose products are not: casts are no nodes of the export."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(16, 16), nn.LayerNorm(16)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.norm(self.linear(x))
+            with torch.autocast("cpu", enabled=False):
+                z = x @ x.mT
+            return y, x @ y.mT, z
+
+
+def regions_inside(self: Of, x: torch.Tensor, y: torch.Tensor) -> Any:
+    """Regions in a branch, a loop, a scan and the rows of a map."""
+
+    def cosine(a: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return a.cos()
+
+    zero = torch.zeros((), dtype=torch.int64)
+    branched = torch.cond(y[0] > 0, cosine, lambda a: a.sin(), (x,))
+    looped = while_loop(lambda k, a: k < 3, lambda k, a: (k + 1, cosine(a) * a), (zero, x))[1]
+    rows = map_rows(lambda a: cosine(a) * 2, x)
+    return branched, looped, rows, scan(lambda c, a: (c + cosine(a), c * a), y, x, dim=0)[1]
+
+
+def wide_product(self: Of, x: torch.Tensor) -> torch.Tensor:
+    return out_dtype(torch.ops.aten.mm.default, torch.int32, x.to(torch.int8), self.w)
+
+
+def derived(self: Of, x: torch.Tensor, y: torch.Tensor) -> Any:
+    """Sizes m + 1 and 2 h: no dimension is m or h."""
+    return x[:, 1:] + y.sum(), torch.nn.functional.avg_pool1d(y[None], 2)
+
+
 F = torch.randn
 WEIGHTS = {
     "w": torch.randint(-127, 128, (6, 4, 3, 3), dtype=torch.int8),
@@ -130,6 +190,7 @@ WEIGHTS = {
     "bias": F(6) * 0.1,
 }
 OPEN = ({0: Dim("n", min=2, max=64)},)
+H, M = Dim("h", min=1, max=32), Dim("m", min=1, max=9)
 # name, module, inputs of each inference, sizes
 PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("nested", Nested(), [(F(2, 3), {"p": F(2, 4), "q": [F(3)]}), (F(4, 3), {"p": F(2, 4), "q": [F(3)]})], None),
@@ -145,13 +206,18 @@ PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("quantised", Of(quantised, **WEIGHTS), [(F(1, 4, 8, 8),), (F(1, 4, 8, 8),)], None),
     ("conv_bf16", nn.Conv2d(3, 4, 3).bfloat16(), [(F(1, 3, 8, 8).bfloat16(),)] * 2, None),
     ("attention_f16", Attention().half(), [(F(2, 5, 16).half(),)] * 2, None),
+    ("regions", Regions(), [(F(3, 4),), (F(3, 4),)], None),
+    ("autocast", Autocast(), [(F(3, 16),), (F(3, 16),)], None),
+    ("regions_inside", Of(regions_inside), [(F(5, 3), F(3)), (F(5, 3), F(3))], None),
+    ("wide_product", Of(wide_product, w=WEIGHTS["w"][0, 0]), [(F(5, 3) * 40,)] * 2, None),
+    ("derived", Of(derived), [(F(2, 5), F(2, 8)), (F(2, 9), F(2, 12))], ({1: M + 1}, {1: 2 * H})),
 ]
 
 
 def sizes_of(name: str, shapes: Any) -> Any:
     if name == "nested":
         return {"image": {0: Dim("batch", min=1, max=64)}, "extra": {"p": None, "q": [None]}}
-    return shapes and {"x": shapes[0]}
+    return shapes and dict(zip("xy", shapes, strict=False))
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import aot
 from aot.runtime.abi import DType
-from aot.runtime.errors import UsageError
+from aot.runtime.errors import UnsupportedError, UsageError
 from aot.tools import overview
 from tests.frontends.onnx.models import run
 from tests.frontends.pt2.test_operations import array, assert_close, contents, saved
@@ -45,6 +46,37 @@ def test_program_gives_what_pytorch_gives(name: str, tmp_path: Path) -> None:
             value = np.asarray(found[k])
             value = value.view(wanted.dtype) if entry[0] == "bfloat16" else value
             assert_close(value, wanted, entry[0], LOOSE.get(entry[0], 1e-5))
+
+
+def test_associative_scan_gives_what_its_steps_give(tmp_path: Path) -> None:
+    """PyTorch exports one for CUDA alone: made of a map whose body is a * 2 + b, here of the sum so far and a row."""
+    case, data = CASES["map"], contents(FILE)[0]
+    program = json.loads(json.dumps(case["program"]["program"]))
+    node = program["graph_module"]["graph"]["nodes"][0]
+    node["target"] = node["target"].replace("map_impl", "associative_scan")
+    node["inputs"][2]["arg"] = {"as_tensors": []}
+    x, y = (array(e, data) for e in case["runs"][0]["inputs"])
+    wanted = [x[0]]
+    for row in x[1:]:
+        wanted.append(wanted[-1] * 2 + row)
+    model = aot.compile_model(saved(case["program"] | {"program": program}, data, tmp_path))
+    np.testing.assert_allclose(model(x, y)[0], np.stack(wanted), rtol=1e-6)
+
+
+def test_unknown_operation_with_a_sub_graph_is_named(tmp_path: Path) -> None:
+    case = CASES["map"]["program"]
+    text = json.dumps(case["program"]).replace("map_impl", "flex_attention")
+    with pytest.raises(
+        UnsupportedError, match=r"flex_attention in .*: there is no conversion for it, an operation with"
+    ):
+        aot.compile_model(saved(case | {"program": json.loads(text)}, contents(FILE)[0], tmp_path))
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 7), (1, 8), (5, 66)])
+def test_size_that_no_symbol_gives_is_refused(first: int, second: int, tmp_path: Path) -> None:
+    """`2 h` is even, and at most twice the greatest h."""
+    with pytest.raises(UsageError):
+        compiled("derived", tmp_path)(np.zeros((2, first), np.float32), np.zeros((2, second), np.float32))
 
 
 def test_names_are_those_of_forward(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def node_type(node: Call, x: OutPort) -> DType:
     return x.type.dtype if not given or given[0] is None else node.dtype()
 
 
-@aten("scalar_tensor.default")
+@aten("scalar_tensor.default", "prims::scalar_tensor.default")
 def scalar_tensor(
     node: Call,
     s: Number,

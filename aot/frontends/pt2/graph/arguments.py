@@ -35,10 +35,14 @@ CONTIGUOUS = ""
 
 @dataclass(slots=True)
 class Arguments:
-    """Reads the arguments of one node. `find(name)` gives values of the graph; `ports` are the inputs so far."""
+    """Reads the arguments of one node. `find(name)` gives values of the graph.
+
+    `ports` are the inputs so far, `names` their names in the file.
+    """
 
     find: Callable[[str], OutPort]
     ports: list[OutPort] = field(default_factory=list[OutPort])
+    names: list[str] = field(default_factory=list[str])
 
     def read(self, value: Any, where: str) -> Any:
         """Return the argument that a union stands for. CorruptError for a tag that there is not."""
@@ -70,6 +74,7 @@ class Arguments:
 
     def _input(self, name: str, kind: str) -> Argument:
         self.ports.append(self.find(name))
+        self.names.append(name)
         return Argument(len(self.ports) - 1, kind)
 
 

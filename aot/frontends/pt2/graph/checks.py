@@ -27,7 +27,7 @@ def asserted(self: Walk, item: Item) -> Sequence[OutPort]:
     text = next((str(t) for t in rest if isinstance(t, str)), "a condition holds")
     found = EXPRESSION.fullmatch(text)
     where = f" ({item.trace})" if item.trace else ""
-    if isinstance(first, Argument) and not self.depth:
+    if isinstance(first, Argument) and not self.conditional:
         self.checks.append(Check(ports[first.index], f"{(found[1] if found else text)[:MAX_RULE]}{where}"))
     return []
 

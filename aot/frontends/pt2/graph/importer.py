@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -26,10 +27,13 @@ from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedE
 
 MOST_NODES = 1 << 20
 MAX_DEPTH = 32  # sub-graphs within sub-graphs
+GRAPH = "as_graph"  # the tag of an argument that is a sub-graph
 OPERATIONS = "torch.ops."
 SPACES = ("aten.", "higher_order.")  # name spaces that are left out of kinds
 
-Rule = Callable[["Walk", "Item"], Sequence[OutPort]]
+MIXED = re.compile("(batch|layer|group|instance|rms)_norm")  # their data and tables have types of their own
+
+Rule = Callable[["Walk", "Item"], "Sequence[OutPort | Tensor]"]
 RULES: dict[str, Rule] = {}
 
 
@@ -84,6 +88,8 @@ class Walk:
     symbols: Symbols
     prefix: str = ""
     depth: int = 0
+    conditional: bool = False  # it may not run in an inference: it is a branch, or the body of a loop
+    autocast: bool = False  # the types of results say in which types floats are computed
     counter: Counter = field(default_factory=Counter)
     values: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     checks: list[Check] = field(default_factory=list[Check])
@@ -128,11 +134,33 @@ class Walk:
                 raise CorruptError(f"{where}: arguments have different names, got {name!r} twice")
             value = table.value("arg")
             found[name] = value if tags and union(value, where)[0] in tags else reader.read(value, where)
-        return found, reader.ports
+        return found, self._autocast(item, reader) if self.autocast and not tags else reader.ports
+
+    def _autocast(self, item: Item, read: Arguments) -> list[OutPort]:
+        """Return the inputs of a node of an autocast region, which has no nodes for its casts.
+
+        An operation computes in the type of its result; tables of normalisations keep their own.
+        """
+        dtype = self.type_of(item.outputs[0]) if item.outputs else None
+        if not isinstance(dtype, DType) or not dtype.is_float or MIXED.search(item.kind):
+            return read.ports
+        found: list[OutPort] = []
+        for port, name in zip(read.ports, read.names, strict=True):
+            own, meta = self.type_of(name), self._meta(name)
+            if isinstance(own, DType) and own.is_float and own is not dtype and meta is not None and meta.list("sizes"):
+                named = {"input": Argument(0), "dtype": dtype}
+                found.append(self.add(item, "to.dtype", named, [port], [dtype]).out_port(0))
+            else:
+                found.append(port)
+        return found
 
     def _node(self, item: Item) -> None:
         if item.kind in RULES:
             self.keep(item, RULES[item.kind](self, item))
+            return
+        graphs = [g for table in item.table.tables("inputs") if (g := graph_of(table.value("arg"), item.name))]
+        if graphs:
+            self._refused_region(item, graphs)
             return
         arguments, ports = self.arguments(item)
         plain = functional(item.kind)
@@ -148,13 +176,22 @@ class Walk:
         else:
             self.keep(item, outputs)
 
-    def keep(self, item: Item, ports: Sequence[OutPort]) -> None:
+    def _refused_region(self, item: Item, graphs: Sequence[Table]) -> None:
+        """Add a node for an operation with sub-graphs that has no conversion, with the first line inside of them."""
+        reason = "there is no conversion for it, an operation with sub-graphs"
+        inside = [self._item(table).trace for graph in graphs for table in graph.tables("nodes")]
+        item.trace = next((trace for trace in (item.trace, *inside) if trace), "")
+        node = self.add(item, item.kind, {}, [], self._types(item), unsupported=reason)
+        self.keep(item, list(node.out_ports().values()))
+
+    def keep(self, item: Item, found: Sequence[OutPort | Tensor]) -> None:
         """Give the values of a node their names."""
-        if len(ports) != len(item.outputs):
-            raise CorruptError(f"{self.file}: {item.kind}: {len(ports)} outputs, got {len(item.outputs)}")
-        for name, port in zip(item.outputs, ports, strict=True):
-            self.values[name] = Tensor(port)
-            if not self.prefix:
+        if len(found) != len(item.outputs):
+            raise CorruptError(f"{self.file}: {item.kind}: {len(found)} outputs, got {len(item.outputs)}")
+        for name, value in zip(item.outputs, found, strict=True):
+            self.values[name] = value if isinstance(value, Tensor) else Tensor(value)
+            port = self.values[name].read()
+            if not self.depth and port.node.type != "Parameter":  # an input keeps its own name alone
                 port.add_tensor_names((name,))
 
     def _owner(self, item: Item) -> Tensor | None:
@@ -177,7 +214,7 @@ class Walk:
 
             view = View(item.kind.partition(".")[0], again, arguments, i, sizes)
             self.values[name] = Tensor(node.out_port(i), owner, view, seen=owner.version)
-            if not self.prefix:
+            if not self.depth:
                 node.out_port(i).add_tensor_names((name,))
 
     def _sizes(self, item: Item, arguments: Mapping[str, Any]) -> tuple[int, ...]:
@@ -261,6 +298,12 @@ class Walk:
         """Add a node for a value that cannot be computed, which the error lists with all others."""
         op = Foreign("aten", kind, (("unsupported", reason),))
         return self.scope.graph.add(op, name=name, origin=Origin((name,), self.file)).out_port(0)
+
+
+def graph_of(value: Any, where: str) -> Table | None:
+    """Return the sub-graph that an argument holds; None for another argument."""
+    tag, found = union(value, where)
+    return Table(found, where).table("graph") if tag == GRAPH else None
 
 
 def output_names(value: Any, where: str) -> list[str]:

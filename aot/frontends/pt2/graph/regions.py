@@ -4,36 +4,57 @@
     while_loop(c, f, [x], [w])       ->    while_loop(c(x, w), x, ...): body gives (c(x'), x') for x' = f(x, w)
     scan(f, [h], [xs], [w])          ->    scan(h, xs, ...): body f(h, x, w)
     map_impl(f, [xs], [w])           ->    scan(xs, ...): body f(x, w)
+    associative_scan(f, [xs], [w])   ->    concat(x[:1], scan(x[0], x[1:], ...)): body h = f(c, x, w) gives (h, h)
+    wrap_with_autocast(.., f, x)     ->    the nodes of f: a region that says how to compute, and not whether
 
 Attribute `captures` says which parameter of which region is which input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from aot.frontends.conversion.bodies import BRANCHES
 from aot.frontends.conversion.scopes import Scope
-from aot.frontends.pt2.files.schema import Table
+from aot.frontends.pt2.files.schema import Table, union
 from aot.frontends.pt2.graph.aliases import Tensor
+from aot.frontends.pt2.graph.arguments import Arguments
 from aot.frontends.pt2.graph.constants import array_of
-from aot.frontends.pt2.graph.importer import MAX_DEPTH, Item, Walk, output_names, rule
+from aot.frontends.pt2.graph.importer import GRAPH, MAX_DEPTH, Item, Walk, graph_of, kind_of, output_names, rule
 from aot.frontends.pt2.registry import Argument
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, UnsupportedError
 
-GRAPH = "as_graph"
+OPTIONS = "as_string_to_argument"  # named options of a region, which change no number
+# Regions that say where gradients are kept, what is computed again or how it is compiled: their nodes run as they are.
+PLAIN = (
+    "wrap_with_set_grad_enabled",
+    "wrap",
+    "wrap_activation_checkpoint",
+    "tag_activation_checkpoint",
+    "inference_mode",
+    "wrap_inference_mode",
+    "invoke_subgraph",
+    "invoke_quant",
+    "invoke_quant_packed",
+    "hints_wrapper",
+    "strict_mode",
+    "run_const_graph",
+    "local_map_hop",
+    "dynamo_bypassing_wrapper",
+)
 
 
 def _graph(value: Any, item: Item) -> Table:
     """Return the sub-graph that an argument holds."""
-    if not isinstance(value, dict) or GRAPH not in cast("dict[str, Any]", value):
+    found = graph_of(value, item.name) if isinstance(value, dict) else None
+    if found is None:
         raise CorruptError(f"{item.kind}: {item.name!r} has a sub-graph, got another argument")
-    return Table(cast("dict[str, Any]", value)[GRAPH], item.name).table("graph")
+    return found
 
 
 def _operands(self: Walk, value: Any, ports: Sequence[OutPort], item: Item) -> list[OutPort]:
@@ -58,30 +79,115 @@ def _arguments(self: Walk, item: Item, count: int) -> tuple[list[Any], list[OutP
     return values, ports
 
 
-def run(self: Walk, graph: Table, given: Sequence[OutPort], scope: Scope, prefix: str) -> list[OutPort]:
-    """Walk a sub-graph in a scope, where its inputs are `given`; return its outputs."""
+def run(
+    self: Walk, graph: Table, given: Sequence[Tensor | None], scope: Scope, prefix: str, **more: Any
+) -> list[Tensor]:
+    """Walk a sub-graph in a scope, where its inputs are `given`; return its outputs, without those that are none."""
     if self.depth >= MAX_DEPTH:
         raise CorruptError(f"{self.file}: sub-graphs of at most {MAX_DEPTH} levels, got more")
-    names = [n for value in graph.list("inputs") for n in output_names(value, graph.where)]
-    if len(names) != len(given):
-        raise CorruptError(f"{graph.where}: the sub-graph has {len(names)} inputs, got {len(given)}")
-    values = {name: Tensor(port) for name, port in zip(names, given, strict=True)}
-    inner = replace(self, table=graph, scope=scope, prefix=prefix, depth=self.depth + 1, values=values)
+    inputs = graph.list("inputs")
+    if len(inputs) != len(given):
+        raise CorruptError(f"{graph.where}: the sub-graph has {len(inputs)} inputs, got {len(given)}")
+    values = dict[str, Tensor]()
+    for value, tensor in zip(inputs, given, strict=True):
+        values |= dict.fromkeys(_names(value, graph.where), tensor) if tensor is not None else {}
+    inner = replace(self, table=graph, scope=scope, prefix=prefix, depth=self.depth + 1, values=values, **more)
     inner.run()
-    found: list[OutPort] = []
-    for value in graph.list("outputs"):
-        outputs = output_names(value, graph.where)
-        if len(outputs) != 1:
-            raise UnsupportedError(f"{graph.where}: sub-graphs give tensors, got another value")
-        found.append(inner.read(outputs[0]))
-    return found
+    return [tensor for value in graph.list("outputs") for tensor in _results(inner, value, graph.where)]
+
+
+def _names(value: Any, where: str) -> list[str]:
+    """Return the name that an input or output of a sub-graph has; none for a number, and where there is nothing."""
+    tag, found = union(value, where)
+    named = tag in ("as_tensor", "as_optional_tensor") or (tag.startswith("as_sym_") and "as_name" in found)
+    return output_names(value, where) if named else []
+
+
+def _results(inner: Walk, value: Any, where: str) -> Iterator[Tensor]:
+    """Yield the tensors of an output of a sub-graph, numbers as constants."""
+    names = _names(value, where)
+    for name in names:
+        inner.read(name)
+        yield inner.values[name]
+    number = None if names else Arguments(inner.read).read(value, where)
+    if isinstance(number, bool | int | float):
+        yield Tensor(inner.constant(array_of(number), f"{inner.prefix}number"))
+    elif number is not None:
+        raise UnsupportedError(f"{where}: sub-graphs give tensors and numbers, got another value")
+
+
+def _tensors(ports: Sequence[OutPort]) -> list[Tensor]:
+    return [Tensor(port) for port in ports]
+
+
+def _ports(tensors: Sequence[Tensor]) -> list[OutPort]:
+    return [tensor.read() for tensor in tensors]
+
+
+def _inlined(self: Walk, item: Item, **more: Any) -> Sequence[Tensor]:
+    """Return the results of the one sub-graph of a node, whose nodes become nodes around it.
+
+    Its operands are the arguments behind it, the same tensors inside and outside: writes in place go through.
+    """
+    found, names = list[Tensor | None](), list[str]()
+
+    def find(name: str) -> OutPort:
+        names.append(name)
+        return self.read(name)
+
+    tables = list(item.table.tables("inputs"))
+    tags = [union(table.value("arg"), table.where)[0] for table in tables]
+    if GRAPH not in tags:
+        raise CorruptError(f"{item.kind}: {item.name!r} has a sub-graph, got none")
+    place = tags.index(GRAPH)
+    graph = _graph(tables[place].value("arg"), item)
+    reader = Arguments(find)
+    for table, tag in zip(tables[place + 1 :], tags[place + 1 :], strict=True):
+        if tag == GRAPH:
+            raise UnsupportedError(f"{item.kind}: one sub-graph, got several")
+        for value in _flat(() if tag == OPTIONS else reader.read(table.value("arg"), table.where)):
+            if isinstance(value, Argument):
+                found.append(self.values[names[value.index]])
+            elif not isinstance(value, str):  # a string is an option, the name of the region
+                found.append(None if value is None else Tensor(self.constant(array_of(value), f"{item.name}/number")))
+    return run(self, graph, found, self.scope, self.prefix, **more)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for one in cast("tuple[Any, ...]", value):
+            yield from _flat(one)
+    else:
+        yield value
+
+
+rule(*PLAIN)(_inlined)
+
+
+@rule("wrap_with_autocast")
+def wrap_with_autocast(self: Walk, item: Item) -> Sequence[Tensor]:
+    """Inside of it, results say in which type an operation computes: the export has no nodes for casts."""
+    options = [union(table.value("arg"), table.where) for table in item.table.tables("inputs")]
+    enabled = next((bool(value) for tag, value in options if tag == "as_bool"), True)  # the first one
+    return _inlined(self, item, autocast=enabled)
+
+
+@rule("out_dtype")
+def out_dtype(self: Walk, item: Item) -> Sequence[OutPort]:
+    """An operation of integers whose results are of a wider type: it computes in that type."""
+    arguments, ports = self.arguments(item)
+    (target, dtype, *rest), types = list(arguments.values()), [self.type_of(n) for n in item.outputs]
+    kind, named = kind_of(str(target)), {"input": Argument(0), "dtype": dtype}
+    wide = [self.add(item, "to.dtype", named, [port], [dtype]).out_port(0) for port in ports]
+    made = self.add(item, kind, {f"#{i}": v for i, v in enumerate(rest)}, wide, types)
+    return list(made.out_ports().values())
 
 
 def _region(self: Walk, graph: Table, count: int, name: str) -> tuple[Scope, list[OutPort], list[OutPort]]:
     """Return a graph with `count` parameters that holds a sub-graph; its parameters and the values of its results."""
     inner = Scope(Graph(name=name, file=self.file))
     given = [inner.graph.add(Parameter(DType.F32, None), name=f"operand{i}").out_port(0) for i in range(count)]
-    return inner, given, run(self, graph, given, inner, f"{name}/")
+    return inner, given, _ports(run(self, graph, _tensors(given), inner, f"{name}/", conditional=True))
 
 
 def _close(inner: Scope, values: Sequence[OutPort]) -> Graph:
@@ -91,10 +197,11 @@ def _close(inner: Scope, values: Sequence[OutPort]) -> Graph:
 
 
 def _node(
-    self: Walk, item: Item, kind: str, sources: Sequence[OutPort], regions: dict[str, Graph], own: int, **more: Any
+    self: Walk, item: Item, sources: Sequence[OutPort], regions: dict[str, Graph], own: int, **more: Any
 ) -> list[OutPort]:
     """Add a foreign node whose inputs behind the first `own` are captured by its regions."""
-    made = self.add(item, kind, {}, sources, [self.type_of(n) for n in item.outputs], inputs=own, **more)
+    types = more.pop("types", None) or [self.type_of(n) for n in item.outputs]
+    made = self.add(item, more.pop("kind", item.kind), {}, sources, types, inputs=own, **more)
     made.regions = regions
     return list(made.out_ports().values())
 
@@ -109,7 +216,7 @@ def cond(self: Walk, item: Item) -> Sequence[OutPort]:
         inner, _, values = _region(self, _graph(graph, item), len(given), f"{item.name}/{label}")
         regions[label] = _close(inner, values)
     captures = tuple((label, i, 1 + i) for label in BRANCHES for i in range(len(given)))
-    return _node(self, item, "cond", sources, regions, 1, captures=captures)
+    return _node(self, item, sources, regions, 1, captures=captures)
 
 
 @rule("while_loop")
@@ -117,18 +224,20 @@ def while_loop(self: Walk, item: Item) -> Sequence[OutPort]:
     (condition, body, carried, more), ports = _arguments(self, item, 4)
     states, fixed = _operands(self, carried, ports, item), _operands(self, more, ports, item)
     test = _graph(condition, item)
-    first = _truth(run(self, test, [*states, *fixed], self.scope, f"{item.name}/first/"), item)
+    first = _test(self, test, [*states, *fixed], self.scope, f"{item.name}/first/", item)
     inner, given, values = _region(self, _graph(body, item), len(states) + len(fixed), f"{item.name}/body")
     if len(values) != len(states):
         raise CorruptError(f"{item.kind}: the body gives {len(states)} values like those it takes, got {len(values)}")
-    going = _truth(run(self, test, [*values, *given[len(states) :]], inner, f"{item.name}/next/"), item)
+    going = _test(self, test, [*values, *given[len(states) :]], inner, f"{item.name}/next/", item)
     own = 1 + len(states)
     captures = tuple(("body", len(states) + i, own + i) for i in range(len(fixed)))
     regions = {"body": _close(inner, [going, *values])}
-    return _node(self, item, "while_loop", [first, *states, *fixed], regions, own, captures=captures)
+    return _node(self, item, [first, *states, *fixed], regions, own, captures=captures)
 
 
-def _truth(values: Sequence[OutPort], item: Item) -> OutPort:
+def _test(self: Walk, graph: Table, given: Sequence[OutPort], scope: Scope, prefix: str, item: Item) -> OutPort:
+    """Return the condition of a loop for values that it carries and those that stay the same."""
+    values = _ports(run(self, graph, _tensors(given), scope, prefix, conditional=True))
     if len(values) != 1:
         raise CorruptError(f"{item.kind}: the condition of {item.name!r} gives one value, got {len(values)}")
     return values[0]
@@ -147,10 +256,39 @@ def map_impl(self: Walk, item: Item) -> Sequence[OutPort]:
 
 
 def _scanned(self: Walk, item: Item, graph: Table, operands: Sequence[Sequence[OutPort]]) -> list[OutPort]:
+    """Add a scan by a sub-graph: see `_scan`."""
+    inner, _, values = _region(self, graph, sum(map(len, operands)), f"{item.name}/body")
+    return _scan(self, item, operands, _close(inner, values), [self.type_of(n) for n in item.outputs])
+
+
+def _scan(
+    self: Walk, item: Item, operands: Sequence[Sequence[OutPort]], body: Graph, types: Sequence[Any]
+) -> list[OutPort]:
     """Add a scan. `operands`: carried values, tensors whose rows are scanned, values that stay the same."""
     states, rows, fixed = operands
-    inner, _, values = _region(self, graph, sum(map(len, operands)), f"{item.name}/body")
     own = len(states) + len(rows)
     captures = tuple(("body", own + i, own + i) for i in range(len(fixed)))
-    regions = {"body": _close(inner, values)}
-    return _node(self, item, "scan", [*states, *rows, *fixed], regions, own, captures=captures, rows=len(rows))
+    more = {"captures": captures, "rows": len(rows), "kind": "scan", "types": types}
+    return _node(self, item, [*states, *rows, *fixed], {"body": body}, own, **more)
+
+
+@rule("associative_scan")
+def associative_scan(self: Walk, item: Item) -> Sequence[OutPort]:
+    """The first row, and behind it those of a scan that carries what it gives."""
+    (graph, *lists), ports = _arguments(self, item, 2)
+    rows, fixed = [_operands(self, v, ports, item) for v in (*lists, ())[:2]]
+    types = [self.type_of(n) for n in item.outputs]
+
+    def of(kind: str, sources: Sequence[OutPort], dtype: Any, **named: Any) -> OutPort:
+        return self.add(item, kind, {"input": Argument(0), **named}, sources, [dtype]).out_port(0)
+
+    firsts = [of("select.int", [x], t, dim=0, index=0) for x, t in zip(rows, types, strict=True)]
+    others = [of("slice.Tensor", [x], t, dim=0, start=1, end=None, step=1) for x, t in zip(rows, types, strict=True)]
+    inner, _, values = _region(self, _graph(graph, item), 2 * len(rows) + len(fixed), f"{item.name}/body")
+    made = _scan(self, item, [firsts, others, fixed], _close(inner, [*values, *values]), [*types, *types])
+    heads = [of("slice.Tensor", [x], t, dim=0, start=0, end=1, step=1) for x, t in zip(rows, types, strict=True)]
+    both = zip(heads, made[len(rows) :], types, strict=True)
+    return [
+        self.add(item, "cat.default", {"tensors": (Argument(0), Argument(1)), "dim": 0}, [a, b], [t]).out_port(0)
+        for a, b, t in both
+    ]

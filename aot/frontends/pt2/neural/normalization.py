@@ -15,8 +15,10 @@ def along(node: Call, v: OutPort, x: OutPort) -> OutPort:
 
 
 def scaled(node: Call, y: OutPort, weight: OutPort | None, bias: OutPort | None) -> OutPort:
-    y = y if weight is None else node.build.Multiply(y, weight)
-    return y if bias is None else node.build.Add(y, bias)
+    """Return `y weight + bias`, in the type of the vectors: data of autocast is shorter than they are."""
+    for operation, vector in (("Multiply", weight), ("Add", bias)):
+        y = y if vector is None else getattr(node.build, operation)(node.cast(y, vector.type.dtype), vector)
+    return y
 
 
 def filled(node: Call, v: OutPort | None, x: OutPort, value: float) -> OutPort:
