@@ -9,59 +9,51 @@ Exit codes: 0 fine, 1 our bug, 2 usage, 3 unsupported, 4 wrong or corrupt file, 
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import aot
-from aot.commands.bench import bench
-from aot.commands.chat import chat
-from aot.commands.compare import compare
-from aot.commands.compile import compile
-from aot.commands.generate import generate
-from aot.commands.info import info
 from aot.commands.line import arguments as arg
 from aot.commands.line import page
 from aot.commands.line.command import guarded, supervised
 from aot.commands.line.help import GroupedCommand, epilog
 from aot.commands.line.parameters import with_options
+from aot.commands.line.plain_words import arguments_of
 from aot.commands.output import echo_json
-from aot.commands.quantize import quantize
-from aot.commands.report import report
-from aot.commands.run import run
-from aot.commands.serve import serve
-from aot.commands.supply import provenance, sbom, sign, verify
+from aot.compilation.limits.garbage import FEWER_COLLECTIONS
 from aot.options import CompileOptions, Stage
 from aot.runtime.atomic import replacing
 from aot.runtime.describe import escape_unprintable, size_text
 from aot.runtime.errors import UnsupportedError
 from aot.runtime.version import VERSION
 
-app = typer.Typer(**arg.APPLICATION)
+if TYPE_CHECKING:
+    app: typer.Typer
+
+COMPLETES = "_AOT_COMPLETE"  # the variable by which a shell asks typer for completions
+INTERRUPTED = 130  # exit code
+COMMANDS = {  # in the order of the help, with the modules of their functions
+    **{name: f"aot.commands.{name}" for name in ("compile", "run", "generate", "chat", "quantize", "serve")},
+    **{name: f"aot.commands.{name}" for name in ("bench", "compare", "info", "report")},
+    **dict.fromkeys(("dump", "rewrite", "convert", "cache", "config", "check", "ops"), "aot.cli"),
+    **dict.fromkeys(("sign", "verify", "sbom", "provenance"), "aot.commands.supply"),
+}
+COMPILING = ("compile", "check", "convert", "dump", "quantize")  # the others compile little, or nothing
 
 
-def command(run: Callable[..., None]) -> Callable[..., None]:
-    """Register a command, with the options of the table in place of its parameter `options`."""
-    return app.command(cls=GroupedCommand, epilog=epilog(run.__name__))(guarded(with_options(run), typer.Exit))
+def command(name: str) -> Callable[..., None]:
+    """Return a command with the options of the table in place of its parameter `options`."""
+    return guarded(with_options(getattr(import_module(COMMANDS[name]), name)), typer.Exit)
 
 
-command(compile)
-command(run)
-command(generate)
-command(chat)
-command(quantize)
-command(serve)
-command(bench)
-command(compare)
-command(info)
-command(report)
-
-
-@command
 def dump(
     model: arg.Model,
     stage: Annotated[Stage, typer.Option(help="Stage whose result is printed")] = Stage.OPTIMIZED,
@@ -83,7 +75,6 @@ def dump(
     typer.echo(aot.stages(model, options).text(stage.value, kernel, after, verbose, proof))
 
 
-@command
 def rewrite(
     model: arg.Model,
     explain: Annotated[
@@ -102,7 +93,6 @@ def rewrite(
         typer.echo(f"and {len(found) - limit} more (--limit)")
 
 
-@command
 def convert(
     model: arg.Model,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,
@@ -121,7 +111,6 @@ def convert(
     typer.echo("\n".join(sizes))
 
 
-@command
 def cache(
     action: Annotated[
         arg.CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")
@@ -160,7 +149,6 @@ def cache(
             raise typer.Exit(1)
 
 
-@command
 def config(
     model: arg.Model,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Configuration to complete, JSON")],
@@ -183,7 +171,6 @@ def config(
             new.write_text(text, "utf-8")
 
 
-@command
 def check(
     model: arg.Model,
     options: CompileOptions,
@@ -205,7 +192,6 @@ def check(
         raise typer.Exit(UnsupportedError.exit_code)
 
 
-@command
 def ops(
     as_json: arg.Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a page of docs/use/models")] = False,
@@ -232,12 +218,6 @@ def ops(
         typer.echo(text)
 
 
-command(sign)
-command(verify)
-command(sbom)
-command(provenance)
-
-
 def print_version(asked: bool) -> None:
     if asked:
         typer.echo(VERSION)
@@ -246,11 +226,10 @@ def print_version(asked: bool) -> None:
 
 def print_page(name: page.Page | None) -> None:
     if name is not None:
-        typer.echo(page.markdown(name, [one.callback for one in app.registered_commands if one.callback]), nl=False)
+        typer.echo(page.markdown(name, [command(name) for name in COMMANDS]), nl=False)
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
@@ -263,18 +242,44 @@ def options(
     """Compiles neural networks into self-contained shared libraries."""
 
 
+@lru_cache(maxsize=1)
+def application() -> typer.Typer:
+    """Return all commands for typer, which reads and words what is not plain."""
+    made = typer.Typer(**arg.APPLICATION)
+    made.callback()(options)
+    for name in COMMANDS:
+        made.command(cls=GroupedCommand, epilog=epilog(name))(command(name))
+    return made
+
+
+def __getattr__(name: str) -> object:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return application()
+
+
 def main() -> None:
     """Entry point of the console script."""
     escape_unprintable(sys.stdout, sys.stderr)
-    if sys.argv[1:2] in (
-        ["compile"],
-        ["check"],
-        ["convert"],
-        ["dump"],
-        ["quantize"],
-    ):  # the others compile little, or nothing
-        raise SystemExit(supervised(app))
-    app(prog_name="aot")
+    work = partial(_main, sys.argv[1:])
+    if sys.argv[1:2] and sys.argv[1] in COMPILING:
+        with FEWER_COLLECTIONS:  # importing the compiler, too, makes objects that stay
+            raise SystemExit(supervised(work))
+    work()
+
+
+def _main(words: Sequence[str]) -> None:
+    run = command(words[0]) if words and words[0] in COMMANDS and COMPLETES not in os.environ else None
+    given = None if run is None else arguments_of(run, words[1:])
+    if run is None or given is None:
+        application()(prog_name="aot")
+        return
+    try:
+        run(**given)
+    except typer.Exit as end:
+        raise SystemExit(end.exit_code) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
 
 if __name__ == "__main__":

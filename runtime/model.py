@@ -221,12 +221,16 @@ def load(
 def import_model(source: BinaryIO | bytes | str | PathLike[str], threads: int | None = None) -> CompiledModel:
     """Load a model, as `load` does, from a stream or bytes that `export_model` wrote, or from a file.
 
+    A stream is read to the end of the model: another model, or other data, may follow, and stay to be read.
     Raises UsageError for a library with external weights in a stream, and the errors of `load`.
     """
     if isinstance(source, str | PathLike):
         return load(source, threads)
     stream = io.BytesIO(source) if isinstance(source, bytes) else source
-    return CompiledModel(open_bytes(stream), threads)
+    library = open_bytes(stream)
+    if stream is not source and stream.read(1):
+        raise CorruptError("load: memory: must be a whole compiled model, got one with bytes behind it")
+    return CompiledModel(library, threads)
 
 
 def _unpickled(path: str, content_hash: str, threads: int, streams: int = 1) -> CompiledModel:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from importlib import import_module
@@ -135,8 +136,23 @@ def _extensions(
     phases: Any = import_module("aot.mo.phases")
     loader: Any = import_module("aot.mo.loader")
     switches = loader.Switches(*map(frozenset, switched))
+    _check_names(switches.unknown(classes), loaded)
     passes, inputs = phases.phase_passes(loaded.for_mo, config, switches, framework)
     return Extensions((*passes, *own), loaded.scope, loaded.modules, inputs)
+
+
+def _check_names(unknown: Sequence[str], loaded: _Loaded) -> None:
+    """UsageError for names that no pass has, and no class of a file for another framework."""
+    read = {file for files in loaded.files for file in files}
+    found = {file for m in loaded.modules for framework in FRAMEWORKS for file in _files(m.folder, framework)}
+    unread = "\n".join(file.read_text("utf-8", "replace") for file in found - read)
+    own = {str(name) for p in loaded.passes for name in (name_of(p), getattr(p, "id", None)) if name}
+    for name in unknown:
+        if name not in own and not re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", unread):
+            rule = (
+                "--enable-transforms, --disable-transforms: an id, a class, or FOLDER.front.FILE.Class of --extensions"
+            )
+            raise UsageError(f"{rule}, got {name}")
 
 
 def _files(folder: Path, framework: str) -> list[Path]:

@@ -3,6 +3,7 @@
     aot_extensions_3.ops.square      DIR/ops/square.py
     aot_extensions_3.inside.tools    DIR/tools.py and ...
     aot_extensions_3.beside.tools    ... DIR/../tools.py, where a file of the folder says `import tools`
+    aot_extensions_3.ops.square      the same module as above, where a file says `import DIR.ops.square`
 
 Names of Model Optimizer's modules (`openvino.tools.mo.ops.op`, `mo.ops.op`) lead to `aot.mo` (see `aot.mo.names`).
 So two folders may have modules of one name, a changed file is loaded anew, and no byte code that is kept elsewhere is
@@ -103,6 +104,9 @@ class Modules:
             found = self._from_mo(name, fromlist or ())
             if found is not None:
                 return found
+        if not level and top == self.folder.name and self._is_own(name):
+            private = f"{self.name}{name.removeprefix(top)}"
+            return builtins.__import__(private, globals, locals, fromlist or (), 0)
         home = None if level else self._home(top)
         if home is None:
             found = builtins.__import__(name, globals, locals, fromlist or (), level)
@@ -111,6 +115,15 @@ class Modules:
             return builtins.__import__(f"{self.name}.{home}.{name}", globals, locals, fromlist, 0)
         import_module(f"{self.name}.{home}.{name}")
         return sys.modules[f"{self.name}.{home}.{top}"]
+
+    def _is_own(self, name: str) -> bool:
+        """True if a name that begins with the folder's is of the folder, rather than of a package of that name."""
+        top, _, rest = name.partition(".")
+        if rest:
+            place = self.folder.joinpath(*rest.split("."))
+            return place.is_dir() or place.with_suffix(".py").is_file()
+        spec = sys.modules[top].__spec__ if top in sys.modules else PathFinder.find_spec(top)
+        return spec is None or str(self.folder) in (spec.submodule_search_locations or ())
 
     def _has(self, name: str) -> bool:
         """True if the folder, or the one that it lies in, has a file for a module."""

@@ -7,8 +7,10 @@ takes part for each `op`, the first of a folder, and that of a later folder inst
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +26,7 @@ from aot.mo.front.tf.replacement import (
 from aot.mo.middle.replacement import MiddleReplacementPattern
 from aot.mo.ops.op import Op
 from aot.mo.replacement_pattern import ReplacementPattern
-from aot.mo.transforms import is_placeholder
+from aot.mo.transforms import ROOTS, is_known, is_placeholder
 from aot.mo.utils.error import Error
 from aot.runtime.errors import UnsupportedError
 
@@ -112,16 +114,30 @@ class Switches:
 
     def of(self, cls: Class) -> bool | None:
         """Return True or False for a class that is switched; None for another one."""
-        names = {getattr(cls, "id", None), f"{_module(cls)}.{cls.__name__}", cls.__name__}
+        names = names_of(cls)
         return False if names & self.off else True if names & self.on else None
+
+    def unknown(self, classes: Iterable[Class]) -> list[str]:
+        """Return the names that are of none of these classes, and of no transformation of Model Optimizer's."""
+        known = {name for cls in classes for name in names_of(cls)}
+        return [name for name in sorted((self.on | self.off) - known) if not is_known(name)]
 
     def __str__(self) -> str:
         return f"on {sorted(self.on)} off {sorted(self.off)}"
 
 
-def _module(cls: Class) -> str:
-    """Return the module as its file calls it: FOLDER.front.flip, or front.flip."""
-    return cls.__module__.partition(".")[2]
+def names_of(cls: Class) -> set[str]:
+    """Return the names of a class: `id`, its own, `front.flip.Flip` and `FOLDER.front.flip.Flip`."""
+    if is_placeholder(cls):
+        module = cls.place.module
+        paths = [module, *(f"{root}.{module}" for root in ROOTS)]
+    else:
+        package, _, module = cls.__module__.partition(".")
+        folders: list[str] = list(getattr(sys.modules.get(package), "__path__", ()))
+        paths = [module, *(f"{Path(folder).name}.{module}" for folder in folders)]
+    own = {cls.__name__, *(f"{path}.{cls.__name__}" for path in paths)}
+    id = getattr(cls, "id", None)
+    return own | {id} if isinstance(id, str) else own
 
 
 def check_entries(declared: Declared, entries: Mapping[str, Any]) -> None:

@@ -22,8 +22,8 @@ import aot.mo
 from aot.mo import transforms
 from aot.mo.extracted import classes as extractors
 from aot.mo.ops import library
+from aot.mo.transforms import ROOTS
 
-ROOTS = ("openvino.tools.mo", "mo", "extensions")
 OURS = "aot.mo"
 HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
     "front.common.custom_replacement_registry": ("config.registry",),

@@ -6,6 +6,7 @@ by `run_before` and `run_after` and take no part are ignored. Source of the rule
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,12 +41,17 @@ def _check_names(classes: list[Class]) -> None:
         other = known.setdefault(cls.__name__, cls)
         if other is not cls:
             rule = "names of transformations are unique"
-            raise Error("extension {}: {}, got {} and {}", cls.__name__, rule, other.__module__, cls.__module__)
+            raise Error("extension {}: {}, got {} and {}", cls.__name__, rule, file_of(other), file_of(cls))
     ids: dict[Any, Class] = {}
     for cls in classes:
         id = getattr(cls, "id", None)
         if isinstance(id, str) and ids.setdefault(id, cls) is not cls:
             raise Error("extension {}: ids are unique, got {} of {}, too", cls.__name__, id, ids[id].__name__)
+
+
+def file_of(cls: Class) -> str:
+    """Return the file that declares a class."""
+    return str(getattr(sys.modules.get(cls.__module__), "__file__", None) or cls.__module__)
 
 
 def _follows(classes: list[Class]) -> Follows:

@@ -24,7 +24,15 @@ from aot.mo.implemented import code_of
 from aot.mo.refused import reasons
 from aot.mo.utils.error import Error
 
+ROOTS = ("openvino.tools.mo", "mo", "extensions")  # names of Model Optimizer's package
+_IDS = {  # attributes `id` of its transformations
+    "reshape_interpolate_through_concat",
+    "reshape_interpolate_wa",
+    "lstm_to_tensor_iterator",
+    "gru_and_rnn_to_tensor_iterator",
+}
 _TABLE = Path(__file__).with_suffix(".txt")
+_PHASES = ("front", "middle", "back")
 _TF = "aot.mo.front.tf.replacement"
 _FRONT = "aot.mo.front.common.replacement"
 _KINDS = {
@@ -82,6 +90,13 @@ def _modules() -> dict[str, list[str]]:
 def placeholder(name: str, module: str | None = None) -> type[Any]:
     """Return the class of a transformation; KeyError for one that Model Optimizer does not have."""
     return _class(f"{_modules()[name][0] if module is None else module}.{name}")
+
+
+def is_known(name: str) -> bool:
+    """True for the id, the name, or the module and name of a transformation of Model Optimizer's."""
+    module, _, own = name.rpartition(".")
+    roots = ("", *_PHASES, *(root.partition(".")[0] for root in ROOTS))
+    return name in _IDS or (own in _modules() and module.partition(".")[0] in roots)
 
 
 def is_placeholder(cls: type[Any]) -> bool:

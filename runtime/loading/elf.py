@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
-from aot.runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError, UsageError
 from aot.runtime.loading.digest import sha256
 
 RELOCATABLE, SHARED_OBJECT = 1, 3
@@ -31,6 +31,46 @@ class Section(NamedTuple):
 class DynamicSymbol(NamedTuple):
     name: str
     defined: bool
+
+
+def copy_one(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy the ELF file that `source` goes on with to an empty file; what is behind it stays to be read.
+
+    Of another or a damaged file, a part is copied. UsageError for a stream of text.
+    """
+    _copy_until(_HEADER.size, source, target)
+    header: tuple[Any, ...] = _unpacked(_HEADER, target, 0, 1)[0]
+    segments_at, sections_at = header[5:7]
+    segment_size, segments, section_size, sections = header[9:13]
+    if header[0][:4] != b"\x7fELF" or segment_size != _SEGMENT.size or section_size != _SECTION.size:
+        return
+    tables = segments_at + segments * segment_size, sections_at + sections * section_size
+    _copy_until(max(tables), source, target)
+    rows = _unpacked(_SECTION, target, sections_at, sections)
+    parts = _unpacked(_SEGMENT, target, segments_at, segments)
+    ends = [row[4] + row[5] for row in rows if row[1] != _NO_BITS], [row[2] + row[5] for row in parts]
+    _copy_until(max((*ends[0], *ends[1]), default=0), source, target)
+
+
+def _copy_until(end: int, source: BinaryIO, target: BinaryIO) -> None:
+    """Copy until `target` has so many bytes, or `source` ends."""
+    left = end - target.seek(0, os.SEEK_END)
+    while left > 0:
+        data: Any = source.read(min(left, 1 << 20))
+        if not isinstance(data, bytes):
+            raise UsageError(f"import_model: must be a stream of bytes, got one of {type(data).__name__}")
+        if not data:
+            return
+        left -= target.write(data)
+
+
+def _unpacked(form: struct.Struct, file: BinaryIO, position: int, count: int) -> list[tuple[int, ...]]:
+    """Return the records in a file, as zeros where it is cut short."""
+    size = count * form.size
+    if position > file.seek(0, os.SEEK_END):
+        return [form.unpack(bytes(form.size))] * count
+    file.seek(position)
+    return list(form.iter_unpack(file.read(size).ljust(size, b"\0")))
 
 
 class ElfFile:

@@ -25,7 +25,7 @@ from aot.runtime.abi import (
 )
 from aot.runtime.atomic import copy, replacing
 from aot.runtime.errors import CorruptError, PlatformError, UsageError
-from aot.runtime.loading.elf import RELOCATABLE, SHARED_OBJECT, ElfFile
+from aot.runtime.loading.elf import RELOCATABLE, SHARED_OBJECT, ElfFile, copy_one
 from aot.runtime.loading.manifest import Manifest, from_json, parse
 from aot.runtime.loading.pages import populate_later
 from aot.runtime.loading.seal import is_whole
@@ -132,6 +132,9 @@ def _of_level(manifest: Manifest, table: Table) -> Manifest:
 
 
 def _check_threads(threads: int) -> None:
+    if not isinstance(threads, int) or isinstance(threads, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        rule = "must be an integer; properties are set by set_property"
+        raise UsageError(f"threads: {rule}, got {threads!r}")
     if not 1 <= threads <= MAX_THREADS:
         raise UsageError(f"threads: must be from 1 to {MAX_THREADS}, got {threads}")
 
@@ -170,9 +173,12 @@ def open_library(
 
 
 def open_bytes(data: BinaryIO) -> Library:
-    """Open a library, as `open_library`, from a stream; UsageError for a library whose weights are external."""
+    """Open the library that a stream goes on with, as `open_library`; what is behind it stays to be read.
+
+    UsageError for a library whose weights are external, and for a stream of text.
+    """
     with loading.anonymous_file() as stream:
-        copy(data, stream)
+        copy_one(data, stream)
         stream.flush()
         return _open(stream, None, None)
 

@@ -230,8 +230,10 @@ def test_kinds_of_files_and_folders(tmp_path: Path) -> None:
     ("options", "environment", "runs"),
     [
         ({}, {}, True),
-        ({}, {"MO_DISABLED_TRANSFORMS": "other,to_abs"}, False),
+        ({}, {"MO_DISABLED_TRANSFORMS": "extensions.back.MaxPool.MaxPool,to_abs"}, False),
         ({}, {"MO_DISABLED_TRANSFORMS": "front.x.ToAbs"}, False),
+        ({}, {"MO_DISABLED_TRANSFORMS": "mine.front.x.ToAbs"}, False),
+        ({}, {"MO_DISABLED_TRANSFORMS": "mine.front.tf.y.OfTensorFlow"}, True),
         ({"disable_transforms": ("to_abs",)}, {}, False),
         ({"enable_transforms": ("to_abs",)}, {"MO_DISABLED_TRANSFORMS": "to_abs"}, False),
     ],
@@ -239,12 +241,39 @@ def test_kinds_of_files_and_folders(tmp_path: Path) -> None:
 def test_transformations_are_switched_by_options_and_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, environment: dict[str, str], runs: bool
 ) -> None:
-    mine, path = folder(tmp_path, front_x=HEAD + REPLACE.format(more="")), network(tmp_path)
+    other = HEAD + "class OfTensorFlow(FrontReplacementOp):\n    op = 'A'\n"
+    mine, path = folder(tmp_path, front_x=HEAD + REPLACE.format(more=""), front_tf_y=other), network(tmp_path)
     plain = key_of(path, CompileOptions(level=None, extensions=mine))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     np.testing.assert_allclose(computed(tmp_path, mine, **options), -np.abs(X) if runs else -np.tanh(X), rtol=1e-6)
-    assert (key_of(path, CompileOptions(level=None, extensions=mine, **options)) == plain) == runs
+    assert (key_of(path, CompileOptions(level=None, extensions=mine, **options)) == plain) == (
+        not environment and not options
+    )
+
+
+@pytest.mark.parametrize("name", ["to_ab", "mine.front.x.Absent", "theirs.front.x.ToAbs", "mine.front.x.MaxPool"])
+def test_an_unknown_name_of_a_transformation_is_an_error(tmp_path: Path, name: str) -> None:
+    mine = folder(tmp_path, front_x=HEAD + REPLACE.format(more=""))
+    with pytest.raises(UsageError, match=f"got {name}"):
+        computed(tmp_path, mine, disable_transforms=(name,))
+
+
+OWN = [
+    "from mine.ops.numbers import Number as found",
+    "import mine.ops.numbers\nfound = mine.ops.numbers.Number",
+    "from mine.ops import numbers\nfound = numbers.Number",
+    "from mine import ops\nfrom mine.ops.numbers import Number as found\nfrom .. import ops as o\nassert ops is o",
+]
+
+
+@pytest.mark.parametrize("text", OWN)
+def test_a_folder_imports_its_modules_by_its_own_name(tmp_path: Path, text: str) -> None:
+    numbers = "class Number:\n    pass\n"
+    modules = Modules(folder(tmp_path, ops_numbers=numbers, front_x=text + "\nfrom ..ops.numbers import Number\n"))
+    module = modules.load("front.x")
+    assert module.found is module.Number, "relative imports lead to the same module"
+    modules.forget()
 
 
 def test_a_class_that_is_switched_off_can_be_switched_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +334,7 @@ BAD: list[tuple[dict[str, str], type[AotError], str]] = [
             "front_y": HEAD + "class Pack(FrontReplacementOp):\n    op = 'B'\n",
         },
         UsageError,
-        "names of transformations are unique",
+        r"names of transformations are unique, got \S+mine/front/x.py and \S+mine/front/y.py",
     ),
 ]
 

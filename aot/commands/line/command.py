@@ -101,7 +101,7 @@ def supervised(run: Callable[..., object]) -> int:
 
 def _code(run: Callable[..., object]) -> int:
     try:
-        run(prog_name="aot")
+        run()
         code: object = 0
     except SystemExit as end:
         code = end.code

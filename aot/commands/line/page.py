@@ -9,9 +9,8 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, get_args
 
-from typer.models import ArgumentInfo
-
 from aot.commands.line.parameters import ALSO, flags_of, rows_of
+from aot.commands.line.plain_words import facts_of, is_argument, names_of
 from aot.options.declaration import Group, Option
 from aot.options.table import options
 
@@ -60,37 +59,22 @@ def markdown(page: Page, commands: Sequence[Command]) -> str:
 def _command(name: str, text: str, parameters: list[Parameter]) -> list[str]:
     rows = rows_of(name)
     own = [p for p in parameters if p.name not in COMMON and p.name.removesuffix(ALSO) not in rows]
-    arguments = [_argument(p) for p in own if _is_argument(p)]
+    arguments = [_argument(p) for p in own if is_argument(p)]
     lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}", ""]
-    lines += [_line(p) for p in own if not _is_argument(p)]
+    lines += [_line(p) for p in own if not is_argument(p)]
     taken = [flags_of(field, row)[0] for field, row in rows.items()]
-    taken += [_names(p)[0] for p in parameters if p.name in COMMON]
+    taken += [names_of(p)[0] for p in parameters if p.name in COMMON]
     return [*lines, f"- {', '.join(f'`{flag}`' for flag in taken)}", ""]
 
 
-def _is_argument(parameter: Parameter) -> bool:
-    return isinstance(_facts(parameter), ArgumentInfo)
-
-
-def _facts(parameter: Parameter) -> Any:
-    return get_args(parameter.annotation)[1]
-
-
 def _argument(parameter: Parameter) -> str:
-    name = _facts(parameter).metavar or parameter.name.upper()
+    name = facts_of(parameter).metavar or parameter.name.upper()
     return name if parameter.default is Parameter.empty or name[0] == "[" else f"[{name}]"
 
 
-def _names(parameter: Parameter) -> list[str]:
-    """Return the flags of an option, the long ones first; typer holds the first one as the default of an `Option`."""
-    facts = _facts(parameter)
-    names = [*([] if facts.default is ... else [facts.default]), *(facts.param_decls or ())]
-    return sorted(names or [f"--{parameter.name.replace('_', '-')}"], key=lambda name: not name.startswith("--"))
-
-
 def _line(parameter: Parameter) -> str:
-    value, facts = _value(parameter), _facts(parameter)
-    names = ", ".join(f"`{name}{f' {value}' if value else ''}`" for name in _names(parameter))
+    value, facts = _value(parameter), facts_of(parameter)
+    names = ", ".join(f"`{name}{f' {value}' if value else ''}`" for name in names_of(parameter))
     default = getattr(parameter.default, "value", parameter.default)
     if default is Parameter.empty:
         return f"- {names}: {facts.help}; required"
@@ -102,8 +86,8 @@ def _value(parameter: Parameter) -> str:
     """Return the word for the value of an option; none for a flag."""
     kind = get_args(parameter.annotation)[0]
     kinds = [one for whole in (get_args(kind) or (kind,)) for one in (get_args(whole) or (whole,))]
-    if _facts(parameter).metavar or kinds[0] is bool:
-        return _facts(parameter).metavar or ""
+    if facts_of(parameter).metavar or kinds[0] is bool:
+        return facts_of(parameter).metavar or ""
     return "|".join(str(one.value) for one in kinds[0]) if issubclass(kinds[0], Enum) else VALUES[kinds[0]]
 
 

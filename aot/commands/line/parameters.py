@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from functools import wraps
+from functools import lru_cache, wraps
 from inspect import Parameter
 from typing import Annotated, Any, get_type_hints
 
@@ -68,13 +68,19 @@ def _kind(name: str, row: Option) -> Any:
         return row.text
     if row.read is not None:
         return list[str] | None if row.several else str | None
-    return get_type_hints(CompileOptions)[name]
+    return _types()[name]
+
+
+@lru_cache(maxsize=1)
+def _types() -> dict[str, Any]:
+    return get_type_hints(CompileOptions)
 
 
 def _absent(name: str, row: Option) -> Any:
     return row.absent if row.read is not None else _defaults()[name]
 
 
+@lru_cache(maxsize=1)
 def _defaults() -> dict[str, Any]:
     return {field.name: field.default for field in fields(CompileOptions)}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 class Watch:
@@ -21,10 +21,7 @@ class Watch:
         self._begin = self._last = time.perf_counter()
         self._line = ""
         self._tasks: dict[str, TaskID] = {}
-        columns = TextColumn("{task.description:12}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn()
-        self._bars = (
-            Progress(*columns, console=Console(file=stream)) if stream is not None and stream.isatty() else None
-        )
+        self._bars = _bars(stream) if stream is not None and stream.isatty() else None
 
     def __enter__(self) -> Self:
         if self._bars is not None:
@@ -59,6 +56,14 @@ class Watch:
             self._stream.write(self._line + "\n")
             self._stream.flush()
         self._line = ""
+
+
+def _bars(stream: TextIO) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description:12}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*columns, console=Console(file=stream))
 
 
 def terminal() -> TextIO | None:

@@ -11,13 +11,14 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import runtime
 from aot.runtime import abi
-from aot.runtime.errors import AotError, CorruptError, PlatformError
+from aot.runtime.errors import AotError, CorruptError, PlatformError, UsageError
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.library import read_manifest
 from aot.runtime.machine import default_threads, missing_features
@@ -182,6 +183,35 @@ def test_export_and_import(chain_so: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(runtime.import_model(stream)(X)[0], X * 32)
     with pytest.raises(FileNotFoundError, match=r"no such folder: '.*/missing'"):
         model.export_model(tmp_path / "missing" / "copy.so")
+
+
+def test_a_stream_is_read_to_the_end_of_the_model(tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    with both.open("wb") as stream:
+        for factor in (2.0, 5.0):
+            built(chain(calls=1, factor=factor)).write_shared(tmp_path / "m.so")
+            stream.write((tmp_path / "m.so").read_bytes())
+        stream.write(b"tail")
+    with both.open("rb", buffering=0) as stream:
+        models = [runtime.import_model(stream) for _ in range(2)]
+        assert stream.read() == b"tail"
+    for model, factor in zip(models, (2, 5), strict=True):
+        np.testing.assert_array_equal(model(X)[0], X * factor)
+
+
+def test_what_is_no_stream_of_one_model_is_refused(chain_so: Path) -> None:
+    data = chain_so.read_bytes()
+    with pytest.raises(CorruptError, match="bytes behind it"):
+        runtime.import_model(data + b"x")
+    for bad in (data[:40], data[: len(data) // 2], data[:-1], b"\x7fELF" + b"\xff" * 200, b"text"):
+        with pytest.raises(CorruptError):
+            runtime.import_model(io.BytesIO(bad))
+    text: Any = io.StringIO("text")
+    with pytest.raises(UsageError, match="a stream of bytes, got one of str"):
+        runtime.import_model(text)
+    settings: Any = {"NUM_STREAMS": 2}
+    with pytest.raises(UsageError, match=r"threads: must be an integer; .*NUM_STREAMS"):
+        runtime.load(chain_so, settings)
 
 
 def test_the_manifest_is_read_without_loading(chain_so: Path) -> None:

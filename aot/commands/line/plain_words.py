@@ -1,0 +1,126 @@
+"""Reading of command lines without a fault: most lines are, and typer takes longer to start than most commands to run.
+
+    model.xml -o model.so --quiet   ->   {"model": Path(…), "output": Path(…), "quiet": True, …}
+
+Everything else is typer's: help, and lines with a fault, which it words.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum
+from inspect import Parameter
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from typer.models import ArgumentInfo
+
+NUMBERS = {int: re.compile(r"\d{1,18}"), float: re.compile(r"\d{1,18}(\.\d{1,18})?")}
+
+
+class _NotPlainError(Exception):
+    """The words have a form that is not read here, or a fault."""
+
+
+def arguments_of(run: Callable[..., None], words: Sequence[str]) -> dict[str, Any] | None:
+    """Return the arguments of a command; None if the words are for typer to read."""
+    parameters = list(inspect.signature(run, eval_str=True).parameters.values())
+    try:
+        texts = _texts(parameters, words)
+        return {p.name: _value(p, texts[p.name]) if p.name in texts else _default(p) for p in parameters}
+    except (_NotPlainError, ValueError):
+        return None
+
+
+def facts_of(parameter: Parameter) -> Any:
+    """Return what typer is told of a parameter."""
+    return get_args(parameter.annotation)[1]
+
+
+def is_argument(parameter: Parameter) -> bool:
+    return isinstance(facts_of(parameter), ArgumentInfo)
+
+
+def names_of(parameter: Parameter) -> list[str]:
+    """Return the flags of an option, the long ones first; typer holds the first one as the default of an `Option`."""
+    facts = facts_of(parameter)
+    names = [*([] if facts.default is ... else [facts.default]), *(facts.param_decls or ())]
+    return sorted(names or [f"--{parameter.name.replace('_', '-')}"], key=lambda name: not name.startswith("--"))
+
+
+def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the texts of all parameters that are given, by name; a flag without a value has none."""
+    flags = {flag: p for p in parameters if not is_argument(p) for flag in names_of(p)}
+    found: dict[str, list[str]] = {}
+    free: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            free.append(word)
+            continue
+        flag, equals, text = word.partition("=")
+        if flag not in flags or (equals and not flag.startswith("--")):
+            raise _NotPlainError
+        texts = found.setdefault(flags[flag].name, [])
+        if _kind(flags[flag]) is not bool:
+            texts.append(text if equals else next(rest, "-"))
+        elif equals:
+            raise _NotPlainError
+    for p in filter(is_argument, parameters):
+        count = len(free) if _is_list(p) else 1
+        if free:
+            found[p.name], free = free[:count], free[count:]
+    if free or any(text.startswith("-") for texts in found.values() for text in texts):
+        raise _NotPlainError
+    return found
+
+
+def _kind(parameter: Parameter) -> Any:
+    """Return the type of a value, for `X | None` X."""
+    kind = get_args(parameter.annotation)[0]
+    return get_args(kind)[0] if type(None) in get_args(kind) else kind
+
+
+def _is_list(parameter: Parameter) -> bool:
+    return get_origin(_kind(parameter)) is list
+
+
+def _default(parameter: Parameter) -> Any:
+    if parameter.default is Parameter.empty:
+        raise _NotPlainError
+    return parameter.default
+
+
+def _value(parameter: Parameter, texts: list[str]) -> Any:
+    """Return the value of what is given for a parameter."""
+    facts, kind = facts_of(parameter), _kind(parameter)
+    if kind is bool:
+        return True
+    if _is_list(parameter):
+        return [_one(get_args(kind)[0], facts, text) for text in texts]
+    return _one(kind, facts, texts[-1])
+
+
+def _one(kind: Any, facts: Any, text: str) -> Any:
+    if kind is str:
+        return text
+    if kind is Path:
+        return _path(Path(text), facts)
+    if kind in NUMBERS and NUMBERS[kind].fullmatch(text):
+        number = kind(text)
+        if (facts.min is None or facts.min <= number) and (facts.max is None or number <= facts.max):
+            return number
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(text)
+    raise _NotPlainError
+
+
+def _path(path: Path, facts: Any) -> Path:
+    there = path.exists()
+    wrong_kind = (path.is_dir() and not facts.dir_okay) or (path.is_file() and not facts.file_okay)
+    if (facts.exists and not there) or wrong_kind or (there and not os.access(path, os.R_OK)):
+        raise _NotPlainError
+    return path
