@@ -13,7 +13,7 @@ from threading import RLock
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-_COMPLETING = RLock()
+COMPLETING = RLock()  # held while a class is changed: an exception that another thread raises would leave half of it
 _FIELDS = "__dataclass_fields__"
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Later:
 
     def complete(self) -> None:
         """Write the methods, unless another thread has done so."""
-        with _COMPLETING:
+        with COMPLETING:
             if vars(self.cls)[_FIELDS] is not self:
                 return
             for name in (*self.methods, *(("__setattr__", "__delattr__") if self._frozen else ())):

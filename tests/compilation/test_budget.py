@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from aot.codegen.dataclass import COMPLETING
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.target import Target
 from aot.compilation.driver import compile_model
@@ -54,6 +55,21 @@ def test_what_exceeds_the_budget_ends(
 ) -> None:
     with pytest.raises(BudgetError, match=rule):
         Budget(*limits).run(work)
+
+
+def test_a_class_whose_methods_are_being_written_is_finished_first() -> None:
+    written = list[int]()
+
+    def work() -> None:
+        with COMPLETING:
+            for n in range(30):
+                time.sleep(0.01)
+                written.append(n)
+        endless()
+
+    with pytest.raises(BudgetError):
+        Budget(None, 0.1).run(work)
+    assert len(written) == 30
 
 
 def test_deep_recursion_is_over_budget() -> None:

@@ -29,6 +29,7 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Protocol, TypeVar
 
+from aot.codegen.dataclass import COMPLETING
 from aot.codegen.ir.loops import Kernel
 from aot.compilation.cache import files_of
 from aot.compilation.limits.clock import Clock
@@ -171,7 +172,8 @@ class _Watch:
                 due = not self._raised or self.clock.wall - self._raised > AGAIN
                 if over and due and not self._ended.is_set() and not _is_finalizing(self._thread):
                     self._raised = self.clock.wall
-                    _raise_in(self._thread)
+                    with COMPLETING:
+                        _raise_in(self._thread)
 
     def _excess(self) -> str:
         """Return the broken rule; processor time is read only once the time of the wall is over."""
