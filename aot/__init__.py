@@ -13,9 +13,9 @@ from aot.runtime.version import VERSION
 
 if TYPE_CHECKING:
     from aot import runtime
+    from aot.compilation.compilation import Compilation
     from aot.compilation.driver import compile_model, stages
     from aot.compilation.search.precision import FoundPrecision, find_precision
-    from aot.compilation.stages import Compilation
     from aot.extensions.decorators import conversion, operation, rewrite
     from aot.frontends import read_model
     from aot.options import CompileOptions
@@ -58,7 +58,7 @@ __version__ = VERSION
 
 _LATER = {
     "AotError": "aot.runtime.errors",
-    "Compilation": "aot.compilation.stages",
+    "Compilation": "aot.compilation.compilation",
     "CompileKeywords": "aot.options.typed",
     "CompileOptions": "aot.options",
     "compare": "aot.tools.comparing.compare",

@@ -23,7 +23,7 @@ from aot.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from aot.commands.line.progress import Watch
-    from aot.compilation.stages import Compilation
+    from aot.compilation.compilation import Compilation
 
 MOST_KERNELS = 8  # that --time-passes names
 
@@ -108,7 +108,7 @@ def compile(
             typer.echo(made.text(stop_after.value))
             return
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
-        if not as_object or len(made.targets) > 1:
+        if not as_object or len(made.session.levels) > 1:
             find_linker(made.target.machine.name, platform=made.target.platform)
         built = made.built
         if certify or certify_samples is not None:
@@ -142,7 +142,7 @@ def _times(watch: Watch, made: Compilation) -> Iterator[str]:
     """Yield the times of stages, of passes, and of the kernels whose LLVM IR took longest to write."""
     yield from (f"{name:12} {spent:8.3f} s" for name, spent in watch.seconds.items())
     yield from map(str, (*made.report.passes, *made.lowering))
-    if not made.targets[1:]:  # of several, each has kernels of its own
+    if not made.session.levels[1:]:  # of several, each has kernels of its own
         written = zip(watch.steps["emit"], made.program.kernels, strict=True)
         for spent, kernel in sorted(written, key=lambda one: -one[0])[:MOST_KERNELS]:
             yield f"{kernel.name}: written in {spent * 1e3:.1f} ms"

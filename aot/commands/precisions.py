@@ -47,7 +47,7 @@ def measured(
     others: list[Mapping[str, Any]] = [bf16_options(target, True) or {**BF16, "fast_math": True}, {"precision": "f16"}]
     made = stages(model, options)
     one, size = in_memory(made.built, threads), _bytes(made.built)
-    others += [INT8] if made.shared.weight_bits is not None and target.abilities.dots else []
+    others += [INT8] if made.weight_bits is not None and target.abilities.dots else []
     given, each = inputs(one.manifest), seconds / (len(others) + 1)
     expected = results(one, given)
     rows = [Row("", profile.measure(one, given, each).median, size, 0.0)]

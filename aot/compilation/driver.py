@@ -7,10 +7,10 @@ from types import UnionType
 from typing import Unpack
 
 from aot.compilation.cache import check_files, key_of, load_or_make
+from aot.compilation.compilation import Compilation
 from aot.compilation.jit import in_memory
 from aot.compilation.outputs import check_outputs, library_files
 from aot.compilation.sources import Source, as_file
-from aot.compilation.stages import Compilation
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
 from aot.options.keywords import with_keywords
@@ -66,11 +66,11 @@ def compile_model(
         file = check_files(given)
 
         def make(path: Path, key: str) -> None:
-            made.shared.key = key
+            made.session.library.key = key
             made.built.write_shared(path)
 
         def key_now() -> str:
-            return key_of(file, made.options, made.shared.extensions)
+            return key_of(file, made.options, made.session.library.extensions)
 
         return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(made.built, threads), threads)
 

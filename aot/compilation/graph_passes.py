@@ -24,7 +24,7 @@ from aot.precision import precision_of
 from aot.runtime.errors import PassError, ShapeError, UsageError
 
 
-def optimize(
+def run_all(
     graph: Graph,
     options: CompileOptions,
     extensions: Extensions | None,
@@ -57,7 +57,7 @@ def optimize(
 def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
     """Run the passes of the front phase, which leave a graph in operations of the opset; it is changed in place.
 
-    Raises the errors of `optimize`.
+    Raises the errors of `run_all`.
     """
     passes, extra = _passes(options), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)  # UsageError if there is no order
@@ -67,7 +67,7 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
 def run_later_extensions(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
     """Run the extensions of the middle and the back phase, in their order and without the compiler's own passes.
 
-    The graph is one that `run_front` has left; it is changed in place. Raises the errors of `optimize`.
+    The graph is one that `run_front` has left; it is changed in place. Raises the errors of `run_all`.
     """
     items = sort_passes(*all_passes(options, extensions))
     names = [item.name for item in items]

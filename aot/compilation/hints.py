@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aot.codegen.target import Target
+from aot.compilation.compilation import Compilation
 from aot.compilation.search.precision import PRODUCTS
-from aot.compilation.stages import Compilation
 from aot.ir.graph import Graph, Node
 from aot.ir.values.small_weights import WIDEST
 from aot.runtime.machine import refused_tiles
@@ -29,13 +29,13 @@ def faster(made: Compilation) -> Options:
 
     Data in 8 bits where weights have so few bits and data are not rounded yet; bf16 where the target sums its products.
     """
-    if made.options.activations != "f32" or not made.computes_in_f32 or len(made.targets) > 1:
+    if made.options.activations != "f32" or not made.session.computes_in_f32 or len(made.session.levels) > 1:
         return {}
     if not _has_products(made.optimized) or _rounds(made.optimized):
         return {}
-    if made.shared.weight_bits is not None:
+    if made.weight_bits is not None:
         return INT8 if made.target.abilities.dots else {}
-    return bf16_options(made.target, made.targets == ("native",))
+    return bf16_options(made.target, made.session.levels == ("native",))
 
 
 def bf16_options(target: Target, is_own: bool) -> Options:

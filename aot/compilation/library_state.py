@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
+
 from aot.codegen.llvm.levels import names_of
 from aot.compilation.kernel_cache import kernel_store
-from aot.compilation.limits.budget import Budget, budgeted
+from aot.compilation.limits.budget import Budget, run_within
 from aot.extensions.folder import Extensions, load_for
 from aot.ir.scope import Scope
 from aot.lowering.program.constant_places import Weights
@@ -21,13 +23,12 @@ class LibraryState:
         self.budget = Budget(options.max_memory, options.max_seconds, hard=options.hard_limits)
         self.key = ""
         self.store = kernel_store(options.kernel_cache)
-        self.weight_bits: int | None = None  # of the model that is read, see `weight_bits`
         self._options, self._framework = options, framework
 
-    @budgeted
+    @cached_property
     def extensions(self) -> Extensions | None:
         """Return the user's operations, conversions and passes."""
-        return load_for(self._options, self._framework)
+        return run_within(self.budget, partial(load_for, self._options, self._framework))
 
     @property
     def scope(self) -> Scope | None:

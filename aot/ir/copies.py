@@ -1,4 +1,4 @@
-"""Copies of graphs: nodes, ports and names are new, operations and constant data are shared."""
+"""Copies of graphs: nodes and ports are new, operations and constant data are shared."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from aot.ir.graph import Graph, Node, OutPort
 
 
 def copy_graph(graph: Graph) -> Graph:
-    """Return a copy of a graph and of its bodies; types are inferred anew."""
-    copy = Graph(graph.name, graph.file, scope=graph.scope, rt_info=dict(graph.rt_info))
-    ports: dict[OutPort, OutPort] = {}
-    ends = {id(node) for node in (*graph.parameters, *graph.results)}
-    inner = [node for node in graph.order() if id(node) not in ends]
-    for node in (*graph.parameters, *inner, *graph.results):
-        one = copy_node(node, copy, ports)
-        one.rt_info = dict(node.rt_info)
-        if node.id in graph.defaults:
-            copy.defaults[one.id] = graph.defaults[node.id]
-        if node.id in graph.strings:
-            copy.strings[one.id] = graph.strings[node.id]
-        for old, new in zip(node.out_ports().values(), one.out_ports().values(), strict=True):
-            new.add_tensor_names(old.names)
+    """Return a copy of a graph and of its bodies, with the same numbers and orders; types are inferred anew."""
+    copy = graph.empty_copy()
+    for old in graph.nodes.values():
+        new = Node(copy, old.id, old.op, old.name, len(old.inputs()), len(old.outputs()), old.origin)
+        new.held, new.rt_info = old.held, dict(old.rt_info)
+        new.regions = {key: copy_graph(body) for key, body in old.regions.items()}
+        copy.nodes[new.id] = new
+    for old in graph.nodes.values():
+        for port, made in zip(old.outputs(), copy.nodes[old.id].outputs(), strict=True):
+            made.names = port.names
+            for reader in port.destinations:
+                end = copy.nodes[reader.node.id].in_port(reader.idx)
+                end.source = made
+                made.destinations.append(end)
+    for mine, theirs in ((copy.parameters, graph.parameters), (copy.results, graph.results), (copy.sinks, graph.sinks)):
+        mine += (copy.nodes[node.id] for node in theirs)
     return copy
 
 

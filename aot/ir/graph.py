@@ -438,6 +438,22 @@ class Graph:
             self.sinks.append(node)
         return node
 
+    def empty_copy(self) -> Graph:
+        """Return a graph without nodes, which gives the numbers and names to new nodes that this one would give."""
+        defaults, strings = dict(self.defaults), dict(self.strings)
+        return replace(
+            self,
+            nodes={},
+            parameters=[],
+            results=[],
+            sinks=[],
+            rt_info=dict(self.rt_info),
+            defaults=defaults,
+            strings=strings,
+            _order=None,
+            _taken=set(self._taken),
+        )
+
     def remove(self, node: Node) -> None:
         """Remove a node that has no consumers."""
         if any(p.destinations for p in node.out_ports().values()):

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from aot.compilation.driver import stages
 from aot.compilation.outputs import check_outputs
+from aot.compilation.session import Session
+from aot.compilation.stages import extend, read
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.options import CompileOptions
@@ -35,10 +36,10 @@ def convert_model(
 
     `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11.
     Raises UsageError for a path that cannot be written, UnsupportedError where IR has no form for an operation, and
-    the errors of `compile_model` for a wrong model. A graph is changed in place.
+    the errors of `compile_model` for a wrong model.
     """
     options, path = options or CompileOptions(), Path(output)
-    made = stages(model, options)
+    session = Session.of(model, options)
     if path.suffix != ".xml":
         raise UsageError(f"convert: the output must be an .xml file, got {path}")
     if ir_version not in VERSIONS:
@@ -46,10 +47,10 @@ def convert_model(
     if options.feeds:
         raise UsageError(f"convert: IR has no inputs that may be left out, got feeds {', '.join(options.feeds)}")
     check_outputs((path, path.with_suffix(".bin")), model)
-    graph = made.extended
+    graph = extend(session, read(session, model))
     if "conversion_parameters" not in graph.rt_info:
         graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
-    with within(made.shared.scope):  # the graph may have operations of extensions
+    with within(session.library.scope):  # the graph may have operations of extensions
         run_passes(graph, (give_forms, fold_formless, remove_dead_code))
         write(graph, path, version=ir_version, half=compress_to_f16)
 

@@ -12,8 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from aot.compilation.driver import stages
 from aot.compilation.graph_passes import all_passes
+from aot.compilation.session import Session
+from aot.compilation.stages import read
 from aot.extensions.folder import Extensions
 from aot.ir.scope import within
 from aot.options import CompileOptions
@@ -27,9 +28,9 @@ def attempts(model: str | Path, name: str, options: CompileOptions) -> list[Atte
 
     `name`: a rule, a set of rules, or a class of Model Optimizer's kind, by name or `id`. UsageError for another one.
     """
-    made = stages(model, options)
-    shared = made.shared
-    passes, extra = all_passes(options, shared.extensions)
+    session = Session.of(model, options)
+    library = session.library
+    passes, extra = all_passes(options, library.extensions)
     classes = [cls for one in extra for cls in getattr(one, "transforms", ()) if not hasattr(cls, "place")]
     own = {key for cls in classes for key in (cls.__name__, getattr(cls, "id", None)) if isinstance(key, str)}
     known = sorted({*rule_names((*passes, *extra)), *own})
@@ -46,8 +47,8 @@ def attempts(model: str | Path, name: str, options: CompileOptions) -> list[Atte
         if before is None or (not before.fired and (attempt.fired or attempt.reached >= before.reached)):
             found[key] = attempt
 
-    with within(shared.scope), _patterns(name, record, shared.extensions):
-        run_passes(made.imported, watched(passes, name, record), watched(extra, name, record))
+    with within(library.scope), _patterns(name, record, library.extensions):
+        run_passes(read(session, model).graph, watched(passes, name, record), watched(extra, name, record))
     return sorted(found.values(), key=lambda a: (not a.fired, -a.reached / max(a.size, 1), a.layer))
 
 

@@ -7,24 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from aot.compilation.limits.budget import Budget, budgeted
+from aot.compilation.limits.budget import Budget, run_within
 from aot.compilation.limits.garbage import NEW_OBJECTS
 
 
-class Stage:
-    budget = Budget()
+def threshold() -> int:
+    return run_within(Budget(), lambda: gc.get_threshold()[0])
 
-    @budgeted
-    def threshold(self) -> int:
-        return gc.get_threshold()[0]
 
-    @budgeted
-    def nested(self) -> int:
-        return Stage().threshold
-
-    @budgeted
-    def failing(self) -> int:
-        raise ValueError(gc.get_threshold()[0])
+def failing() -> int:
+    raise ValueError(gc.get_threshold()[0])
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +29,8 @@ def collector() -> Iterator[None]:
 @pytest.mark.parametrize(("usual", "inside"), [(700, NEW_OBJECTS), (0, 0), (NEW_OBJECTS + 1, NEW_OBJECTS + 1)])
 def test_a_stage_raises_the_threshold_and_gives_it_back(usual: int, inside: int) -> None:
     gc.set_threshold(usual, 7, 9)
-    assert Stage().threshold == inside and gc.get_threshold() == (usual, 7, 9)
-    assert Stage().nested == inside and gc.get_threshold() == (usual, 7, 9)
+    assert threshold() == inside and gc.get_threshold() == (usual, 7, 9)
+    assert run_within(Budget(), threshold) == inside and gc.get_threshold() == (usual, 7, 9)
     with pytest.raises(ValueError, match=str(inside)):
-        _ = Stage().failing
+        run_within(Budget(), failing)
     assert gc.get_threshold() == (usual, 7, 9)

@@ -14,10 +14,10 @@ from aot.codegen.ir.schedule import Schedule
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.schedules.candidates import candidates
 from aot.codegen.target import Target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.search.tuning import Run, Tuning, kernel_key
-from aot.compilation.stages import Compilation
 from aot.lowering.program.build_program import Pick, ProgramBuilder
 from aot.options import CompileOptions
 from aot.runtime.errors import CorruptError

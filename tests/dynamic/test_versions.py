@@ -12,9 +12,9 @@ import pytest
 import runtime
 from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import Built
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Array

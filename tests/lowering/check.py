@@ -9,9 +9,9 @@ import numpy as np
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Prim
 from aot.codegen.ir.traverse import expressions
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret

@@ -6,9 +6,9 @@ import numpy as np
 
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.target import Target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.interpret import interpret

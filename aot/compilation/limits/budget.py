@@ -23,11 +23,10 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property, wraps
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, TracebackType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from aot.codegen.dataclass import COMPLETING
 from aot.codegen.ir.loops import Kernel
@@ -52,7 +51,6 @@ SLACK = 1 << 30  # bytes of address space that threads and their allocators rese
 GRACE = 5.0  # seconds until the alarm, after which a thread that can be interrupted has ended
 
 T = TypeVar("T")
-B = TypeVar("B", bound="Budgeted")
 
 
 class _Over(BaseException):
@@ -241,26 +239,15 @@ def _where(at: TracebackType | None) -> str:
     return ""
 
 
-class Budgeted(Protocol):
-    """An object with a budget."""
-
-    budget: Budget
-
-
-def budgeted(make: Callable[[B], T]) -> cached_property[T]:
-    """Turn a method into a cached property, computed within the budget of its object.
+def run_within(budget: Budget, work: Callable[[], T]) -> T:
+    """Return the result of `work`, which runs within a budget.
 
     The garbage collector runs less often meanwhile, and memory that is free then goes back to the system.
     """
-
-    @wraps(make)
-    def guarded(self: B) -> T:
-        with FEWER_COLLECTIONS:
-            made = self.budget.run(lambda: make(self))
-        return_free_memory()
-        return made
-
-    return cached_property(guarded)
+    with FEWER_COLLECTIONS:
+        made = budget.run(work)
+    return_free_memory()
+    return made
 
 
 def file_bytes(model: Path) -> int:

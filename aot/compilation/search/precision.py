@@ -23,8 +23,10 @@ from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.search.costly_layers import LayerSearch, errors_of, results, samples_of, work_of
-from aot.compilation.stages import Compilation
+from aot.compilation.session import Session
+from aot.compilation.stages import build, lower, optimize, read, schedule
 from aot.ir.build import Builder
+from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, InPort, OutPort
 from aot.ir.types import Array
 from aot.opset.control.infrastructure import Parameter
@@ -167,9 +169,13 @@ class _Search:
     def emulated(self) -> tuple[list[str], CompiledModel]:
         """Return the layers of products, and the network whose input `ROUNDED` tells which of them round."""
         options = replace(self.options, precision=F32, plain_products=True)
-        graph = stages(self.model, options).optimized
+        session = Session.of(self.model, options)
+        optimized = optimize(session, read(session, self.model))
+        graph = copy_graph(optimized.graph)
         layers = round_by_flags(graph)
-        return layers, in_memory(Compilation(graph, options, optimized=graph).built, threads=1)
+        optimized = replace(optimized, graph=graph)
+        scheduled = schedule(session, optimized, lower(session, optimized))
+        return layers, in_memory(build(session, optimized, scheduled), threads=1)
 
     def found(
         self,

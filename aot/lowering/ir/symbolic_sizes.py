@@ -42,6 +42,15 @@ class Sizes:
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
 
+    def copy(self) -> Sizes:
+        """Return the same names; those that are added later are its own."""
+        made = Sizes()
+        made.meaning, made.late, made.facts = dict(self.meaning), dict(self.late), dict(self.facts)
+        made.taken = self.taken
+        made._alike = {size: list(others) for size, others in self._alike.items()}
+        made._names, made._made_of = dict(self._names), dict(self._made_of)
+        return made
+
     def of(self, dim: Dim, is_size: bool = False) -> Dim:
         """Return `dim` as sums of products of symbols and named sizes; `is_size`.
 

@@ -98,6 +98,7 @@ class ProgramBuilder:
         kernels: dict[Kernel, str] | None = None,
     ) -> None:
         """`weights`: of all programs of a library; `kernels`: of all versions of one, by name."""
+        steps = replace(steps, sizes=steps.sizes.copy())  # a program names more of them
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
         self.kernels = kernels if kernels is not None else {}

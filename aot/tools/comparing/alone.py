@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 
 from aot.codegen.llvm.build import Built
 from aot.codegen.llvm.levels import Levels
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.limits.budget import file_bytes
-from aot.compilation.stages import Compilation
 from aot.options import CompileOptions
 from aot.runtime.errors import PlatformError, UnsupportedError
 from aot.runtime.model import CompiledModel, load

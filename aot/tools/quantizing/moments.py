@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from aot.compilation.compilation import Compilation
 from aot.compilation.jit import in_memory
 from aot.compilation.search.costly_layers import samples_of
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, OutPort

@@ -12,9 +12,9 @@ from math import prod
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
+from aot.compilation.compilation import Compilation
 from aot.compilation.jit import in_memory
 from aot.compilation.search.costly_layers import Samples
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph, OutPort

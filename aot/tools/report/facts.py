@@ -11,10 +11,10 @@ from typing import Any, cast
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.llvm.peak import roofline_here
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.recompile import options_of
-from aot.compilation.stages import Compilation
 from aot.lowering.program.build_program import Described
 from aot.options import CompileOptions
 from aot.runtime.arrays.files import Arrays, is_compiled

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-import aot.compilation.stages
+import aot.compilation.session
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Reduce, Var, dense
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
@@ -98,7 +98,7 @@ def test_products_stay_in_registers_whatever_the_processor_is_called(
     """LLVM's models of processors differ in how far they draw loads forward."""
     make, shape = NETWORKS[name]
     target = replace(Target.parse("x86-64-v4"), cpu=cpu, l1=48 << 10, l2=2 << 20)
-    monkeypatch.setattr(aot.compilation.stages, "parse_target", lambda *_: target)
+    monkeypatch.setattr(aot.compilation.session, "parse_target", lambda *_: target)
     found = products(stages(graph_of(make, shape), CompileOptions(target="native")).asm(), "x86-64-v4")
     assert max(count for count, _ in found) >= 8
     assert [slots for _, slots in found if slots] == []

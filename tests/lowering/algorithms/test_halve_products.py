@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from aot.codegen.target import Target
-from aot.compilation.driver import Compilation, in_memory, stages
+from aot.compilation.compilation import Compilation
+from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array

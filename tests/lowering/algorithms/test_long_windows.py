@@ -7,9 +7,9 @@ import pytest
 
 from aot.codegen.ir.access import known
 from aot.codegen.ir.loops import Var, dense
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.lowering.algorithms.long_windows import split_load, split_taps, split_weights

@@ -7,9 +7,9 @@ import pytest
 
 from aot.codegen.ir.definition import Group
 from aot.codegen.ir.loops import Var
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.products.pooling import AvgPool, DilatedMaxPool, MaxPool

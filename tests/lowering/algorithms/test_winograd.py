@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import aot.compilation.stages
+import aot.compilation.session
 import aot.lowering.algorithms.use_winograd
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import known
@@ -16,9 +16,9 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const
 from aot.codegen.target import Target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
@@ -174,7 +174,7 @@ def test_weights_from_afar_pass_by_for_as_many_tiles_as_the_cache_holds(
         return b.Convolution(x, w, strides=(1, 1), dilations=(6, 6), pads_begin=(6, 6), pads_end=(6, 6))
 
     target = replace(Target.parse("x86-64-v4"), cpu=cpu, l2=l2)
-    monkeypatch.setattr(aot.compilation.stages, "parse_target", lambda *_: target)
+    monkeypatch.setattr(aot.compilation.session, "parse_target", lambda *_: target)
     groups = stages(graph_of(make, (1, channels, 28, 28)), CompileOptions(target="native")).groups
     assert f"tile[ty:{rows}/cut] parallel=py" in groups
 
@@ -187,7 +187,7 @@ def test_weights_from_memory_are_not_made_more(
 ) -> None:
     """Of 7x7 pictures, where a far L3 keeps fewer bytes than the model has."""
     target = replace(Target.parse("x86-64-v4"), cpu=cpu)
-    monkeypatch.setattr(aot.compilation.stages, "parse_target", lambda *_: target)
+    monkeypatch.setattr(aot.compilation.session, "parse_target", lambda *_: target)
     costs = replace(COSTS, evicted_weight_bytes=kept)
     monkeypatch.setattr(aot.lowering.algorithms.use_winograd, "COSTS", costs)
     graph = graph_of(lambda b, x: conv(b, x, 64), (1, 64, 7, 7))

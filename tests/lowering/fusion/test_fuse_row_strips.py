@@ -8,9 +8,9 @@ import pytest
 from aot.codegen.ir.definition import Group
 from aot.codegen.schedules.row_strips import rows_of
 from aot.codegen.target import Target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import MaxPool

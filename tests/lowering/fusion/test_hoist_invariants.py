@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aot.codegen.ir.definition import Group
-from aot.compilation.stages import Compilation
+from aot.compilation.compilation import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.image.grid import Outside, SampleMode

@@ -10,9 +10,9 @@ from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Dim

@@ -29,8 +29,8 @@ from aot.codegen.ir.loops import (
     select,
 )
 from aot.codegen.ir.program import Region
+from aot.compilation.compilation import Compilation
 from aot.compilation.sources import as_file
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import Dim, simplify

@@ -9,9 +9,9 @@ import pytest
 
 from aot.codegen import costs
 from aot.codegen.llvm.host import parse_target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions

@@ -7,7 +7,7 @@ import pytest
 from aot.codegen.ir.printer import schedule_text
 from aot.codegen.schedules.request import Request
 from aot.codegen.schedules.rows import rows
-from aot.compilation.stages import Compilation
+from aot.compilation.compilation import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from tests.codegen.schedules.test_choose import FAR, product

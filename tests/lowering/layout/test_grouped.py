@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aot.compilation.stages import Compilation
+from aot.compilation.compilation import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType

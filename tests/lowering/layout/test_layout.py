@@ -10,8 +10,8 @@ from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Expr, Prim
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import expressions, members
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.opset.products.pooling import Rounding

@@ -11,9 +11,9 @@ import aot.lowering.program.write_in_place as write_in_place
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.program import Place, Region
 from aot.codegen.target import Target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions

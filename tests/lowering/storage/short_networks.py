@@ -7,8 +7,8 @@ import numpy as np
 from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.traverse import members
 from aot.codegen.llvm.host import parse_target
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
-from aot.compilation.stages import Compilation
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions

@@ -21,8 +21,8 @@ from typer.testing import CliRunner, Result
 
 from aot import cli
 from aot.codegen.llvm.object.link import find_linker
+from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
-from aot.compilation.stages import Compilation
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.loading.manifest import Dim, TensorInfo
