@@ -85,13 +85,14 @@ def load_extensions(
     enable: Sequence[str] = (),
     disable: Sequence[str] = (),
     framework: str = ONNX,
+    keep_layout: bool = False,
 ) -> Extensions:
     """Load the extensions in a folder or a file, or in several with commas between them, for a model of a framework.
 
     UsageError for passes that cannot be run.
 
     `config`: configuration files of transformations (`--transformations-config`); `enable`, `disable`: classes that are
-    switched on or off, by `id`, name, or module and name.
+    switched on or off, by `id`, name, or module and name; `keep_layout`: NHWC does not become NCHW.
     """
     places = folders_of(folders)
     files = [[p] if p.suffix == ".py" and p.is_file() else _files(p, framework) for p in places]
@@ -104,7 +105,7 @@ def load_extensions(
         known = _LOADED.get(key)
         if known is None or known.files != files or any(modules.changed() for modules in known.modules):
             known = _LOADED[key] = _load(places, files)
-    return _extensions(known, config, (enable, disable), framework)
+    return _extensions(known, config, (enable, disable), framework, keep_layout)
 
 
 def load_for(options: CompileOptions, framework: str) -> Extensions | None:
@@ -112,7 +113,7 @@ def load_for(options: CompileOptions, framework: str) -> Extensions | None:
     config, asked = options.transformations_config, with_environment(options)
     if asked.extensions is not None:
         on, off = asked.enable_transforms or (), asked.disable_transforms or ()
-        return load_extensions(asked.extensions, config, on, off, framework)
+        return load_extensions(asked.extensions, config, on, off, framework, asked.disable_layout_change)
     if config:
         raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
     return None
@@ -125,7 +126,11 @@ def folders_of(given: Path) -> tuple[Path, ...]:
 
 
 def _extensions(
-    loaded: _Loaded, config: Sequence[Path], switched: tuple[Sequence[str], Sequence[str]], framework: str
+    loaded: _Loaded,
+    config: Sequence[Path],
+    switched: tuple[Sequence[str], Sequence[str]],
+    framework: str,
+    keep_layout: bool,
 ) -> Extensions:
     own = tuple(p for p in loaded.passes if not {name_of(p), getattr(p, "id", None)} & set(switched[1]))
     classes = [cls for found in loaded.for_mo for cls in found]
@@ -137,7 +142,7 @@ def _extensions(
     loader: Any = import_module("aot.mo.loader")
     switches = loader.Switches(*map(frozenset, switched))
     _check_names(switches.unknown(classes), loaded)
-    passes, inputs = phases.phase_passes(loaded.for_mo, config, switches, framework)
+    passes, inputs = phases.phase_passes(loaded.for_mo, config, switches, framework, keep_layout)
     return Extensions((*passes, *own), loaded.scope, loaded.modules, inputs)
 
 

@@ -18,6 +18,8 @@ from typing import Any
 from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph as IrGraph
 from aot.ir.op import Foreign
+from aot.mo.bridge.carried import Carried
+from aot.mo.bridge.channels_first import change_layout
 from aot.mo.bridge.from_mo import imported
 from aot.mo.bridge.shown_windows import hide_windows
 from aot.mo.bridge.to_mo import exported
@@ -33,14 +35,22 @@ from aot.mo.transforms import placeholder, placeholders
 from aot.passes.front.scope_region_symbols import scope_region_symbols
 from aot.runtime.regular import open_file
 
+CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput", "Conv3DBackpropInputV2")
+LAYOUT_CHANGE = "ApplyNHWCtoNCHWpermutation"  # from here on, graphs are NCHW
+
 
 def phase_passes(
-    folders: Sequence[Sequence[Class]], config: Sequence[Path], switches: Switches, framework: str
+    folders: Sequence[Sequence[Class]],
+    config: Sequence[Path],
+    switches: Switches,
+    framework: str,
+    keep_layout: bool = False,
 ) -> tuple[tuple[object, ...], tuple[tuple[str, bytes], ...]]:
     """Return the passes that run the declared classes of each folder, and the files that the result depends on.
 
     `config`: configuration files; `switches`: transformations that the user has switched on or off;
-    `framework`: the model's. Error for classes that cannot run or be sorted, and for an entry that none reads.
+    `framework`: the model's; `keep_layout`: it does not change to NCHW. Error for classes that cannot run or be sorted,
+    and for an entry that none reads.
     """
     declared = declare(folders)
     found = entries_of(config)
@@ -49,10 +59,12 @@ def phase_passes(
     places = [p for p in placeholders(framework) if p.__name__ not in own]
     order = sort_transforms([*places, *declared.transforms])
     front, later = split(order)
-    passes: list[object] = [MoFront(framework, declared, tuple(front), found, switches)]
+    carried = Carried()
+    passes: list[object] = [MoFront(framework, declared, tuple(front), found, switches, carried, keep_layout)]
     if later:
-        back = set(order[order.index(placeholder("BackStart")) :])
-        passes.append(MoMiddle(framework, declared, tuple(later), frozenset(back), found, switches))
+        behind, back = (set(order[order.index(placeholder(name)) :]) for name in (LAYOUT_CHANGE, "BackStart"))
+        first = frozenset(behind), frozenset(back)
+        passes.append(MoMiddle(framework, declared, tuple(later), *first, found, switches, carried))
     return tuple(passes), (*_inputs(config), ("switches", str(switches).encode()))
 
 
@@ -73,6 +85,8 @@ class MoFront:
     transforms: tuple[Class, ...]
     entries: Any
     switches: Switches = field(default_factory=Switches)
+    carried: Carried = field(default_factory=Carried)
+    keep_layout: bool = False
     name: str = "mo_front"
     phase: str = "front"
     run_after: tuple[str, ...] = ("FrontStart",)
@@ -83,13 +97,22 @@ class MoFront:
     def __call__(self, graph: IrGraph) -> None:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
+            options, stays = _options(self.framework), self.keep_layout or not _has_channels_last(graph, self.framework)
+            options.disable_nhwc_to_nchw = self.keep_layout
+            options.auto_disable_nhwc_to_nchw = stays and not self.keep_layout
             made = exported(
-                graph, "front", framework=self.framework, pb=describe_of(self.framework), cli=_options(self.framework)
+                graph,
+                "front",
+                framework=self.framework,
+                pb=describe_of(self.framework),
+                cli=options,
+                layout="NCHW" if stays else None,
             )
             made.graph["fw_opset_version"] = _opset(graph)
             mark_bodies(made)
             extract(made, self.declared, self.switches)
             run_transforms(made, self.transforms, self.switches)
+            self.carried.take(made)
             imported(made, graph)
 
 
@@ -100,9 +123,11 @@ class MoMiddle:
     framework: str
     declared: Declared
     transforms: tuple[Class, ...]
+    first: frozenset[Class]  # of NCHW
     back: frozenset[Class]
     entries: Any
     switches: Switches = field(default_factory=Switches)
+    carried: Carried = field(default_factory=Carried)
     name: str = "mo_middle"
     phase: str = "middle"
     run_after: tuple[str, ...] = ("MiddleStart",)
@@ -113,14 +138,30 @@ class MoMiddle:
     def __call__(self, graph: IrGraph) -> None:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
-            made = exported(graph, "middle", framework=self.framework, cli=_options(self.framework))
+            made = self._shown(graph, self.carried.graph.get("layout"))
             for cls in self.transforms:
+                if cls in self.first and made.graph["layout"] == "NHWC":
+                    made = self._with_channels_first(made, graph)
                 if cls in self.back:
                     hide_windows(made)
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)
             imported(made, graph)
             scope_region_symbols(graph)  # bodies may be new, and nodes have other names
+
+    def _shown(self, graph: IrGraph, layout: str | None) -> Graph:
+        """Return Model Optimizer's graph, with the attributes that extensions have set."""
+        made = exported(graph, "middle", framework=self.framework, layout=layout)
+        self.carried.give(made, layout)
+        return made
+
+    def _with_channels_first(self, made: Graph, graph: IrGraph) -> Graph:
+        """Return the graph with its tensors in NCHW: by the compiler's rules for its operations."""
+        self.carried.take(made)
+        imported(made, graph)
+        scope_region_symbols(graph)
+        change_layout(graph, self.carried)
+        return self._shown(graph, "NCHW")
 
 
 def _options(framework: str) -> Namespace:
@@ -147,6 +188,18 @@ def _options(framework: str) -> Namespace:
         tensorflow_custom_operations_config_update=None,
         finegrain_fusing=None,
         freeze_placeholder_with_value=None,
+    )
+
+
+def _has_channels_last(graph: IrGraph, framework: str) -> bool:
+    """True if a convolution of a TensorFlow graph or of a body has its channels last; True for other frameworks."""
+    if framework != "tf":
+        return True
+    ops = [(n.op, n.regions) for n in graph.nodes.values()]
+    return any(
+        (isinstance(op, Foreign) and op.kind in CONVOLUTIONS and dict(op.attrs).get("data_format", "NHWC")[-1] == "C")
+        or any(_has_channels_last(body, framework) for body in regions.values())
+        for op, regions in ops
     )
 
 

@@ -259,7 +259,9 @@ class Marked(BackReplacementPattern):
     def find_and_replace_pattern(self, graph):
         found = [n for n in graph.get_op_nodes() if n.has("marked")]
         assert {n.type for n in found} == {"GroupConvolution", "Convolution"}
-        assert all(n.in_port(0).get_source().node.type == "Transpose" for n in found)
+        assert graph.graph["layout"] == "NCHW"
+        assert [n.in_port(0).data.get_shape()[1] for n in found] == [4, 8], "channels are first"
+        assert [n.in_port(1).data.get_shape().tolist() for n in found] == [[4, 2, 1, 3, 3], [3, 8, 1, 1]]
 """
 
 

@@ -77,7 +77,7 @@ class Replace(FrontReplacementOp):
 SEEN = """
 class Seen(FrontReplacementPattern):
     enabled = True
-    graph_condition = [lambda graph: graph.graph["fw"] == "tf", lambda graph: graph.graph["layout"] == "NHWC"]
+    graph_condition = [lambda graph: graph.graph["fw"] == "tf", lambda graph: graph.graph["layout"] == "NCHW"]
     def find_and_replace_pattern(self, graph):
         found = sorted(node.op for node in graph.get_op_nodes() if node.op not in ("Parameter", "Result"))
         assert found == ["Add", "Const", "ReLU"], found

@@ -46,6 +46,14 @@ class Net:
         self.graph.node[-1].attr["data_format"].s = b"NHWC"
         return self.lists(strides=[1, 1, 1, 1], dilations=[1, 1, 1, 1])
 
+    @staticmethod
+    def graph_of(graph: Any, last: str) -> Any:
+        """Return the graph up to a node, which is its output then."""
+        made = messages.GraphDef()
+        names = [n.name for n in graph.node]
+        made.node.extend(graph.node[: names.index(last) + 1])
+        return made
+
     def reduce(self, op: str, name: str, source: str, axes: list[int], *, keep_dims: bool = True) -> Net:
         self.constant(f"{name}/axes", np.array(axes, np.int32)).add(
             op, name, source, f"{name}/axes", keep_dims=keep_dims

@@ -9,6 +9,7 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.ir.op import Op, late_symbol
 from aot.ir.operand import Operand
+from aot.ir.scope import raised_in
 from aot.ir.types import Array, Dim, TensorType
 from aot.mo.bridge.values import dtype_from, shape_of
 from aot.mo.graph.data import add_data_node
@@ -45,6 +46,11 @@ class Extension(Op):
         return tuple(known) if len(known) == len(values) else None
 
     def _inferred(self, operands: tuple[Operand | None, ...]) -> list[Operand]:
+        node = self.shown(*operands)
+        return [self._output(node, idx, operands) for idx in range(self.outputs_count)]
+
+    def shown(self, *operands: Operand | None) -> Node:
+        """Return the node in a graph of its own, with data nodes, as its `infer` has left it."""
         graph = Graph()
         graph.stage = "middle"
         graph.graph.update(layout=self.layout, fw=self.framework, ir_version=11)
@@ -61,8 +67,10 @@ class Extension(Op):
             if node.has_valid("type_infer"):
                 node["type_infer"](node)
         except Exception as error:
-            raise ModelError(f"{self.kind} ({self.name}): its infer failed: {type(error).__name__}: {error}") from error
-        return [self._output(node, idx, operands) for idx in range(self.outputs_count)]
+            where = f" ({place})" if (place := raised_in(error)) else ""
+            text = f"{self.kind} ({self.name}): its infer failed: {type(error).__name__}: {error}{where}"
+            raise ModelError(text) from error
+        return node
 
     def _output(self, node: Node, idx: int, operands: tuple[Operand | None, ...]) -> Operand:
         data = node.out_node(idx)

@@ -40,18 +40,25 @@ LAYOUTS = {"tf": "NHWC", "tflite": "NHWC"}  # order of dimensions of the data th
 
 
 def exported(
-    graph: IrGraph, stage: str = "front", *, framework: str = "onnx", pb: Describe | None = None, cli: Any = None
+    graph: IrGraph,
+    stage: str = "front",
+    *,
+    framework: str = "onnx",
+    pb: Describe | None = None,
+    cli: Any = None,
+    layout: str | None = None,
 ) -> Graph:
     """Return Model Optimizer's graph of a graph.
 
     `stage`: front, with edges between operations, or middle or back, with data nodes; `pb`: description of a foreign
-    node in its framework, which becomes attribute `pb`; `cli`: the options, `graph.graph["cmd_params"]`.
+    node in its framework, which becomes attribute `pb`; `cli`: the options, `graph.graph["cmd_params"]`; `layout`: of
+    the data, None for that of the framework.
     """
     made = Graph()
     options = Namespace(static_shape=False, data_type="float", framework=framework) if cli is None else cli
     made.graph.update(
         name=graph.name,
-        layout=LAYOUTS.get(framework, "NCHW"),
+        layout=LAYOUTS.get(framework, "NCHW") if layout is None else layout,
         fw=framework,
         ir_version=IR_VERSION,
         cmd_params=options,
@@ -101,7 +108,8 @@ class _Export:
         self.graph.add_node(id, **with_properties(held))
 
     def _body(self, body: IrGraph) -> Graph:
-        return exported(body, self.stage, framework=self.framework, pb=self.pb, cli=self.cli)
+        layout: str = self.graph.graph["layout"]
+        return exported(body, self.stage, framework=self.framework, pb=self.pb, cli=self.cli, layout=layout)
 
     def connect(self, node: IrNode) -> None:
         """Add the edges into the counterpart of a node."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from aot.ir.graph import OutPort
 from aot.ir.op import Op as Definition
+from aot.mo.bridge.operation import is_new
 from aot.mo.utils.error import Error
 from aot.opset.movement.movement import Transpose
 from aot.opset.movement.shape import Reshape
@@ -26,6 +27,7 @@ GROUPED: dict[type[Definition], type[Definition]] = {
     Convolution: GroupConvolution,
     ConvolutionBackpropData: GroupConvolutionBackpropData,
 }
+PLANE = 2  # spatial axes of these
 WINDOWED = (
     "Convolution",
     "GroupConvolution",
@@ -35,6 +37,19 @@ WINDOWED = (
     "AvgPool",
     "Pooling",
 )
+CHANNELS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {  # inputs and outputs with four dimensions, by type
+    "RegionYolo": ((0,), (0,)),
+    "ReorgYolo": ((0,), (0,)),
+    "PSROIPooling": ((0,), (0,)),
+    "DeformablePSROIPooling": ((0, 2), (0,)),
+    "ROIPooling": ((0,), (0,)),
+    "ROIAlign": ((0,), (0,)),
+    "Proposal": ((0, 1), ()),
+    "DepthToSpace": ((0,), (0,)),
+    "SpaceToDepth": ((0,), (0,)),
+    "ShuffleChannels": ((0,), (0,)),
+    "GRN": ((0,), (0,)),
+}
 Add = Callable[[Definition, Sequence[OutPort | None], str], OutPort]
 Constants = Callable[[Any, str], OutPort]
 
@@ -56,6 +71,18 @@ def is_channels_last(node: Any) -> bool:
         return False
     places = np.asarray(node.spatial_dims).reshape(-1)
     return bool(len(places)) and int(places[0]) == 1
+
+
+def channel_tensors(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the inputs and outputs that an operation of the sets has with channels first, in a graph of NHWC.
+
+    Only of a node that an extension has made: those of the file stand between Transposes.
+    """
+    if node.graph.graph.get("layout") != "NHWC" or node.has_and_set("nchw_layout") or not is_new(node):
+        return (), ()
+    type_ = str(node.soft_get("type"))
+    inputs, outputs = CHANNELS.get(type_, ((), ()))
+    return inputs, () if type_ == "RegionYolo" and node.has_and_set("do_softmax") else outputs
 
 
 def to_first(axes: int) -> list[int]:
@@ -90,10 +117,13 @@ class Windows:
         self.node, self.add, self.constant = node, add, constant
         self.name = node.soft_get("name", node.id)
         self.axes = [int(d) for d in node.spatial_dims] if node.has_valid("spatial_dims") else []
+        self.channels = channel_tensors(node)
 
     def inputs(self, op: Definition, sources: list[OutPort | None]) -> tuple[Definition, list[OutPort | None]]:
         """Return the operation and its inputs in the layout and the shapes of the operation sets."""
         found = list(sources)
+        for idx in self.channels[0]:
+            found[idx] = self._transposed(found[idx], to_first(PLANE), f"data_{idx}")
         if is_channels_last(self.node):
             found[0] = self._transposed(found[0], to_first(len(self.axes)), "data")
             if self.node.has_valid("get_weights_permute") and len(found) > 1:
@@ -106,8 +136,8 @@ class Windows:
 
     def output(self, port: OutPort) -> OutPort:
         """Return an output in the layout of the node's readers."""
-        turns = is_channels_last(self.node)
-        found = self._transposed(port, to_last(len(self.axes)), "result") if turns else port
+        axes = PLANE if port.idx in self.channels[1] else len(self.axes) if is_channels_last(self.node) else 0
+        found = self._transposed(port, to_last(axes), "result") if axes else port
         assert found is not None, "an output is there"
         return found
 

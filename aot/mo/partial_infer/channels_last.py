@@ -9,13 +9,24 @@ from typing import Any
 from aot.ir.op import Op as Definition
 from aot.ir.operand import Operand
 from aot.ir.types import TensorType
-from aot.mo.bridge.windows import GROUPED, WINDOWED, grouped_shape, is_channels_last, to_first, to_last
+from aot.mo.bridge.windows import (
+    GROUPED,
+    PLANE,
+    WINDOWED,
+    channel_tensors,
+    grouped_shape,
+    is_channels_last,
+    to_first,
+    to_last,
+)
 
 
 def with_channels_first(
     node: Any, op: Definition, inputs: list[Operand | None]
 ) -> tuple[Definition, list[Operand | None]]:
     """Return the operation and its operands in the layout of the operation sets, weights in groups."""
+    turned = channel_tensors(node)[0]
+    inputs = [_transposed(given, to_first(PLANE)) if i in turned else given for i, given in enumerate(inputs)]
     if not inputs or node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
         return op, inputs
     found = list(inputs)
@@ -36,6 +47,8 @@ def with_channels_first(
 
 def with_channels_last(node: Any, outputs: Sequence[Operand]) -> tuple[Operand, ...]:
     """Return the results in the layout of the node."""
+    given = channel_tensors(node)[1]
+    outputs = [found for i, o in enumerate(outputs) if (found := _transposed(o, to_last(PLANE)) if i in given else o)]
     if not is_channels_last(node):
         return tuple(outputs)
     turned = (_transposed(found, to_last(len(node.spatial_dims))) for found in outputs)
