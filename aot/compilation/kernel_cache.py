@@ -43,4 +43,4 @@ def looked_after(action: str, most_bytes: int | None = None, most_days: float | 
     elif action == "gc":
         done = f"; {len(store.shrink(most_bytes, most_days))} are removed"
     found = store.entries()
-    return f"{store.folder}: {len(found)} modules, {size_text(sum(entry.bytes for entry in found))}{done}"
+    return f"{store.folder}: {len(found)} entries, {size_text(sum(entry.bytes for entry in found))}{done}"

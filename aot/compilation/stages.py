@@ -25,6 +25,7 @@ from aot.codegen.ir.program import Program
 from aot.codegen.llvm.build import Built, kernels_text
 from aot.codegen.llvm.build import build as build_program
 from aot.codegen.llvm.levels import Levels, join
+from aot.codegen.llvm.object.kept_kernels import keeping
 from aot.codegen.versions import join_versions
 from aot.compilation.about import about
 from aot.compilation.graph_passes import run_all, run_front, run_later_extensions
@@ -201,7 +202,8 @@ def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels
     graph, steps = optimized.graph, lowered.steps
     tuning = _tuned(session, graph, steps)
     weights = session.library.weights
-    builder = ProgramBuilder(graph, steps, session.target, tuning.pick, weights=weights, kernels=kernels)
+    make = keeping(session.library.store)
+    builder = ProgramBuilder(graph, steps, session.target, tuning.pick, weights=weights, kernels=kernels, apply=make)
     program = builder.build(partial(session.event, "lower"))
     session.save("15-steps.txt", lambda: steps_text(steps))
     session.save("20-groups.txt", lambda: "\n".join(map(str, builder.text)) + "\n")

@@ -12,11 +12,11 @@ from typing import Any, cast
 from aot.codegen.ir.node import Node
 
 
-def digest(root: Node) -> str:
-    """Return the SHA-256 of a node, whose parts are numbered so that shared ones count once."""
+def digest(root: Node | tuple[object, ...]) -> str:
+    """Return the SHA-256 of a node or of nested tuples of nodes, whose parts are numbered: shared ones count once."""
     numbers: dict[Node, int] = {}
     rows: list[str] = []
-    waiting = [root]
+    waiting = [root] if isinstance(root, Node) else list(_nodes(root))
     while waiting:  # not recursive: expressions may be deep
         node = waiting[-1]
         if node not in numbers:
@@ -27,6 +27,7 @@ def digest(root: Node) -> str:
             rows.append(f"{type(node).__name__}{_text(node.parts(), numbers)}")
             numbers[node] = len(numbers)
         waiting.pop()
+    rows.append(_text(root, numbers))
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 

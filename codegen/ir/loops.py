@@ -296,6 +296,10 @@ class Kernel(Node):
     buffers: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
 
+    def named(self, name: str) -> Kernel:
+        """Return the kernel with another name."""
+        return Kernel(name, self.sizes, self.buffers, self.body)
+
 
 def dense(
     name: str,

@@ -248,3 +248,20 @@ def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
         if isinstance(s, For | Let | Alloc):
             stack.extend(s.body)
     return False
+
+
+def fetches(stmts: tuple[Stmt, ...], so: Callable[[Prefetch], bool]) -> bool:
+    """True if `stmts` contain a prefetch of which `so` holds."""
+    for s in stmts:
+        match s:
+            case Store() | TileOp():
+                found = False
+            case Prefetch():
+                found = so(s)
+            case If(_, body, otherwise):
+                found = fetches((*body, *otherwise), so)
+            case _:
+                found = fetches(s.body, so)
+        if found:
+            return True
+    return False

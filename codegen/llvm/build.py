@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const, Kernel, Size, Var
 from aot.codegen.ir.program import Check, ConstantBlock, Kept, Program, Region, Rule, Tensor, Version
-from aot.codegen.ir.traverse import uses_tiles
 from aot.codegen.llvm.driver.module import Function as Emitted
 from aot.codegen.llvm.driver.module import fixed_memory, module, scratch_of
 from aot.codegen.llvm.driver.shape_functions import depends, made_of
@@ -41,6 +40,7 @@ from aot.codegen.llvm.object.relocatable import add_sections
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.machines import MACHINES, Machine
+from aot.codegen.nest.kept_kernel import facts_of
 from aot.codegen.platforms import Platform, platform_of
 from aot.codegen.target import Target
 from aot.runtime import abi
@@ -236,7 +236,7 @@ def emit_functions(
     keeping = {call.kernel for call in program.calls if not call.flushes}  # denormal numbers
     for done, kernel in enumerate(program.kernels, 1):
         flushes = kernel.name not in keeping
-        key = replace(kernel, name=""), flushes and target.abilities.rounds_normal
+        key = kernel.named(""), flushes and target.abilities.rounds_normal
         if key not in made:
             made[key] = place(kernel, key[1])
         functions[kernel.name] = made[key]
@@ -287,7 +287,7 @@ def make_manifest(program: Program, functions: Mapping[str, Emitted], target: Ta
         ],
         **({"versions": [_version(v) for v in program.versions]} if program.versions else {}),
         "weights": program.constant_bytes,
-        **({"tiles": True} if any(uses_tiles(k.body) for k in program.kernels) else {}),
+        **({"tiles": True} if any(facts_of(k).tiles for k in program.kernels) else {}),
         **({"denormals": program.denormals} if program.denormals else {}),
         **({"in_floats": {why: list(layers) for why, layers in program.in_floats}} if program.in_floats else {}),
         "scratch": _dim(scratch_of(program, functions)),

@@ -350,15 +350,15 @@ def test_a_linker_that_is_missing_is_missed_at_once(tmp_path: Path, monkeypatch:
 
 def test_kernels_that_are_kept_are_looked_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path / "kernels"))
-    assert aot("cache").output.endswith(": 0 modules, 0.0 kB\n")
+    assert aot("cache").output.endswith(": 0 entries, 0.0 kB\n")
     aot("compile", MODEL, "-o", tmp_path / "m.so")
     entries = list((tmp_path / "kernels").glob("*/*"))
-    assert f": {len(entries)} modules" in aot("cache").output
+    assert f": {len(entries)} entries" in aot("cache").output
     entries[0].write_bytes(b"")
-    assert f": {len(entries) - 1} modules" in (checked := aot("cache", "verify").output)
+    assert f": {len(entries) - 1} entries" in (checked := aot("cache", "verify").output)
     assert "; 1 were damaged and are removed" in checked
-    assert ": 0 modules, 0.0 kB; " in aot("cache", "gc", "--max-bytes", "0").output
+    assert ": 0 entries, 0.0 kB; " in aot("cache", "gc", "--max-bytes", "0").output
     aot("compile", MODEL, "-o", tmp_path / "m.so", "--kernel-cache", "off")
-    assert ": 0 modules" in aot("cache").output
+    assert ": 0 entries" in aot("cache").output
     monkeypatch.setenv(kernel_cache.VARIABLE, "off")
     assert aot("cache").output == "kernels: none are kept (AOT_KERNEL_CACHE=off)\n"

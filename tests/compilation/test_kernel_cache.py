@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from aot.codegen.ir.loops import Size, Var, prim
+from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.loops import Const, Kernel, Load, Size, Var, dense, prim
+from aot.codegen.ir.schedule import Schedule, Tile
 from aot.codegen.llvm.build import Built
-from aot.codegen.llvm.object import parts, workers
+from aot.codegen.llvm.object import kept_kernels, parts, workers
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store
 from aot.compilation.driver import stages
 from aot.compilation.kernel_cache import VARIABLE, kernel_store, user_folder
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
+from aot.runtime.abi import DType
 from tests import networks
+
+SCHEDULES = ((Schedule(),), (Schedule(parallel="i"),), (Schedule(tile=(Tile("i", 2),)),))
 
 
 @pytest.fixture
@@ -109,6 +115,32 @@ def test_other_weights_have_the_same_kernels(tmp_path: Path, emitted: list[str])
             node.held = node.held * 2
     library(tmp_path / "kernels", tmp_path / "m.so", graph)
     assert len(emitted) == count
+
+
+def test_loops_are_made_for_those_who_ask_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    apply = kept_kernels.apply
+
+    def told(name: str, *args: Any) -> Kernel:
+        made.append(name)
+        return apply(name, *args)
+
+    monkeypatch.setattr(kept_kernels, "apply", told)
+    first = library(tmp_path / "kernels", tmp_path / "m.so")
+    assert len(made) > 5
+    made.clear()
+    assert library(tmp_path / "kernels", tmp_path / "m.so") == first
+    assert not made
+    loops = [stages(networks.text(), kernel_cache=folder).text("loops") for folder in (tmp_path / "kernels", "off")]
+    assert made and loops[0] == loops[1]
+
+
+def test_works_of_one_form_are_told_apart() -> None:
+    x, y, i = dense("x0", 8), dense("y0", 8), Var("i", 8)
+    works = [Definition(y, (i,), Load(x, (i,)) * Const(factor, DType.F32)) for factor in (0.0, -0.0, 1.0)]
+    works.append(replace(works[0], axes=(Var("i", 4),)))
+    keys = {kept_kernels.key_of("", (work,), schedules, (x, y), ()) for work in works for schedules in SCHEDULES}
+    assert len(keys) == len(works) * len(SCHEDULES)
 
 
 def test_a_kernel_of_another_target_is_another_one(tmp_path: Path, emitted: list[str]) -> None:

@@ -11,14 +11,15 @@ from aot.codegen.ir.access import buffer_bytes, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.denormals import denormals, flushes
 from aot.codegen.ir.expressions import rewrite
-from aot.codegen.ir.loops import Expr, Kernel, Size, Var, dense
+from aot.codegen.ir.loops import Buffer, Expr, Kernel, Size, Var, dense
 from aot.codegen.ir.printer import definition_text, schedule_text
 from aot.codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, reads, writes
 from aot.codegen.nest.halo_fill import stores_one_value
-from aot.codegen.nest.nest import apply, units
+from aot.codegen.nest.kept_kernel import facts_of
+from aot.codegen.nest.nest import apply
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.ir.graph import Graph, Node
@@ -32,6 +33,9 @@ from aot.runtime.errors import UsageError
 
 Progress = Callable[[int, int], None]
 Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
+Apply = Callable[
+    [str, tuple[Definition | Group, ...], tuple[Schedule, ...], tuple[Buffer, ...], tuple[Var, ...]], Kernel
+]
 CAPACITY = 64  # of a symbol without an end, at first
 
 
@@ -96,12 +100,14 @@ class ProgramBuilder:
         *,
         weights: Weights | None = None,
         kernels: dict[Kernel, str] | None = None,
+        apply: Apply = apply,
     ) -> None:
-        """`weights`: of all programs of a library; `kernels`: of all versions of one, by name."""
+        """`weights`: of all programs of a library; `kernels`: of all versions of one, by name; `apply` makes them."""
         steps = replace(steps, sizes=steps.sizes.copy())  # a program names more of them
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())
         self.kernels = kernels if kernels is not None else {}
+        self.apply = apply
         self.flushed: dict[str, int] = {}  # denormal elements of constants that count as zero
         self.names: set[str] = set()
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
@@ -119,7 +125,7 @@ class ProgramBuilder:
             self._step(step, arena)
             if progress is not None:
                 progress(done + 1, len(self.steps.steps))
-        kernels = tuple(replace(k, name=n) for k, n in self.kernels.items())
+        kernels = tuple(k.named(n) for k, n in self.kernels.items())
         inputs = self._tensors(Region.INPUT)  # their defaults are constants, too
         outputs = self._tensors(Region.OUTPUT)
         state = self.steps.sizes.most(self.steps.state_bytes)
@@ -291,8 +297,8 @@ class ProgramBuilder:
                 kernel = Kernel("", sizes, params, works[0])
             else:
                 plain = tuple(w for w in works if isinstance(w, Definition | Group))
-                kernel = apply("", plain, schedules, params, sizes)
-            figures = (units(kernel), *cost(works))
+                kernel = self.apply("", plain, schedules, params, sizes)
+            figures = (facts_of(kernel).units, *cost(works))
             flush = flushes(works, self.target)
             self._made[key] = _Made(works, schedules, kernel, packs, stands_for, figures, flush)
         return self._made[key]

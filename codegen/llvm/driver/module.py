@@ -18,7 +18,6 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Size, Var, as_expr, prim
 from aot.codegen.ir.program import Program, Tensor
-from aot.codegen.ir.traverse import uses_tiles
 from aot.codegen.llvm.driver.control import control_functions
 from aot.codegen.llvm.driver.generation import generation_functions
 from aot.codegen.llvm.driver.plan import plan_bytes, plan_function
@@ -26,6 +25,7 @@ from aot.codegen.llvm.driver.shape_functions import depends, made_of, size_funct
 from aot.codegen.llvm.driver.size_code import size_text
 from aot.codegen.llvm.driver.thunks import thunks
 from aot.codegen.llvm.pool import system_texts, template_text
+from aot.codegen.nest.kept_kernel import facts_of
 from aot.codegen.target import Target
 from aot.runtime import abi
 from aot.runtime.abi import DType
@@ -209,7 +209,7 @@ def _drivers(program: Program, target: Target, *, generates: bool) -> str:
     plan = _rounded(plan_bytes(program))
     texts = _error_texts(program, generates=generates)
     cancel = template_text("cancel.ll", ask_ns=ASK_NS) if program.is_cancellable else ""
-    tiles = any(uses_tiles(kernel.body) for kernel in program.kernels)
+    tiles = any(facts_of(kernel).tiles for kernel in program.kernels)
     return (
         cancel
         + template_text("sharing.ll")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from functools import lru_cache
 
 from aot.codegen.costs import COSTS
-from aot.codegen.ir.loops import Const, If, Prefetch, Size, Stmt, Store, TileOp, prim
+from aot.codegen.ir.loops import Const, Size, prim
 from aot.codegen.ir.program import Program, Region
 from aot.codegen.llvm.driver.shape_functions import as_expr, function_text, static, symbol_code
+from aot.codegen.nest.kept_kernel import facts_of
 from aot.runtime import abi
 
 Rows = list[tuple[Size, Size]]
@@ -84,8 +84,7 @@ def traversals(program: Program) -> list[int]:
     on the units of a call, since backwards each unit is a call of its own, unless the weights are used repeatedly.
     """
     sizes: dict[Size, int] = {block.offset: block.nbytes for block in program.constants}
-    one_way = {k.name for k in program.kernels if _fetches(k.body, lambda p: not p.ahead)}
-    counting = {k.name for k in program.kernels if _fetches(k.body, lambda p: p.least > 0)}
+    facts = {k.name: facts_of(k) for k in program.kernels}
     before: dict[Size, int] = {}
     weights = [[p.offset for p in call.args if p.region is Region.CONSTANT] for call in program.calls]
     largest_of = [max(w, key=lambda offset: sizes.get(offset, 0), default=None) for w in weights]
@@ -93,26 +92,10 @@ def traversals(program: Program) -> list[int]:
     found: list[int] = []
     for call, largest in zip(program.calls, largest_of, strict=True):
         once = times[largest] == 1 and not program.control
-        no = call.kernel in one_way or (call.kernel in counting and once)
+        no = facts[call.kernel].one_way or (facts[call.kernel].counting and once)
         if largest is None or no or sizes.get(largest, 0) < COSTS.alternating_bytes:
             found.append(0)
             continue
         found.append(2 + before.get(largest, 0) % 2)
         before[largest] = before.get(largest, 0) + 1
     return found
-
-
-def _fetches(stmts: tuple[Stmt, ...], so: Callable[[Prefetch], bool]) -> bool:
-    for s in stmts:
-        match s:
-            case Store() | TileOp():
-                found = False
-            case Prefetch():
-                found = so(s)
-            case If(_, body, otherwise):
-                found = _fetches((*body, *otherwise), so)
-            case _:
-                found = _fetches(s.body, so)
-        if found:
-            return True
-    return False

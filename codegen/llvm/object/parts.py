@@ -16,7 +16,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 from aot.codegen.ir.digest import digest
@@ -29,6 +28,7 @@ from aot.codegen.llvm.object.features import features_used
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store, compiler_digest
 from aot.codegen.llvm.object.workers import Workers
+from aot.codegen.nest.kept_kernel import KeptKernel
 from aot.codegen.target import Target
 
 ENTRY = "kernel"  # name of the function in a module
@@ -68,13 +68,13 @@ class Parts:
 
     def place(self, kernel: Kernel, flushes: bool) -> Declared:
         """Add a kernel; return its declaration for the drivers' module. `flushes`: as for `emit`."""
-        key = self._key("kernel", digest(replace(kernel, name="")), flushes)
+        key = self._key("kernel", _digest(kernel), flushes) if self._store is not None else ""
         found = self._store.get(key) if self._store is not None else None
         if found is not None:
             head, code = _unpacked(found)
             scratch, features = size_from(head["scratch"], kernel.sizes), cast("list[str]", head["features"])
         else:
-            function = emit(replace(kernel, name=ENTRY), target=self._target, flushes=flushes)
+            function = emit(kernel.named(ENTRY), target=self._target, flushes=flushes)
             text, code = functions_text([function], "hidden "), None
             scratch, features = function.scratch_bytes, sorted(features_used(text, self._target.machine))
             head = {"features": features, "scratch": size_json(scratch, kernel.sizes)}
@@ -98,7 +98,7 @@ class Parts:
         return Objects([objects[-1], *objects[:-1]])
 
     def _key(self, *parts: object) -> str:
-        return hashlib.sha256(repr((self._context, *parts)).encode()).hexdigest() if self._store is not None else ""
+        return hashlib.sha256(repr((self._context, *parts)).encode()).hexdigest()
 
     def _submit(self, text: str, level: int | None, key: str, head: Mapping[str, object]) -> None:
         def keep(code: bytes) -> None:
@@ -106,6 +106,10 @@ class Parts:
                 self._store.put(key, _packed(head, code))
 
         self._workers.submit(text, level, keep)
+
+
+def _digest(kernel: Kernel) -> str:
+    return kernel.digest if isinstance(kernel, KeptKernel) else digest(kernel.named(""))
 
 
 class Objects:

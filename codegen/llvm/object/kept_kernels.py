@@ -1,0 +1,86 @@
+"""Kernels by their works and schedules: a store remembers what callers ask of them, so that no loops are made.
+
+works, schedules -> SHA-256 -+- in the store: digest and facts of the kernel
+                             +- else: apply -> digest, facts -> the store
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
+from functools import partial
+from typing import Any, cast
+
+from aot.codegen.ir.definition import Definition, Group
+from aot.codegen.ir.digest import digest
+from aot.codegen.ir.loops import Buffer, Kernel, Var
+from aot.codegen.ir.node import Node
+from aot.codegen.ir.schedule import Schedule
+from aot.codegen.llvm.object.size_json import size_from, size_json
+from aot.codegen.llvm.object.store import Store, compiler_digest
+from aot.codegen.nest.kept_kernel import Facts, KeptKernel, facts_of
+from aot.codegen.nest.nest import apply, packings
+from aot.codegen.nest.pack import pack_buffer
+
+Works = tuple[Definition | Group, ...]
+Apply = Callable[[str, Works, tuple[Schedule, ...], tuple[Buffer, ...], tuple[Var, ...]], Kernel]
+
+
+def keeping(store: Store | None) -> Apply:
+    """Return `apply` whose kernels a store remembers; the plain one without a store."""
+    made_by = compiler_digest() if store is not None else None
+    return apply if store is None or made_by is None else partial(_apply, store, made_by)
+
+
+def _apply(
+    store: Store,
+    made_by: str,
+    name: str,
+    works: Works,
+    schedules: tuple[Schedule, ...],
+    params: tuple[Buffer, ...],
+    sizes: tuple[Var, ...],
+) -> Kernel:
+    """Return the kernel of works; in every state of the store it is equal to the same others."""
+    key = key_of(made_by, works, schedules, params, sizes)
+    make = partial(apply, name, works, schedules, params, sizes)
+    found = store.get(key)
+    if found is not None:
+        facts = json.loads(found)
+        known, units = facts.pop("digest"), size_from(facts.pop("units"), sizes)
+        return KeptKernel(name, sizes, _packed(works, schedules, params), known, Facts(units, **facts), make)
+    kernel = make()
+    known, facts = digest(kernel.named("")), facts_of(kernel)
+    units = size_json(facts.units, sizes)
+    if kernel.buffers == _packed(works, schedules, params) and size_from(units, sizes) == facts.units:
+        entry = {**asdict(facts), "units": units, "digest": known}
+        store.put(key, json.dumps(entry, sort_keys=True, separators=(",", ":")).encode())
+    return KeptKernel(name, sizes, kernel.buffers, known, facts, make)
+
+
+def key_of(
+    made_by: str, works: Works, schedules: tuple[Schedule, ...], params: tuple[Buffer, ...], sizes: tuple[Var, ...]
+) -> str:
+    """Return the key of what a store remembers of a kernel."""
+    parts = (params, sizes, *map(_parts, works))
+    return hashlib.sha256(f"{made_by} loops {digest(parts)} {schedules!r}".encode()).hexdigest()
+
+
+def _packed(works: Works, schedules: tuple[Schedule, ...], params: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+    """Return the buffers of the kernel."""
+    plans = {name: plan for w, s in zip(works, schedules, strict=True) for name, plan in packings(w, s)}
+    return tuple(p if (plan := plans.get(p.name)) is None else pack_buffer(p, plan) for p in params)
+
+
+def _parts(work: object) -> object:
+    """Return a work as nested tuples with nodes in them."""
+    if isinstance(work, Node):
+        return work
+    if isinstance(work, tuple):
+        return tuple(map(_parts, cast("tuple[object, ...]", work)))
+    if is_dataclass(work):
+        fields: dict[str, Any] = work.__dataclass_fields__
+        return (type(work).__name__, *(_parts(getattr(work, field)) for field in fields))
+    return work

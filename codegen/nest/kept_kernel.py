@@ -1,0 +1,78 @@
+"""A kernel whose loops are made when one asks for them: where its code is kept, nobody does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.loops import Buffer, Kernel, Prefetch, Size, Stmt, Var
+from aot.codegen.ir.traverse import fetches, uses_tiles
+from aot.codegen.nest.nest import units
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that callers ask of a kernel's loops.
+
+    `units`: iterations of all parallel loops together, over the kernel's sizes. `tiles`: they use tile registers.
+    `one_way`: they prefetch the next panel, and know one direction. `counting`: prefetching depends on the units of a
+    call.
+    """
+
+    units: Size
+    tiles: bool
+    one_way: bool
+    counting: bool
+
+
+class KeptKernel(Kernel):
+    """A kernel known by the digest of its loops, which `make` returns."""
+
+    __slots__ = ("_make", "digest", "facts")
+
+    def __init__(
+        self,
+        name: str,
+        sizes: tuple[Var, ...],
+        buffers: tuple[Buffer, ...],
+        digest: str,
+        facts: Facts,
+        make: Callable[[], Kernel],
+    ) -> None:
+        for field, value in (("name", name), ("sizes", sizes), ("buffers", buffers)):
+            object.__setattr__(self, field, value)
+        self.digest, self.facts, self._make = digest, facts, make
+
+    def __getattr__(self, field: str) -> tuple[Stmt, ...]:
+        """Make the loops, the only field that is not set."""
+        if field != "body":
+            raise AttributeError(field)
+        object.__setattr__(self, field, self._make().body)
+        return self.body
+
+    def named(self, name: str) -> KeptKernel:
+        """Return the kernel with another name."""
+        return KeptKernel(name, self.sizes, self.buffers, self.digest, self.facts, self._make)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeptKernel) and (self.name, self.digest) == (other.name, other.digest)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.digest))
+
+
+@lru_cache(maxsize=1 << 8)
+def facts_of(kernel: Kernel) -> Facts:
+    """Return the facts of a kernel's loops."""
+    if isinstance(kernel, KeptKernel):
+        return kernel.facts
+    body = kernel.body
+
+    def is_one_way(p: Prefetch) -> bool:
+        return not p.ahead
+
+    def is_counting(p: Prefetch) -> bool:
+        return p.least > 0
+
+    return Facts(units(kernel), uses_tiles(body), fetches(body, is_one_way), fetches(body, is_counting))
