@@ -108,6 +108,16 @@ class Op:
         """The type of the user's operation, for errors."""
         return self.stands_for or self.type
 
+    @property
+    def own_layer(self) -> tuple[str, str, dict[str, str]] | None:
+        """Type, version and attributes in files, of an operation that no table has; None for all others."""
+        return None
+
+    @property
+    def ways(self) -> str:
+        """The next step for an operation that cannot be compiled, for errors."""
+        return ""
+
     def has_jumps(self, result: DType) -> bool:
         """True if a small change of an input may change a result of type `result` abruptly, as in a comparison."""
         return False

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
+from inspect import currentframe
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
@@ -57,6 +58,18 @@ def raised_in(error: BaseException) -> str | None:
     if isinstance(error, SyntaxError) and error.filename:
         line = f"{error.filename}:{error.lineno}"
     return line
+
+
+def called_from() -> str | None:
+    """Return the class, or the function, of an extension that is running, with its line; None outside of extensions."""
+    frame = currentframe()
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith(EXTENSION_MODULES):
+            own = frame.f_locals.get("self", frame.f_locals.get("cls"))
+            name = frame.f_code.co_name if own is None else getattr(own, "__name__", type(own).__name__)
+            return f"{name}, {frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
 
 
 @contextmanager

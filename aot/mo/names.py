@@ -103,7 +103,7 @@ def imported(name: str, names: Sequence[str]) -> Any:
     if name == "openvino.tools":
         return _top(ROOTS[0], module(ROOTS[0], "")).tools
     parts = rest_of(name)
-    if parts is None or (parts[0] == "extensions" and not _exists(parts[1])):
+    if parts is None or (parts[0] == "extensions" and not _exists(parts[1]) and find_spec("extensions") is not None):
         return None
     root, path = parts
     if not _exists(path):

@@ -17,6 +17,7 @@ from typing import Any
 
 from aot.codegen.dataclass import dataclass
 from aot.ir.graph import Graph as IrGraph
+from aot.ir.graph import Node as IrNode
 from aot.ir.op import Foreign
 from aot.mo.bridge.carried import Carried
 from aot.mo.bridge.channels_first import change_layout
@@ -28,11 +29,14 @@ from aot.mo.extraction import describe_of, extract
 from aot.mo.front.tf.replacement import mark_bodies
 from aot.mo.graph.graph import Graph
 from aot.mo.loader import Class, Declared, Switches, check_entries, declare
+from aot.mo.ops.op import MADE_IN
 from aot.mo.ops.registered import classes
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.run import run_transform, run_transforms
-from aot.mo.transforms import placeholder, placeholders
+from aot.mo.transforms import is_placeholder, placeholder, placeholders
+from aot.mo.utils.error import Error
 from aot.passes.front.scope_region_symbols import scope_region_symbols
+from aot.runtime.errors import AotError
 from aot.runtime.regular import open_file
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput", "Conv3DBackpropInputV2")
@@ -146,8 +150,20 @@ class MoMiddle:
                     hide_windows(made)
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)
-            imported(made, graph)
+            self._check(made, imported(made, graph))
             scope_region_symbols(graph)  # bodies may be new, and nodes have other names
+
+    def _check(self, made: Graph, owners: dict[str, IrNode]) -> None:
+        """Error for a node whose inputs do not fit it, with the class and the line that have made it."""
+        for id, node in owners.items():
+            try:
+                node.operands()
+            except AotError as error:
+                place = made.nodes[id].get(MADE_IN) if id in made else None
+                names = ", ".join(cls.__name__ for cls in self.transforms if not is_placeholder(cls))
+                where = f" (made in {place})" if place else ""
+                rule = f"extension {names}: {made.nodes[id]['name'] if id in made else node.name}"
+                raise Error(f"{rule}: {type(error).__name__}: {error}{where}") from error
 
     def _shown(self, graph: IrGraph, layout: str | None) -> Graph:
         """Return Model Optimizer's graph, with the attributes that extensions have set."""
@@ -158,7 +174,7 @@ class MoMiddle:
     def _with_channels_first(self, made: Graph, graph: IrGraph) -> Graph:
         """Return the graph with its tensors in NCHW: by the compiler's rules for its operations."""
         self.carried.take(made)
-        imported(made, graph)
+        self._check(made, imported(made, graph))
         scope_region_symbols(graph)
         change_layout(graph, self.carried)
         return self._shown(graph, "NCHW")

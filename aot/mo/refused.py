@@ -23,7 +23,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
         back.add_outputs_recursive""",
     ),
     (
-        "the compiler changes the layout itself, behind the extensions",
+        "it is a part of the change of layout, which is one step here",
         """middle.ApplyNHWCtoNCHWpermutation middle.ApplyPermutations middle.InsertLayoutPropagationTransposes
         middle.LayoutChangeForConstantShapePaths middle.LayoutChangeForEinsum
         middle.MarkSubgraphsWithCorrectLayout middle.MergeNodesPermutations middle.PreserveRuntimeInfo

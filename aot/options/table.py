@@ -360,7 +360,8 @@ class CompileOptions:
         False,
         help="Leave the Transposes of NHWC networks, for comparisons",
         group=Group.NUMBERS,
-        commands=TEXTS,
+        commands=(*TEXTS, "convert"),
+        flags=("--disable-layout-change", "--disable_nhwc_to_nchw"),
         record=Record.IF_SET,
     )
     max_context: int | None = option(

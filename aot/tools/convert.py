@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -20,6 +21,7 @@ from aot.runtime.version import VERSION
 from aot.writers.openvino import VERSIONS, write
 from aot.writers.openvino.forms import fold_formless, give_forms
 
+_LOG = logging.getLogger(__name__)
 # options that the converted network depends on
 SAID = tuple(name for name, row in rows().items() if "convert" in row.commands and not row.harmless)
 
@@ -52,7 +54,14 @@ def convert_model(
         graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
     with within(session.library.scope):  # the graph may have operations of extensions
         run_passes(graph, (give_forms, fold_formless, remove_dead_code))
+        _warn_of_own(graph)
         write(graph, path, version=ir_version, half=compress_to_f16)
+
+
+def _warn_of_own(graph: Graph) -> None:
+    own = sorted({" of version ".join(n.op.own_layer[:2]) for n in graph.nodes.values() if n.op.own_layer is not None})
+    if own:
+        _LOG.warning("no operation set has %s: who reads the file must have it as an extension", ", ".join(own))
 
 
 def _parameters(model: str | Path | Graph, options: CompileOptions, half: bool) -> Mapping[str, object]:

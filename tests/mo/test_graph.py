@@ -13,10 +13,21 @@ from aot.mo.graph.graph import (
     Graph,
     Node,
     add_opoutput,
+    check_empty_graph,
+    copy_node,
+    create_edge,
     dict_includes,
+    erase_node,
     get_edge_attribute_between_nodes,
+    get_graph_ops,
+    get_inputs,
+    get_outputs,
+    get_sorted_inputs,
+    get_sorted_outputs,
+    insert_node_after,
     merge_edge_props,
     rename_nodes,
+    replace_node,
     set_edge_attribute_between_nodes,
 )
 from aot.mo.ops.const import Const
@@ -49,6 +60,30 @@ def test_graphs_are_those_of_networkx() -> None:
     assert [id for id, attrs in graph.nodes(data=True) if attrs["op"] == "ReLU"] == ["relu"]
     assert (graph.node["relu"], list(graph.in_edges("relu"))) == (node.attrs(), [("x", "relu")])
     assert nx.is_directed_acyclic_graph(graph)
+
+
+@pytest.mark.filterwarnings("ignore:.* is a method of Graph or Node:DeprecationWarning")
+def test_functions_of_earlier_releases() -> None:
+    node = relu()
+    graph = node.graph
+    made = Relu(graph, {"name": "behind"}).create_node()
+    insert_node_after(node, made)
+    copied = copy_node(made, {"mark": 1})
+    create_edge(src_node=made, dst_node=copied, edge_attrs={"own": 2})
+    assert [n.id for n in get_graph_ops(graph)] == ["x", "relu", "behind", copied.id] and copied.mark == 1
+    assert (
+        get_inputs(graph, "behind") == get_sorted_inputs(made) == [("relu", graph.get_edge_data("relu", "behind")[0])]
+    )
+    assert [(id, edge["own"]) for id, edge in get_outputs(graph=graph, node="behind", edge_attr={"own": 2})] == [
+        (copied.id, 2)
+    ]
+    erase_node(made)
+    assert [id for id, _ in get_sorted_outputs(node)] == [copied.id]
+    replace_node(old_node=node, new_node=Relu(graph, {"name": "other"}).create_node([Node(graph, "x")]))
+    assert [id for id, _ in get_inputs(graph, copied.id)] == ["other"]
+    check_empty_graph(graph, "this")
+    with pytest.raises(Error, match="after executing that"):
+        check_empty_graph(Graph(), "that")
 
 
 def test_attributes_are_a_dictionary() -> None:

@@ -129,7 +129,7 @@ class Definer:
             case Stateful():
                 works = (self._read_value(node, outs[0]),)
             case _:
-                raise UnsupportedError(f"{node.type}: this operation cannot be compiled yet")
+                raise UnsupportedError(f"{op.user_type}: this operation cannot be compiled yet", advice=op.ways)
         layers = node.origin.layers or (node.name,)
         works = tuple(w for w in works if not is_empty(w))
         if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):

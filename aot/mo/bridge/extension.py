@@ -11,10 +11,12 @@ from aot.ir.op import Op, late_symbol
 from aot.ir.operand import Operand
 from aot.ir.scope import raised_in
 from aot.ir.types import Array, Dim, TensorType
+from aot.mo.bridge.operation import WAYS
 from aot.mo.bridge.values import dtype_from, shape_of
 from aot.mo.graph.data import add_data_node
 from aot.mo.graph.graph import Graph, Node
-from aot.mo.ops.layer_attributes import element_type
+from aot.mo.ops.layer_attributes import element_type, layer_texts
+from aot.mo.ops.op import MADE_IN
 from aot.mo.partial_infer.by_definition import masked
 from aot.mo.utils.arrays import dynamic_dimension, is_fully_defined
 from aot.mo.utils.error import Error
@@ -23,7 +25,10 @@ from aot.runtime.errors import ModelError
 
 @dataclass(frozen=True, eq=False)
 class Extension(Op):
-    """The attributes of a node, with its `infer`; it must be a constant, or be replaced, before it is compiled."""
+    """The attributes of a node, with its `infer`; it must be a constant, or be replaced, before it is compiled.
+
+    Files may hold it: with its own type and the attributes that its class lists.
+    """
 
     name: str = ""  # of the layer
     kind: str = ""  # attribute `op`
@@ -35,6 +40,29 @@ class Extension(Op):
     @property
     def user_type(self) -> str:
         return self.kind
+
+    @property
+    def ways(self) -> str:
+        made = f"; it was made in {self.attrs[MADE_IN]}" if MADE_IN in self.attrs else ""
+        return f"{self._none}{WAYS}{made}"
+
+    @property
+    def own_layer(self) -> tuple[str, str, dict[str, str]] | None:
+        if self._none:
+            return None
+        return str(self.attrs["type"]), str(self.attrs.get("version") or "extension"), layer_texts(self._alone())
+
+    @property
+    def _none(self) -> str:
+        return "" if self.attrs.get("type") else f"type is {self.attrs.get('type')}: "
+
+    def _alone(self) -> Node:
+        """Return the node in a graph of its own, without inputs and outputs."""
+        graph = Graph()
+        graph.stage = "middle"
+        graph.graph.update(layout=self.layout, fw=self.framework, ir_version=11)
+        graph.add_node(self.name, **{**self.attrs, "_in_ports": {}, "_out_ports": {}})
+        return Node(graph, self.name)
 
     def infer(self, *operands: Operand | None) -> tuple[TensorType, ...]:
         return tuple(found.type for found in self._inferred(operands))
@@ -51,11 +79,7 @@ class Extension(Op):
 
     def shown(self, *operands: Operand | None) -> Node:
         """Return the node in a graph of its own, with data nodes, as its `infer` has left it."""
-        graph = Graph()
-        graph.stage = "middle"
-        graph.graph.update(layout=self.layout, fw=self.framework, ir_version=11)
-        graph.add_node(self.name, **{**self.attrs, "_in_ports": {}, "_out_ports": {}})
-        node = Node(graph, self.name)
+        node = self._alone()
         for idx, operand in enumerate(operands):
             if operand is not None:
                 _add_input(node, idx, operand)

@@ -36,19 +36,30 @@ __all__ = [
     "Node",
     "Port",
     "add_opoutput",
+    "check_empty_graph",
+    "copy_node",
+    "create_edge",
     "create_sub_graph_copy",
     "dict_includes",
     "dict_includes_compare_attrs",
     "dict_to_ordered_dict",
     "dump_graph_for_graphviz",
+    "erase_node",
     "fill_graph_with_nodes",
     "get_edge_attribute_between_nodes",
+    "get_graph_ops",
+    "get_inputs",
     "get_inputs_with_ports",
     "get_node_id_by_name",
+    "get_outputs",
+    "get_sorted_inputs",
+    "get_sorted_outputs",
+    "insert_node_after",
     "merge_edge_props",
     "print_graph_stat",
     "rename_node",
     "rename_nodes",
+    "replace_node",
     "set_edge_attribute_between_nodes",
 ]
 
@@ -186,30 +197,40 @@ def fill_graph_with_nodes(graph: Graph, src_nodes: Any, get_id: Any, get_attrs: 
         graph.add_node(get_id(node), **get_attrs(node))
 
 
-def _deprecated(name: str) -> None:
-    warnings.warn(f"{name} is a method of Graph", DeprecationWarning, stacklevel=3)
+_OWNERS = ("graph", "node", "src_node", "old_node")  # names of the first arguments
 
 
-def get_node_id_by_name(graph: Graph, name: str) -> str:
-    _deprecated("get_node_id_by_name")
-    return graph.get_node_id_by_name(name)
+def _method(name: str, owner: Any = lambda given: (given, ())) -> Any:
+    """Return a function of earlier releases that calls a method; `owner`: its object and first arguments."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(f"{name} is a method of Graph or Node", DeprecationWarning, stacklevel=2)
+        given = args or tuple(kwargs.pop(key) for key in _OWNERS if key in kwargs)
+        count = owner.__code__.co_argcount
+        found, first = owner(*given[:count])
+        return getattr(found, name)(*first, *given[count:], **kwargs)
+
+    call.__name__ = name
+    return call
 
 
-def print_graph_stat(graph: Graph) -> None:
-    _deprecated("print_graph_stat")
-    graph.print_graph_stat()
+def _graph_of(node: Node) -> tuple[Any, tuple[Node]]:
+    return node.graph, (node,)
 
 
-def get_inputs_with_ports(graph: Graph, match: Any, pattern_edges: Any, input_names_in_pattern: Any) -> Any:
-    _deprecated("get_inputs_with_ports")
-    return graph.get_inputs_with_ports(match, pattern_edges, input_names_in_pattern)
+def _node_in(graph: Graph, node: str) -> tuple[Node, tuple[()]]:
+    return Node(graph, node), ()
 
 
-def dump_graph_for_graphviz(graph: Graph, *args: Any, **kwargs: Any) -> str:
-    _deprecated("dump_graph_for_graphviz")
-    return graph.dump_graph_for_graphviz(*args, **kwargs)
-
-
-def create_sub_graph_copy(graph: Graph, nodes_to_extract: list[str]) -> Graph:
-    _deprecated("create_sub_graph_copy")
-    return graph.create_sub_graph_copy(nodes_to_extract)
+get_node_id_by_name = _method("get_node_id_by_name")
+print_graph_stat = _method("print_graph_stat")
+get_inputs_with_ports = _method("get_inputs_with_ports")
+dump_graph_for_graphviz = _method("dump_graph_for_graphviz")
+create_sub_graph_copy = _method("create_sub_graph_copy")
+check_empty_graph = _method("check_empty_graph")
+get_graph_ops = _method("get_op_nodes")
+create_edge, erase_node = _method("create_edge", _graph_of), _method("erase_node", _graph_of)
+insert_node_after, replace_node = _method("insert_node_after"), _method("replace_node")
+copy_node = _method("copy_node")
+get_sorted_inputs, get_sorted_outputs = _method("get_sorted_inputs"), _method("get_sorted_outputs")
+get_inputs, get_outputs = _method("get_inputs", _node_in), _method("get_outputs", _node_in)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from aot.ir.scope import called_from
 from aot.mo.graph.data import add_data_node, make_data_node, with_properties
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.ops.permutations import PermuteAttrs
@@ -19,6 +20,7 @@ from aot.mo.utils.runtime_info import RTInfo
 __all__ = ["Op", "PermuteAttrs"]
 
 Attrs = dict[str, Any]
+MADE_IN = "made_in"  # attribute of a node that an extension has made: its class and line, for errors
 IR_VERSIONS = (None, 10, 11)
 
 
@@ -141,6 +143,8 @@ class Op:
 
     def _completed(self, attrs: Attrs) -> Attrs:
         made = with_properties(attrs)
+        if place := called_from():
+            made[MADE_IN] = place
         self.substitute_ie_attrs(made)
         return made
 

@@ -12,7 +12,9 @@ import numpy as np
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.utils.arrays import is_a, masked_arrays
 
-NOT_COMPARED = "name id _in_ports _out_ports infer IE biases weights custom offset ir_data_attrs rt_info".split()
+NOT_COMPARED = (
+    "name id _in_ports _out_ports infer IE biases weights custom offset ir_data_attrs rt_info made_in".split()
+)
 TOLERANCE, TOLERANCE_FP16 = 1e-4, 5e-2  # of numbers; Model Optimizer's own
 
 

@@ -74,7 +74,7 @@ def form(node: Node) -> Op:
 
 
 def _has_no_form(node: Node) -> bool:
-    return bool(_reason(node))
+    return bool(_reason(node)) or node.op.own_layer is not None
 
 
 fold_formless = FoldConstants("fold_formless", only=_has_no_form)  # an extension's operation may be its value
@@ -84,7 +84,7 @@ def formless(graph: Graph) -> Iterator[Problem]:
     """Yield the nodes of a graph, and of its bodies, without a form in IR, with the reasons."""
     for node in graph.order():
         if reason := _reason(node):
-            yield Problem(node.origin.layers[0] if node.origin.layers else node.name, node.type, "", 0, reason)
+            yield Problem(node.origin.layers[0] if node.origin.layers else node.name, node.op.user_type, "", 0, reason)
         for body in node.regions.values():
             yield from formless(body)
 
@@ -100,8 +100,8 @@ def refuse_formless(graph: Graph) -> None:
 def _reason(node: Node) -> str:
     """Return the reason why IR has no form for a node; empty if it has one."""
     op = node.op
-    if definition_of(form(node)) is None:
-        return "no operation set has this operation with these attributes"
+    if definition_of(form(node)) is None and op.own_layer is None:
+        return op.ways or "no operation set has this operation with these attributes"
     connected = [port is not None for port in node.sources()]
     if connected != sorted(connected, reverse=True):
         return f"input {connected.index(False)} must be given where a later one is, got none"

@@ -53,7 +53,8 @@ class _Network:
 
     def layer(self, name: str, op: Op, data: Mapping[str, str], info: Info) -> Element:
         """Add a layer with the next id; its ports are added later."""
-        facts = {"id": str(self.count), "name": legal(name), "type": op.xml_type, "version": definition_of(op) or ""}
+        type_, version, _ = op.own_layer or (op.xml_type, definition_of(op) or "", None)
+        facts = {"id": str(self.count), "name": legal(name), "type": type_, "version": version}
         self.count += 1
         element = etree.SubElement(self.layers, "layer", facts)
         if data:
@@ -96,7 +97,8 @@ class Layers:
         op = form(node)
         more = ROUNDING if isinstance(node.op, Rounded) else {} if network.is_body else _sizes(op)
         info = {**node.rt_info, **more}
-        data = {} if isinstance(op, RegionOp) else texts(op, definition_of(op) or "")
+        own = op.own_layer
+        data = own[2] if own is not None else {} if isinstance(op, RegionOp) else texts(op, definition_of(op) or "")
         element = network.layer(network.names[node.id], op, data, info)
         bodies = self._bodies(node)
         if isinstance(op, RegionOp):
