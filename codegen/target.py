@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.machines import MACHINES, Abilities, Machine, machine_of
-from aot.codegen.platforms import LINUX, Platform, platform_of
+from aot.codegen.platforms import PLATFORMS, Platform, platform_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 
@@ -65,18 +65,18 @@ class Target:
 
     @staticmethod
     def parse(name: str, cores: int = CORES) -> Target:
-        """Return the target of a level's name, on Linux: `x86-64-v3`, `aarch64`; UsageError for others.
+        """Return the target of a name: `x86-64-v3`, `aarch64`, `windows-x86-64-v3`; UsageError for others.
 
         `aot.codegen.llvm.host.parse_target` knows `native`, too.
         """
-        levels = {level: known for known in MACHINES.values() for level in known.architecture.names_of_levels()}
-        if name not in levels:
-            raise UsageError(f"target: one of {', '.join(('native', *levels))}, got {name!r}")
-        machine = levels[name]
-        features = machine.architecture.features_of(name)
-        caches = machine.level_caches.get(name, machine.caches)
+        known = named()
+        if name not in known:
+            raise UsageError(f"target: one of {', '.join(('native', *known))}, got {name!r}")
+        platform, machine, level = known[name]
+        features = machine.architecture.levels[level]
+        caches = machine.level_caches.get(level, machine.caches)
         made = Target(
-            LINUX.triple(machine.name), machine.cpu, features, *machine.vectors(frozenset(features)), *caches, cores
+            platform.triple(machine.name), machine.cpu, features, *machine.vectors(frozenset(features)), *caches, cores
         )
         return replace(made, tiles=not set(machine.architecture.matrix).isdisjoint(features))
 
@@ -169,6 +169,25 @@ class Target:
         prefix = self.machine.architecture.matrix_prefix
         off = tuple(f for f in self.features if prefix and f.startswith(prefix))
         return replace(self, features=tuple(f for f in self.features if f not in off), without=(*self.without, *off))
+
+
+@lru_cache(maxsize=1)
+def named() -> dict[str, tuple[Platform, Machine, str]]:
+    """Return the names of targets with platform, machine and level.
+
+    Short ones follow: `aarch64`, and `windows-v3` where the system's name is part of them.
+    """
+    full: dict[str, tuple[Platform, Machine, str]] = {}
+    short: dict[str, tuple[Platform, Machine, str]] = {}
+    for platform in PLATFORMS.values():
+        for machine in MACHINES.values():
+            made_for = machine.architecture
+            names = [n for n in made_for.names_of_levels() if platform.has_level(machine, made_for.features_of(n))]
+            for name in names:
+                full[platform.prefix + name] = found = platform, machine, made_for.level_of(name)
+                if platform.prefix:
+                    short[platform.prefix + name.removeprefix(made_for.prefix)] = found
+    return full | short
 
 
 @lru_cache(maxsize=1 << 6)

@@ -11,6 +11,15 @@ from aot.runtime.errors import PlatformError
 from aot.runtime.machines import ARCHITECTURES, Architecture
 from aot.runtime.systems import processor
 
+SYSTEM = "linux"  # of this process, see `aot.runtime.systems`
+_OTHER_SYSTEMS = ("windows", "macos", "android")
+
+
+def system_of(triple: str) -> str:
+    """Return the system in LLVM's triple of a library; all of the triple if none is known by its parts."""
+    parts = triple.split("-")[1:]
+    return next((s for s in (*_OTHER_SYSTEMS, SYSTEM) if any(part.startswith(s) for part in parts)), triple)
+
 
 def machine_name() -> str:
     """Return the machine's name: `x86_64`, `aarch64`, ..."""

@@ -8,11 +8,17 @@ from importlib.util import find_spec
 
 import pytest
 
-_ZIG = {"cc": ["cc"], "c++": ["c++"], "aarch64-linux-gnu-gcc": ["cc", "-target", "aarch64-linux-musl"]}
+_ZIG = {
+    "cc": ["cc"],
+    "c++": ["c++"],
+    "aarch64-linux-gnu-gcc": ["cc", "-target", "aarch64-linux-musl"],
+    "x86_64-w64-mingw32-gcc": ["cc", "-target", "x86_64-windows-gnu"],
+    "x86_64-w64-mingw32-g++": ["c++", "-target", "x86_64-windows-gnu"],
+}
 
 
 def compiler(name: str) -> list[str]:
-    """Return the command of `cc`, `c++` or `aarch64-linux-gnu-gcc`; the test is skipped without any."""
+    """Return the command of `cc`, `c++` or of another system; the test is skipped without any."""
     found = shutil.which(name)
     if found is not None:
         return [found]

@@ -78,7 +78,10 @@ def compile(
     debug: arg.Debug = False,
 ) -> None:
     """Compile a model into a shared library, or an object to link."""
-    out = output if output is not None else Path(model.with_suffix(".o" if emit is arg.Emit.OBJ else ".so").name)
+    from aot.codegen.platforms import platform_named
+
+    ending = ".o" if emit is arg.Emit.OBJ else platform_named(options.target).library
+    out = output if output is not None else Path(model.with_suffix(ending).name)
     from aot.codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from aot.codegen.llvm.object.link import find_linker
     from aot.commands.line.progress import Watch
@@ -87,7 +90,8 @@ def compile(
 
     schedules = options.tune_file or (out.with_suffix(".tune.json") if options.tune else None)
     others = [path for path in (header, schedules) if path is not None]
-    check_outputs([*library_files(out, options.external_weights), *others], model, *([data] if data else []))
+    written = library_files(out, options.external_weights, options.target)
+    check_outputs([*written, *others], model, *([data] if data else []))
     called = name_from(out.stem) if name is None else checked_name(name)
     if (data is not None) != is_auto(options.precision):
         rule = "--data is for --precision auto, which needs it"
@@ -108,7 +112,7 @@ def compile(
             typer.echo(made.text(stop_after.value))
             return
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
-        if not as_object or len(made.session.levels) > 1:
+        if made.target.platform.needs_linker and (not as_object or len(made.session.levels) > 1):
             find_linker(made.target.machine.name, platform=made.target.platform)
         built = made.built
         if certify or certify_samples is not None:

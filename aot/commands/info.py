@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,20 +25,41 @@ def info(
     machine: Annotated[
         bool, typer.Option("--machine", help="Describe this machine: instructions, caches, threads")
     ] = False,
+    targets: Annotated[bool, typer.Option("--targets", help="List what --target takes")] = False,
     *,
     options: CompileOptions,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Describe a compiled model, a model file or this machine. Nothing of a file is run."""
-    if file is None and not machine:
-        raise UsageError("info: needs a file or --machine, got neither")
+    """Describe a compiled model, a model file, this machine or targets. Nothing of a file is run."""
+    if file is None and not machine and not targets:
+        raise UsageError("info: needs a file, --machine or --targets, got none of them")
     here = machine_facts() if machine else None
     facts, text = _facts(file, options) if file is not None else ({}, "")
+    listed = _targets() if targets else []
     if as_json:
-        echo_json(facts | ({"machine_here": asdict(here)} if here is not None else {}))
+        more: dict[str, object] = {"machine_here": asdict(here)} if here is not None else {}
+        echo_json(facts | more | ({"targets": listed} if targets else {}))
         return
-    typer.echo("\n".join(filter(None, (text, str(here) if here is not None else ""))))
+    lines = [f"{t['name']:22} {t['system']}, {t['machine']}{_also(t['short'])}" for t in listed]
+    typer.echo("\n".join(filter(None, (text, str(here) if here is not None else "", *lines))))
+
+
+def _targets() -> list[dict[str, Any]]:
+    """Return the targets, each once, with the short names that it has, too."""
+    from aot.codegen.target import named
+
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, (platform, machine, level) in named().items():
+        entry = {"name": name, "system": platform.name, "machine": machine.name, "short": list[str]()}
+        first = found.setdefault((platform.name, level), entry)
+        if first is not entry:
+            first["short"].append(name)
+    return list(found.values())
+
+
+def _also(names: list[str]) -> str:
+    return f"; also {', '.join(names)}" if names else ""
 
 
 def _facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]:

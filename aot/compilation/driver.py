@@ -58,7 +58,7 @@ def compile_model(
     with as_file(model) as given:
         made = stages(given, options, **keywords)
         if output is not None:
-            check_outputs(library_files(Path(output), made.options.external_weights), given)
+            check_outputs(library_files(Path(output), made.options.external_weights, made.options.target), given)
             made.built.write_shared(Path(output))
             return load(output, threads)
         if cache_dir is None:

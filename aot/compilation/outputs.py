@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from aot.codegen.platforms import LINUX, platform_named
 from aot.frontends.kinds import SAVED_MODEL, ZIP, is_gguf, is_tflite
 from aot.ir.graph import Graph
-from aot.runtime.arrays.files import check_library, check_output
+from aot.runtime.arrays.files import COMPILED, check_library, check_output
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.weights import beside
 from aot.runtime.regular import open_file
@@ -35,12 +36,16 @@ def check_outputs(outputs: Iterable[Path], *sources: str | Path | Graph) -> None
         seen.add(os.path.realpath(path))
 
 
-def library_files(library: Path, external: bool) -> list[Path]:
+def library_files(library: Path, external: bool, target: str) -> list[Path]:
     """Return the files of a library or object: its own, and that of weights if they are external.
 
-    UsageError for the name of a file for another system.
+    UsageError for the name of a file for another system than the target's.
     """
-    check_library(library)
+    platform = platform_named(target)
+    if platform.library == LINUX.library:
+        check_library(library)
+    elif library.suffix.lower() != platform.library:
+        raise UsageError(f"output: a library for {platform.name} is m{platform.library}, got {library}")
     return [library, *([beside(library)] if external else [])]
 
 
@@ -70,7 +75,7 @@ def _named(file: Path) -> set[str]:
     """Return the other files that a file of a model or library names, relative to its folder."""
     with open_file(file, "model") as stream:
         head = stream.read(8)
-        if head.startswith(b"\x7fELF"):
+        if head.startswith(COMPILED):
             return {beside(file).name}
         if not head or head.startswith(ZIP) or is_gguf(head) or is_tflite(head):  # formats of one file
             return set()

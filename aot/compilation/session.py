@@ -10,6 +10,7 @@ from pathlib import Path
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.levels import names_of
+from aot.codegen.platforms import platform_named
 from aot.codegen.target import Target
 from aot.compilation.library_state import LibraryState
 from aot.compilation.specialise import SizesByName
@@ -39,6 +40,8 @@ class Session:
         library = LibraryState(options, framework_of(model))
         if options.external_weights and names_of(options.target)[1:]:
             raise UnsupportedError(f"target: external weights are those of one target, got {options.target}")
+        if options.external_weights and not platform_named(options.target).external_weights:
+            raise UnsupportedError(f"target: external weights are mapped on Linux alone, got {options.target}")
         return Session(options, library, _target(options))
 
     def at_sizes(self, sizes: SizesByName) -> Session:

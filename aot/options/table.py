@@ -81,7 +81,7 @@ class CompileOptions:
 
     target: str = option(
         "native",
-        help="native, x86-64-v2, -v3, -v4, -v4-bf16, -v4-amx, aarch64-v8, -v8.2, -v8.6; several: x86-64-v2,v3",
+        help="native, or a name that aot info --targets lists: x86-64-v3, windows-x86-64-v3; several: x86-64-v2,v3",
         commands=CODE,
         record=Record.ALWAYS,
     )

@@ -16,6 +16,7 @@ from aot.codegen.dataclass import dataclass
 from aot.compilation.driver import compile_model, stages
 from aot.compilation.outputs import check_outputs, library_files
 from aot.options import CompileOptions
+from aot.options.keywords import with_keywords
 from aot.options.typed import CompileKeywords
 from aot.runtime import load
 from aot.runtime.errors import MissingError, ModelError, UsageError
@@ -81,7 +82,7 @@ def compiled(
 ) -> tuple[CompiledModel, Path | None]:
     """Compile an exported program in memory, or to a library."""
     if output is not None:
-        check_outputs(library_files(Path(output), False))
+        check_outputs(library_files(Path(output), False, with_keywords(options, keywords).target))
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{Path(output).stem if output is not None else 'module'}.pt2"
         import_module("torch").export.save(program, file)

@@ -36,6 +36,7 @@ from aot.codegen.llvm.object.elf_writer import PAGE, Data, write_data_object
 from aot.codegen.llvm.object.link import Linker, find_linker, link
 from aot.codegen.llvm.object.optimize import assembly
 from aot.codegen.llvm.object.parts import Parts, functions_text, has_vectors
+from aot.codegen.llvm.object.pe_writer import write_library
 from aot.codegen.llvm.object.relocatable import add_sections
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.llvm.object.workers import Workers
@@ -85,6 +86,10 @@ class Built:
 
         PlatformError without a linker.
         """
+        if not self.platform.needs_linker:
+            sections = self.manifest_section(), seal_section(self.tag), self.sections()[-1]
+            write_library(path, self.code, sections, self.platform, self.machine)
+            return
         chosen = linker if linker is not None else find_linker(self.arch, platform=self.platform)
         with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             folder_path = Path(folder)
@@ -102,8 +107,7 @@ class Built:
 
         UnsupportedError for more weights than an object can hold.
         """
-        if self.external is None:
-            check_object(self.constant_bytes)
+        check_object(self.constant_bytes if self.external is None else 0, self.platform)
         with replacing(path) as made, made.open("wb") as stream:
             add_sections(stream, self.code, self.sections())
         self._write_external(path)
@@ -131,11 +135,9 @@ class Built:
     def _objects(self, folder: Path) -> list[Path]:
         code, data = folder / "code.o", folder / "data.o"
         code.write_bytes(self.code)
-        seal = Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + self.tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
+        sections = seal_section(self.tag), placeholder(), *map(reserved, self.sections())
         with data.open("wb") as stream:
-            write_data_object(
-                stream, self.machine.architecture.elf, (seal, placeholder(), *map(reserved, self.sections()))
-            )
+            write_data_object(stream, self.machine.architecture.elf, sections)
         return [code, data]
 
     def sections(self) -> tuple[Data, ...]:
@@ -157,8 +159,15 @@ def weights_section(name: str, size: int, constants: tuple[ConstantBlock, ...], 
     return Data(abi.WEIGHTS_SECTION, name, size, PAGE, _placed(constants), aliases=aliases)
 
 
-def check_object(size: int) -> None:
-    """Raise UnsupportedError for more bytes of weights than an object can hold."""
+def seal_section(tag: str) -> Data:
+    """Return the section of the seal, which is written last."""
+    return Data(abi.SEAL_SECTION, abi.SEAL_PREFIX + tag, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
+
+
+def check_object(size: int, platform: Platform) -> None:
+    """Raise UnsupportedError for more bytes of weights than an object can hold, and for a system without objects."""
+    if not platform.needs_linker:
+        raise UnsupportedError(f"write: {platform.name} has libraries only, m{platform.library}, got an object to link")
     if size > _MOST_WEIGHTS:
         raise UnsupportedError(
             f"write: weights in an object have at most {_MOST_WEIGHTS} bytes, got {size}; make them external"

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.build import Built
+from aot.codegen.machines import machine_of
+from aot.codegen.platforms import platform_of
 from aot.runtime import abi
 from aot.runtime.errors import PlatformError
 
@@ -27,9 +29,9 @@ def load(built: Built) -> Loaded:
     """Load the code into executable memory; PlatformError if it is for another machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    host = llvm.get_process_triple().split("-", 1)[0]
-    if host != built.arch:
-        raise PlatformError(f"jit: runs code for this machine, {host}, got {built.arch}")
+    host = llvm.get_process_triple()
+    if machine_of(host) is not built.machine or platform_of(host) is not built.platform:
+        raise PlatformError(f"jit: runs code for this machine, {host}, got {built.manifest['triple']}")
     weights = _contiguous(built)
     manifest = np.frombuffer(built.manifest_bytes(), np.uint8)
     jit = llvm.create_lljit_compiler(use_jit_link=True)

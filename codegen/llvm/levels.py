@@ -26,17 +26,20 @@ from aot.codegen.llvm.build import (
     manifest_bytes,
     parts_of,
     reserved,
+    seal_section,
     weights_hash,
     weights_section,
 )
 from aot.codegen.llvm.object.append import append, placeholder
+from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.elf_writer import Data, write_data_object
 from aot.codegen.llvm.object.link import Linker, find_linker, link, merge
 from aot.codegen.llvm.object.optimize import compile_module
+from aot.codegen.llvm.object.pe_writer import write_library
 from aot.codegen.llvm.object.relocatable import add_sections, hidden
 from aot.codegen.llvm.pool import template_text
 from aot.codegen.machines import MACHINES, Dispatch, Machine
-from aot.codegen.platforms import Platform
+from aot.codegen.platforms import Platform, platform_named
 from aot.codegen.target import Target
 from aot.runtime import abi
 from aot.runtime.atomic import naming, replacing
@@ -72,15 +75,16 @@ class Levels:
 
     def write_shared(self, path: Path, *, linker: Linker | None = None) -> None:
         """Write the library, as for a single level."""
+        if not self.platform.needs_linker:
+            self._write_image(path)
+            return
         chosen = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
         with (
             naming(path),
             tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder,
             replacing(path) as made,
         ):
-            name = abi.SEAL_PREFIX + self.tag
-            mark = Data(abi.SEAL_SECTION, name, abi.SEAL_BYTES, 8, [(0, bytes(abi.SEAL_BYTES))])
-            data = mark, placeholder(), reserved(self._weights())
+            data = seal_section(self.tag), placeholder(), reserved(self._weights())
             link(self._objects(Path(folder), data), made, chosen, self.machine, self.platform)
             append(made, abi.WEIGHTS_SECTION, abi.WEIGHTS_PAGE, self._parts())
             seal(made)
@@ -90,10 +94,20 @@ class Levels:
 
         UnsupportedError for more weights than an object can hold.
         """
-        check_object(self.built[0].constant_bytes)
+        check_object(self.built[0].constant_bytes, self.platform)
         chosen = linker if linker is not None else find_linker(self.machine.name, platform=self.platform)
         with naming(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".aot-") as folder:
             merge(self._objects(Path(folder), (self._weights(),)), path, chosen)
+
+    def _write_image(self, path: Path) -> None:
+        code = combine([(made, {}) for made in (*map(_hidden, self.built), _compiled(self))])
+        levels = (made.manifest_section(abi.LEVELS_SECTION) for made in self.built)
+        sections = self._manifest(), seal_section(self.tag), *levels, self._weights()
+        write_library(path, code, sections, self.platform, self.machine)
+
+    def _manifest(self) -> Data:
+        data = manifest_bytes(self.manifest)
+        return Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
 
     def _weights(self) -> Data:
         """Return the section of the weights of all levels, with a symbol for each level."""
@@ -108,14 +122,11 @@ class Levels:
         for i, made in enumerate(self.built):
             paths.append(folder / f"level{i}.o")
             with paths[-1].open("wb") as stream:
-                code = hidden(made.code, [abi.QUERY_PREFIX + made.tag])
-                add_sections(stream, code, [made.manifest_section(abi.LEVELS_SECTION)])
-        data = manifest_bytes(self.manifest)
-        section = Data(abi.MANIFEST_SECTION, abi.MANIFEST_PREFIX + self.tag, len(data), 8, [(0, data)])
+                add_sections(stream, _hidden(made), [made.manifest_section(abi.LEVELS_SECTION)])
         paths += [folder / "query.o", folder / "manifest.o"]
         paths[-2].write_bytes(_compiled(self))
         with paths[-1].open("wb") as stream:
-            write_data_object(stream, self.machine.architecture.elf, (section, *more))
+            write_data_object(stream, self.machine.architecture.elf, (self._manifest(), *more))
         return paths
 
 
@@ -127,11 +138,12 @@ def names_of(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",")]
     if len(names) == 1:
         return (text,)
+    prefix = platform_named(names[0]).prefix
     known = [machine.architecture for machine in MACHINES.values() if machine.dispatch]
     for one in known:
-        full = {one.level_of(name) for name in names}
+        full = {one.level_of(name.removeprefix(prefix)) for name in names}
         if full <= one.levels.keys():
-            return tuple(name for name in one.levels if name in full)
+            return tuple(prefix + name for name in one.levels if name in full)
     listed = "; or ".join(", ".join(one.levels) for one in known)
     raise UsageError(f"target: several targets are levels of one machine, of {listed}, got {text}")
 
@@ -220,7 +232,13 @@ def _compiled(levels: Levels) -> bytes:
         if machine_name() != name:
             raise UnsupportedError(f"target: several levels of {name} are compiled on {name}, got {machine_name()}")
         llvm.initialize_native_asmparser()
-    return compile_module(dispatch_text(levels), Target.parse(next(iter(levels.machine.architecture.levels))))
+    lowest = levels.platform.prefix + next(iter(levels.machine.architecture.levels))
+    return compile_module(dispatch_text(levels), Target.parse(lowest))
+
+
+def _hidden(made: Built) -> bytes:
+    """Return the code of a level, whose query the library does not export."""
+    return hidden(made.code, [abi.QUERY_PREFIX + made.tag])
 
 
 def _features(made: Built) -> list[str]:

@@ -20,13 +20,42 @@ $header
 #include <utility>
 #include <vector>
 
+#ifdef _WIN32
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <malloc.h>
+#include <windows.h>
+#else
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#endif
 
 namespace aot {
+
+/* What the system is asked for. */
+namespace system {
+#ifdef _WIN32
+inline void *allocate(std::size_t bytes) { return _aligned_malloc(bytes, 64); }
+inline void release(void *place) { _aligned_free(place); }
+inline void *load(const char *path) { return reinterpret_cast<void *>(LoadLibraryA(path)); }
+inline void unload(void *library) { FreeLibrary(reinterpret_cast<HMODULE>(library)); }
+inline void *find(void *library, const char *name) {
+    return reinterpret_cast<void *>(GetProcAddress(reinterpret_cast<HMODULE>(library), name));
+}
+inline std::string reason(const std::string &path) { return path + ": error " + std::to_string(GetLastError()); }
+#else
+inline void *allocate(std::size_t bytes) { return std::aligned_alloc(64, bytes); }
+inline void release(void *place) { std::free(place); }
+inline void *load(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
+inline void unload(void *library) { dlclose(library); }
+inline void *find(void *library, const char *name) { return dlsym(library, name); }
+inline std::string reason(const std::string &) { return dlerror(); }
+#endif
+}
 
 /* A refused library, file, shape or inference; `code` is that of `infer` or `shapes`, or 0. */
 struct Error : std::runtime_error {
@@ -39,7 +68,7 @@ class Memory {
 public:
     explicit Memory(std::int64_t size = 0) : bytes(size) {
         std::size_t whole = (static_cast<std::size_t>(size) + 64) / 64 * 64;
-        data.reset(std::aligned_alloc(64, whole));
+        data.reset(system::allocate(whole));
         if (!data)
             throw std::bad_alloc();
         std::memset(data.get(), 0, whole);
@@ -50,7 +79,7 @@ public:
 
 private:
     struct Free {
-        void operator()(void *place) const { std::free(place); }
+        void operator()(void *place) const { system::release(place); }
     };
     std::unique_ptr<void, Free> data;
 };
@@ -63,10 +92,10 @@ public:
     explicit Model(Query query) : table(query(AOT_ABI)) { check("model"); }
 
     /* Loading runs code: take libraries from those whose programs you would run. */
-    Model(const std::string &path, const char *name) : library(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), close) {
+    Model(const std::string &path, const char *name) : library(system::load(path.c_str()), close) {
         if (!library)
-            throw Error(dlerror());
-        void *found = dlsym(library.get(), name);
+            throw Error(system::reason(path));
+        void *found = system::find(library.get(), name);
         if (!found)
             throw Error(path + ": must have the function " + name + ", got none");
         Query query;
@@ -80,6 +109,9 @@ public:
 
     /* Map external weights, once in a process, before the first inference. Their hash is not checked. */
     void map_weights(const std::string &path) const {
+#ifdef _WIN32
+        throw Error(path + ": external weights cannot be mapped on this system");
+#else
         struct stat facts;
         void *place = const_cast<void *>(table->weights);
         std::size_t size = static_cast<std::size_t>(table->weights_bytes);
@@ -90,12 +122,13 @@ public:
             ::close(file);
         if (!good)
             throw Error(path + ": must be the model's weights, got another file");
+#endif
     }
 
 private:
     static void close(void *handle) {
         if (handle)
-            dlclose(handle);
+            system::unload(handle);
     }
     void check(const std::string &what) const {
         if (!table)

@@ -2,9 +2,10 @@
 
 from aot.codegen.platforms.linux import LINUX
 from aot.codegen.platforms.platform import Platform
+from aot.codegen.platforms.windows import WINDOWS
 from aot.runtime.errors import UnsupportedError
 
-PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX,)}
+PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX, WINDOWS)}
 
 
 def platform_of(triple: str) -> Platform:
@@ -15,4 +16,9 @@ def platform_of(triple: str) -> Platform:
     return found
 
 
-__all__ = ["LINUX", "PLATFORMS", "Platform", "platform_of"]
+def platform_named(target: str) -> Platform:
+    """Return the platform of a target's name, which begins with the system's but on Linux."""
+    return next((known for known in PLATFORMS.values() if known.prefix and target.startswith(known.prefix)), LINUX)
+
+
+__all__ = ["LINUX", "PLATFORMS", "WINDOWS", "Platform", "platform_named", "platform_of"]

@@ -10,6 +10,7 @@ LINUX = Platform(
     name="linux",
     suffix="unknown-linux-gnu",
     library=".so",
+    machines=("x86_64", "aarch64"),
     pool="linux.ll",
     numbers={
         "monotonic": 1,  # CLOCK_MONOTONIC
@@ -22,24 +23,25 @@ LINUX = Platform(
     calls={"futex": {"x86_64": 202, "aarch64": 98}},
     # arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA); refused where a thread's signal stack is too small, or by a policy
     tiles={"x86_64": "call i64 (i64, ...) @syscall(i64 158, i64 4131, i64 18)"},
-    libc=(
-        *("memcpy", "memmove", "memset"),  # LLVM turns loops into calls of these
-        "aligned_alloc",
-        "free",
-        "clock_gettime",
-        "getpid",
-        "syscall",
-        "sched_yield",
-        "sched_getcpu",
-        "sched_getaffinity",
-        "sched_setaffinity",
-        "pthread_create",
-        "pthread_join",
-        "pthread_sigmask",
-        "sigfillset",
-        "getauxval",
-    ),
-    libc_file="libc.so.6",
+    imports={
+        "libc.so.6": (
+            *("memcpy", "memmove", "memset"),  # LLVM turns loops into calls of these
+            "aligned_alloc",
+            "free",
+            "clock_gettime",
+            "getpid",
+            "syscall",
+            "sched_yield",
+            "sched_getcpu",
+            "sched_getaffinity",
+            "sched_setaffinity",
+            "pthread_create",
+            "pthread_join",
+            "pthread_sigmask",
+            "sigfillset",
+            "getauxval",
+        )
+    },
     link_options=(
         "--build-id=none",
         "--hash-style=gnu",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.machines import Machine
@@ -11,7 +12,7 @@ from aot.runtime.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """An operating system with its C library, its object format and the linkers for it.
+    """An operating system with its C library, the format of its files and the linkers for it.
 
     `pool`: the file of `aot.codegen.llvm.pool` with the functions that a thread pool asks of the system: `now`,
     `sleep`, `rouse`, `here` and `avoid`, and the C library's that it calls, declared, or defined where there are none.
@@ -21,15 +22,26 @@ class Platform:
     name: str
     suffix: str  # of triples, behind the machine's name
     library: str  # suffix of the names of libraries
+    machines: tuple[str, ...]  # names of those that libraries can be made for
     pool: str
     numbers: Mapping[str, int]
+    imports: Mapping[str, tuple[str, ...]]  # by the names of libraries: their functions that a model may call
     calls: Mapping[str, Mapping[str, int]]  # numbers of calls of the system in the text of the pool, by machine
-    tiles: Mapping[str, str]  # by machine: a call that asks for tile registers and gives 0 if the process may use them
-    libc: tuple[str, ...]  # functions of the C library that a model may call
-    libc_file: str  # name by which libraries ask for it
-    link_options: tuple[str, ...]
-    linkers: tuple[str, ...]  # programs that link for the machine at hand
-    cross_linkers: tuple[str, ...]  # those that link for another one, `{machine}`
+    # By machine: a call that asks for tile registers and gives 0 if the process may use them.
+    tiles: Mapping[str, str]
+    link_options: tuple[str, ...] = ()
+    linkers: tuple[str, ...] = ()  # programs that link for the machine at hand
+    cross_linkers: tuple[str, ...] = ()  # those that link for another one, `{machine}`
+    prefix: str = ""  # of the names of targets
+    needs_linker: bool = True  # False: `aot.codegen.llvm.object.pe_writer` makes libraries
+    external_weights: bool = True  # loaders map weights from a file of their own
+    environment: str = ""  # of LLVM's triples, behind `suffix`, where objects are ELF files and libraries are not
+    code: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict[str, Mapping[str, bytes]])  # see `code_of`
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Functions of all libraries that a model may call."""
+        return tuple(name for names in self.imports.values() for name in names)
 
     def triple(self, machine: str) -> str:
         """Return LLVM's triple of a machine's name."""
@@ -37,7 +49,16 @@ class Platform:
 
     def numbers_of(self, machine: Machine) -> dict[str, int]:
         """Return the numbers in the text of the pool; UnsupportedError for a machine that none are known for."""
-        if any(machine.name not in known for known in self.calls.values()):
-            machines = ", ".join(next(iter(self.calls.values())))
+        if machine.name not in self.machines:
+            machines = ", ".join(self.machines)
             raise UnsupportedError(f"target: the machine is one of {machines} on {self.name}, got {machine.name}")
         return {**self.numbers, **{name: known[machine.name] for name, known in self.calls.items()}}
+
+    def code_of(self, machine: Machine) -> Mapping[str, bytes]:
+        """Return the machine code of functions that LLVM calls and that no library exports, by name."""
+        return self.code.get(machine.name, {})
+
+    def has_level(self, machine: Machine, features: tuple[str, ...]) -> bool:
+        """True if the system lets code for a machine use `features`: it must be asked for tile registers."""
+        tiles = not set(machine.architecture.matrix).isdisjoint(features)
+        return machine.name in self.machines and (not tiles or machine.name in self.tiles)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # slow to import
 
 Arrays = dict[str, "NDArray[np.generic]"]
 
+COMPILED = (b"\x7fELF", b"MZ")  # first bytes of libraries: of Linux, of Windows
 _OF_OTHERS = {  # endings of files that linkers and loaders would not take ELF for
     **dict.fromkeys((".dll", ".exe", ".lib", ".obj", ".pyd", ".sys"), "a file for Windows"),
     **dict.fromkeys((".dylib", ".bundle", ".framework", ".tbd"), "a file for macOS"),
@@ -108,4 +109,4 @@ def is_compiled(path: Path) -> bool:
     if path.is_dir():
         return False
     with open_file(path, "model") as stream:
-        return stream.read(4) == b"\x7fELF"
+        return stream.read(4).startswith(COMPILED)

@@ -6,26 +6,17 @@ import os
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
-from aot.runtime.errors import CorruptError, UsageError
-from aot.runtime.loading.digest import sha256
+from aot.runtime.errors import UsageError
+from aot.runtime.loading.binary_file import NO_BITS, BinaryFile, Section
 
-RELOCATABLE, SHARED_OBJECT = 1, 3
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _LOAD = 1
-_NO_BITS = 8
+_MOST_OF_WINDOWS = 2 << 30  # bytes of a library of Windows
 _MAX_SECTIONS = 10_000
 _COMPILE = "a model is compiled before it is loaded: aot compile MODEL, or aot.compile_model(MODEL)"
-_MAX_READ = 256 << 20  # bytes of one section at most
-
-
-class Section(NamedTuple):
-    name: str
-    kind: int
-    offset: int
-    size: int
 
 
 class DynamicSymbol(NamedTuple):
@@ -40,6 +31,9 @@ def copy_one(source: BinaryIO, target: BinaryIO) -> None:
     """
     _copy_until(_HEADER.size, source, target)
     header: tuple[Any, ...] = _unpacked(_HEADER, target, 0, 1)[0]
+    if header[0][:2] == b"MZ":  # a library of Windows, which is refused as such
+        _copy_until(_MOST_OF_WINDOWS, source, target)
+        return
     segments_at, sections_at = header[5:7]
     segment_size, segments, section_size, sections = header[9:13]
     if header[0][:4] != b"\x7fELF" or segment_size != _SEGMENT.size or section_size != _SECTION.size:
@@ -48,7 +42,7 @@ def copy_one(source: BinaryIO, target: BinaryIO) -> None:
     _copy_until(max(tables), source, target)
     rows = _unpacked(_SECTION, target, sections_at, sections)
     parts = _unpacked(_SEGMENT, target, segments_at, segments)
-    ends = [row[4] + row[5] for row in rows if row[1] != _NO_BITS], [row[2] + row[5] for row in parts]
+    ends = [row[4] + row[5] for row in rows if row[1] != NO_BITS], [row[2] + row[5] for row in parts]
     _copy_until(max((*ends[0], *ends[1]), default=0), source, target)
 
 
@@ -73,13 +67,11 @@ def _unpacked(form: struct.Struct, file: BinaryIO, position: int, count: int) ->
     return list(form.iter_unpack(file.read(size).ljust(size, b"\0")))
 
 
-class ElfFile:
+class ElfFile(BinaryFile):
     """Header and sections of an open file; CorruptError unless it is a whole little-endian ELF64 file."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
-        self._stream = stream
-        self._name = name
-        self._size = os.fstat(stream.fileno()).st_size
+        super().__init__(stream, name)
         header: tuple[Any, ...] = _HEADER.unpack(self._read(0, _HEADER.size))
         ident, self.kind, self.machine, version, _, segments_at, sections_at = header[:7]
         segment_size, segments, section_size, count, names = header[9:]
@@ -95,31 +87,6 @@ class ElfFile:
         at, size = rows[int(names)][4:6]
         strings = self._read(at, size)
         self.sections = tuple(self._section(row, strings) for row in rows)
-
-    def find(self, name: str) -> Section:
-        """Return the section called `name`, which is within the file; CorruptError if there is none."""
-        for section in self.sections:
-            if section.name == name and section.kind != _NO_BITS and section.offset + section.size <= self._size:
-                return section
-        raise self._corrupt(f"none with the section {name}")
-
-    def section(self, name: str) -> bytes:
-        """Return the contents of the section called `name`; CorruptError if there is none."""
-        section = self.find(name)
-        return self._read(section.offset, section.size)
-
-    def digest(self, without: tuple[str, ...]) -> bytes:
-        """Return the SHA-256 of the file except for some sections."""
-        gaps = sorted((section.offset, section.offset + section.size) for section in map(self.find, without))
-        digest = sha256(self._size - sum(end - start for start, end in gaps))
-        position = 0
-        for start, end in (*gaps, (self._size, self._size)):
-            while position < start:
-                data = self._read(position, min(start - position, 1 << 20))
-                digest.update(data)
-                position += len(data)
-            position = max(position, end)
-        return digest.digest()
 
     def dynamic_symbols(self) -> tuple[DynamicSymbol, ...]:
         """Return the symbols that the file exports and needs."""
@@ -143,15 +110,3 @@ class ElfFile:
         if offset > len(strings) or end < 0:
             raise self._corrupt("a name without an end")
         return strings[offset:end].decode("utf-8", "replace")
-
-    def _read(self, offset: int, size: int) -> bytes:
-        if size > _MAX_READ or offset + size > self._size:
-            raise self._corrupt("one that is cut short or damaged")
-        self._stream.seek(offset)
-        data = self._stream.read(size)
-        if len(data) != size:
-            raise self._corrupt("one that is cut short")
-        return data
-
-    def _corrupt(self, what: str, advice: str = "") -> CorruptError:
-        return CorruptError(f"load: {self._name}: must be a whole compiled model, got {what}", advice=advice)

@@ -25,12 +25,13 @@ from aot.runtime.abi import (
 )
 from aot.runtime.atomic import copy, replacing
 from aot.runtime.errors import CorruptError, PlatformError, UsageError
-from aot.runtime.loading.elf import RELOCATABLE, SHARED_OBJECT, ElfFile, copy_one
+from aot.runtime.loading.binary_file import RELOCATABLE, SHARED_OBJECT, binary_file
+from aot.runtime.loading.elf import copy_one
 from aot.runtime.loading.manifest import Manifest, from_json, parse
 from aot.runtime.loading.pages import populate_later
 from aot.runtime.loading.seal import is_whole
 from aot.runtime.loading.weights import beside, check, check_embedded, info_in, map_into
-from aot.runtime.machine import machine_name, missing_features, refused_tiles
+from aot.runtime.machine import SYSTEM, machine_name, missing_features, refused_tiles, system_of
 from aot.runtime.machines import ARCHITECTURES
 from aot.runtime.regular import open_file
 from aot.runtime.systems import loading
@@ -195,7 +196,7 @@ def _open(
     if key is not None:
         check_key(manifest, key, name)
     _check_machine(manifest, name)
-    file = ElfFile(stream, name)
+    file = binary_file(stream, name)
     if not is_whole(file):
         raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
     info = info_in(manifest.json, name)
@@ -252,7 +253,7 @@ def verify(path: Path) -> Manifest:
 
 def _verify(stream: BinaryIO, name: str, weights: Path | None) -> Manifest:
     manifest = _read_manifest(stream, name)
-    file = ElfFile(stream, name)
+    file = binary_file(stream, name)
     if not is_whole(file):
         raise CorruptError(f"load: {name}: must have the digest it was written with, got another: it is damaged")
     embedded, external = info_in(manifest.json, name, "embedded"), info_in(manifest.json, name)
@@ -297,7 +298,7 @@ def _save(descriptors: list[int], path: Path) -> None:
 
 
 def _read_manifest(stream: BinaryIO, name: str, kinds: Sequence[int] = (SHARED_OBJECT,)) -> Manifest:
-    file = ElfFile(stream, name)
+    file = binary_file(stream, name)
     if file.kind not in kinds:
         objects = "an object to link; aot compile MODEL -o m.so makes a library"
         found = objects if file.kind == RELOCATABLE else f"ELF type {file.kind}"
@@ -310,6 +311,8 @@ def _read_manifest(stream: BinaryIO, name: str, kinds: Sequence[int] = (SHARED_O
 
 def _check_machine(manifest: Manifest, name: str) -> None:
     names = {known.elf: known.name for known in ARCHITECTURES.values()}
+    if (system := system_of(str(manifest.json["triple"]))) != SYSTEM:
+        raise PlatformError(f"load: {name} is compiled for {system}, this system is {SYSTEM}; compile it for {SYSTEM}")
     wanted, here = names.get(manifest.machine, f"ELF machine {manifest.machine}"), machine_name()
     if wanted != here:
         raise PlatformError(f"load: {name} is compiled for {wanted}, this machine is {here}; compile it for {here}")

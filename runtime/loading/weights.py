@@ -18,8 +18,8 @@ from typing import BinaryIO, NamedTuple, cast
 from aot.runtime.abi import MANIFEST_SECTION, WEIGHTS_PAGE
 from aot.runtime.atomic import copy, replacing
 from aot.runtime.errors import CorruptError, UsageError
+from aot.runtime.loading.binary_file import binary_file
 from aot.runtime.loading.digest import sha256
-from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.seal import seal
 from aot.runtime.regular import open_file
 from aot.runtime.systems import memory
@@ -100,7 +100,7 @@ def update_weights(library: Path | str, weights: Path | str) -> str:
     """
     path, source = Path(library), Path(weights)
     with open_file(path, "weights") as stream:
-        file = ElfFile(stream, str(path))
+        file = binary_file(stream, str(path))
         text, offset = file.section(MANIFEST_SECTION), file.find(MANIFEST_SECTION).offset
     tree = cast(dict[str, object], json.loads(text))
     old = info_in(tree, str(path))

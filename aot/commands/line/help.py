@@ -42,7 +42,8 @@ EXAMPLES = {
     "info": """
         aot info model.so
         aot info model.onnx --json
-        aot info --machine""",
+        aot info --machine
+        aot info --targets""",
     "report": """
         aot report model.so --model model.xml -o report.html""",
     "dump": """

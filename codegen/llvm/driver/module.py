@@ -110,16 +110,19 @@ def scratch_of(program: Program, functions: Mapping[str, Function]) -> Size:
 
 
 def _joined(parts: Iterable[str], declared: Iterable[str]) -> str:
-    """Join the module's parts; each external function is declared once, at the end."""
+    """Join the module's parts; each external function is declared once, at the end, if no part defines it."""
     body: list[str] = []
     declarations: dict[str, str] = {}
+    defined: set[str] = set()
     lines = [line for part in parts for line in part.splitlines()]
     for line in [*lines, *sorted(declared)]:
         if line.startswith("declare "):
             declarations.setdefault(line.split("@", 1)[1].split("(", 1)[0], line)
         elif line and not line.lstrip().startswith(";"):
             body.append(line)
-    return "\n".join([*body, *(declarations[name] for name in sorted(declarations))]) + "\n"
+            if line.startswith("define "):
+                defined.add(line.split("@", 1)[1].split("(", 1)[0])
+    return "\n".join([*body, *(declarations[name] for name in sorted(declarations.keys() - defined))]) + "\n"
 
 
 def _function_name(function: Function) -> str:

@@ -2,8 +2,8 @@
 
     ELF header | .text of all objects, .rodata of all, ..., relocations | .symtab .strtab | section headers
 
-Symbols that one object defines and another one uses become local, so that two models in one program do not see each
-other's kernels.
+Symbols that one object defines and another one uses, and hidden ones, become local, so that two models in one program
+do not see each other's kernels.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import field
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.object.elf_writer import (
     HEADER,
+    HIDDEN,
     NOBITS,
     SECTION,
     SECTION_SYMBOL,
@@ -64,7 +65,8 @@ class _Symbol:
 
     @property
     def local(self) -> bool:
-        return (self.shared and self.home is not None) or self.fields[0] >> 4 == 0
+        defined = self.home is not None and (self.shared or self.fields[1] == HIDDEN)
+        return defined or self.fields[0] >> 4 == 0
 
     def packed(self, name: int) -> bytes:
         info, *rest = self.fields

@@ -61,9 +61,11 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: Machine
     depends neither on the libc of this machine nor on its version, and cross-linking needs no libc of the other one.
     """
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".aot-") as folder:
-        stub, libc = Path(folder) / "libc.o", Path(folder) / platform.libc_file
+        ((name, called),) = platform.imports.items()
+        functions = Data(".text", "libc_stub", 16, 16, [], called)
+        stub, libc = Path(folder) / "libc.o", Path(folder) / name
         with stub.open("wb") as stream:
-            write_data_object(stream, machine.architecture.elf, [Data(".text", "libc_stub", 16, 16, [], platform.libc)])
+            write_data_object(stream, machine.architecture.elf, [functions])
         _check(linker, _called(linker.command([stub], libc, ("-soname", libc.name))))
         with replacing(output) as made:
             _check(linker, _called(linker.command([*objects, libc], made, platform.link_options)))

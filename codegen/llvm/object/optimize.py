@@ -32,7 +32,7 @@ def _machine(target: Target) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
-        found = llvm.Target.from_triple(target.triple)
+        found = llvm.Target.from_triple(_triple(target))
     except RuntimeError as error:
         raise InternalError(f"target: unknown triple, got {target.triple}") from error
     return found.create_target_machine(
@@ -40,8 +40,13 @@ def _machine(target: Target) -> llvm.TargetMachine:
     )
 
 
+def _triple(target: Target) -> str:
+    """Return LLVM's triple, by which objects are ELF files on every system."""
+    return target.triple + target.platform.environment
+
+
 def _optimized(text: str, target: Target, machine: llvm.TargetMachine, level: int | None) -> llvm.ModuleRef:
-    head = f'target triple = "{target.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    head = f'target triple = "{_triple(target)}"\ntarget datalayout = "{machine.target_data}"\n'
     try:
         module = llvm.parse_assembly(head + text)
         module.verify()

@@ -14,6 +14,7 @@ from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
 from aot.runtime import abi
 
+_ASKED = ("now", "sleep", "rouse", "here", "avoid")  # functions of a system that `waiting.ll` and `placement.ll` place
 TAKEN, OPEN = 1 << 33, 1 << 32  # bits of a slot's state; below them, the number of workers inside
 _FIELDS = {  # in the order of the types that the templates declare; a field without a name is padding, or never used
     "slot": ("state", "run", "argument", "threads", "sleepers"),
@@ -70,9 +71,12 @@ def template_text(name: str, **values: object) -> str:
 
 
 def system_texts(platform: Platform, machine: Machine) -> dict[str, str]:
-    """Return the functions that a platform's file defines, by name, and the rest of it as `declarations`."""
+    """Return the functions of a platform's file that templates place, by name, and the rest of it as `declarations`."""
     text = template_text(platform.pool, **platform.numbers_of(machine))
-    return {**dict(_functions(text)), "declarations": _FUNCTION.sub("", text)}
+    found = {name: body for name, body in _functions(text) if name in _ASKED}
+    for body in found.values():
+        text = text.replace(body, "")
+    return {**found, "declarations": text}
 
 
 _FUNCTION = re.compile(r"^define [^@]*@(\w+)\(.*?^}$", re.MULTILINE | re.DOTALL)

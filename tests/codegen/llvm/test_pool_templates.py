@@ -35,5 +35,5 @@ def test_names_of_a_template_have_values() -> None:
 def test_a_platform_has_all_functions_that_a_pool_asks_for(platform: Platform) -> None:
     texts = (raw(file) for file in ("waiting.ll", "placement.ll"))
     asked = {name for text in texts for name in re.findall(r"^\$(\w+)$", text, re.MULTILINE)}
-    for machine in platform.calls["futex"]:
+    for machine in platform.machines:
         assert system_texts(platform, MACHINES[machine]).keys() == asked - {"pause_declaration"}
