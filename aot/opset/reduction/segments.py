@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import pairwise
 
 import numpy as np
 
 from aot.codegen.ir.definition import Definition, identity
-from aot.codegen.ir.loops import Buffer, Const, Reduce, Space, Var, as_expr, cast, dense, prim
-from aot.codegen.script.script import Scripted, loops, parallel, var
+from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Var, cast
+from aot.codegen.script.script import Scripted, array, lanes, loops, parallel, unrolled, var
 from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work, late_symbol
 from aot.ir.operand import Input, Operand
@@ -20,6 +21,9 @@ from aot.opset.movement.embedding import first_not_below
 from aot.opset.reduction.bucketing import unravel, volume
 from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
+
+# A tile of GroupedMatMul, whose sums stay in registers: 8 vectors of 512 bits, 16 of 256 bits
+ROWS, COLUMNS, LANES = 2, 4, 16
 
 
 class Fill(StrEnum):
@@ -94,9 +98,70 @@ def _lowest(dtype: DType) -> Const:
     return identity("max", dtype.compute)
 
 
+@loops
+def _grouped(out: Scripted, a: Buffer, b: Buffer, offsets: Buffer, sizes: Scripted) -> None:
+    """A few columns of each matrix stay in cache while the rows of its group pass."""
+    rows, groups, columns, inner = sizes
+    for n in parallel((columns + COLUMNS - 1) // COLUMNS):
+        first = var(0, DType.I64)
+        for g in range(groups):
+            end: Scripted = cast(offsets[g], DType.I64)
+            last = max(min(end, rows), first)
+            for t in range(first, last, ROWS):
+                _tile(out, a, b, (t, last - 1, g, n * COLUMNS, columns - 1), inner)
+            first = last
+        for t in range(first, rows):
+            for j in unrolled(COLUMNS):
+                out[t, min(n * COLUMNS + j, columns - 1)] = 0
+
+
+def _product(x: Expr, y: Expr, dtype: DType) -> Expr:
+    return cast(x, dtype) * cast(y, dtype)
+
+
+@loops
+def _tile(out: Scripted, a: Buffer, b: Buffer, place: Scripted, inner: Scripted) -> None:
+    """Compute a few rows and columns. `place`: first and last row, group, first and last column.
+
+    The last one stands in for those behind it.
+    """
+    t, last, g, n, end = place
+    dtype = out.dtype.compute
+    total = array(ROWS, COLUMNS, LANES, dtype=dtype)
+    for i in unrolled(ROWS):
+        for j in unrolled(COLUMNS):
+            for v in lanes(LANES):
+                total[i, j, v] = 0
+    for k in range(inner // LANES):
+        for i in unrolled(ROWS):
+            for j in unrolled(COLUMNS):
+                for v in lanes(LANES):
+                    total[i, j, v] += _product(
+                        a[min(t + i, last), k * LANES + v], b[g, min(n + j, end), k * LANES + v], dtype
+                    )
+    for i in unrolled(ROWS):
+        for j in unrolled(COLUMNS):
+            _sum(out, a, b, (min(t + i, last), g, min(n + j, end)), inner, [total[i, j, v] for v in range(LANES)])
+
+
+@loops
+def _sum(out: Scripted, a: Buffer, b: Buffer, place: Scripted, inner: Scripted, parts: Scripted) -> None:
+    """Compute the element at `place` from sums over every 16th term and the terms behind the last 16."""
+    t, g, n = place
+    dtype = out.dtype.compute
+    total = var(0, dtype)
+    for part in parts:
+        total += part
+    for k in range(inner // LANES * LANES, inner):
+        total += _product(a[t, k], b[g, n, k], dtype)
+    out[t, n] = total
+
+
 @op("opset17")
 class GroupedMatMul(LoopOp):
     """Rows [T, K] times transposed matrices [G, N, K]: rows before offsets[g] belong to group g, further rows give 0.
+
+    Offsets ascend; one that does not is the one before it.
 
     Without offsets: [G, M, K] times [G, N, K], matrix by matrix.
     """
@@ -120,12 +185,8 @@ class GroupedMatMul(LoopOp):
         if offsets is None:
             g, m = Var("g", out.shape[0]), Var("m", out.shape[1])
             return (Definition(out, (g, m, n), Reduce("add", (k,), a(g, m, k) * b(g, n, k))),)
-        t, g = Var("t", out.shape[0]), Var("g", b.shape[0])
-        group = dense("group", out.shape[0], space=Space.ARENA, dtype=DType.I64)
-        passed = cast(prim("le", cast(offsets(g), DType.I64), t), DType.I64)
-        which = group[t]
-        value = prim("within", which, as_expr(b.shape[0], DType.I64), a(t, k) * b(which, n, k), 0)
-        return Definition(group, (t,), Reduce("add", (g,), passed)), Definition(out, (t, n), Reduce("add", (k,), value))
+        sizes = (out.shape[0], *b.shape)
+        return (_grouped(out, a.buffer, b.buffer, offsets.buffer, sizes),)
 
     def reference(self, a: Array, b: Array, offsets: Array | None = None) -> Array:
         dtype = a.dtype
@@ -134,9 +195,7 @@ class GroupedMatMul(LoopOp):
         if offsets is None:
             return (a @ turned).astype(dtype)
         out = np.zeros((a.shape[0], b.shape[1]), dtype)
-        # as in `nest`, also for unsorted offsets: a row's group is the number of offsets that it is not before
-        passed: Array = np.less_equal.outer(offsets, np.arange(len(a)))
-        which: Array = passed.sum(0)
-        for g in range(b.shape[0]):
-            out[which == g] = (a[which == g] @ turned[g]).astype(dtype)
+        ends = np.maximum.accumulate(np.clip(offsets.astype(np.int64), 0, len(a)))
+        for g, (first, last) in enumerate(pairwise([0, *ends])):
+            out[first:last] = (a[first:last] @ turned[g]).astype(dtype)
         return out

@@ -2,7 +2,7 @@
 
     python -m tests.frontends.pt2.make_op_cases [FAMILY ..]      needs torch 2.13 or later; not run by the tests
 
-Family `boxes` needs torchvision besides, `blocks` torchao.
+Family `boxes` needs torchvision besides, `blocks` torchao, `experts` transformers.
 A family is one zip: `cases.json`, for each case its program, that with sizes left open where it is another one, types
 and places of inputs and outputs; `data.bin`, their elements. The tables of cases are the Python files in `op_cases`,
 beside the zips that they become.
@@ -33,6 +33,7 @@ OPERATIONS = {
     "quantised": "torch.ao.quantization.fx._decomposed",
     "boxes": "torchvision",
     "blocks": "torchao.quantization",
+    "experts": "transformers.integrations.moe",
 }
 DROPPED = ("requires_grad", "device", "is_hop_single_tensor_return", "hint")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aot.frontends.pt2.math.arithmetic import combined, times
 from aot.frontends.pt2.registry import Call, Number, Size, aten
 from aot.ir.graph import OutPort
+from aot.runtime.abi import DType
 
 
 @aten("mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default", "inner.default")
@@ -131,3 +132,22 @@ def cdist(node: Call, x: OutPort, x2: OutPort, p: float = 2.0, compute_mode: Siz
     if p == 0:
         return build.ReduceSum(node.cast(build.NotEqual(gap, node.like(0, gap)), gap.type.dtype), last)
     return build.Power(build.ReduceSum(build.Power(gap, node.like(p, gap)), last), node.like(1 / p, gap))
+
+
+@aten("transformers::grouped_mm_fallback.default", "_grouped_mm.default")
+def grouped_mm(
+    node: Call,
+    x: OutPort,
+    weight: OutPort | None = None,
+    mat2: OutPort | None = None,
+    offs: OutPort | None = None,
+    bias: OutPort | None = None,
+    out_dtype: DType | None = None,
+) -> OutPort:
+    """Rows, sorted by group, times the matrix of their group [G, K, N]; rows behind the last group are 0."""
+    matrices = node.operand(weight, mat2)
+    ranks = (x.type.rank, matrices.type.rank)
+    node.refuse(ranks != (2 + (offs is None), 3), f"groups of rows [S, K] times [G, K, N], got ranks {ranks}")
+    turned = node.build.Transpose(matrices, node.list([0, 2, 1]))
+    y = node.build.GroupedMatMul(x, turned) if offs is None else node.build.GroupedMatMul(x, turned, offs)
+    return y if bias is None else node.build.Add(y, bias)
