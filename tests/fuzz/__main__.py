@@ -1,6 +1,7 @@
 """The command: draws cases of each kind in turn, judges them in children, and keeps the smallest form of what fails.
 
 python -m tests.fuzz --minutes 5 --seed 1 --only ir --jobs 2 --out found
+python -m tests.fuzz --minutes 5 --seed 1 --only ir --first 800 --out found    goes on behind the case 799 of that run
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first case")
     parser.add_argument("--only", action="append", choices=sorted(FUZZERS), help="a kind; may be given several times")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, default=Path("fuzz-found"), help="a folder for what is found")
@@ -66,7 +68,7 @@ def work(asked: argparse.Namespace, job: int) -> int:
     for name in asked.only:
         FUZZERS[name].draw(0)  # seeds are made here, once, and not in each child
     until, counts = time.monotonic() + 60 * asked.minutes, Counter[str]()
-    number = job
+    number = asked.first + job
     while time.monotonic() < until:
         fuzzer = FUZZERS[asked.only[number % len(asked.only)]]
         seed = asked.seed * STEP + number
@@ -76,7 +78,9 @@ def work(asked: argparse.Namespace, job: int) -> int:
             keep(fuzzer, seed, outcome, asked.out)
         number += asked.jobs
     lines = [f"  {count:7} {name}" for name, count in sorted(counts.items())]
-    sys.stdout.write("\n".join([f"job {job}: {sum(counts.values())} cases", *lines, ""]))
+    sys.stdout.write(
+        "\n".join([f"job {job}: {sum(counts.values())} cases, the next one is --first {number}", *lines, ""])
+    )
     sys.stdout.flush()
     return int(any(name.split()[1] not in GOOD for name in counts))
 
