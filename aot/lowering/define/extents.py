@@ -115,7 +115,8 @@ def _indices(e: Expr, guards: frozenset[Expr]) -> Iterator[tuple[Expr, Size]]:
     """Yield the indices of loads that no `within` guards, each with the size of its dimension."""
     match e:
         case Prim("within", (index, extent, value, *other)):
-            yield from _indices(value, guards | {index})
+            if extent != Const(0):  # else it is never read
+                yield from _indices(value, guards | {index})
             for part in (index, extent, *other):
                 yield from _indices(part, guards)
         case Prim(_, args):

@@ -17,7 +17,7 @@ from aot.ir.conditions import Condition, alike
 from aot.ir.op import Elements, LoopOp, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
-from aot.ir.types import Array, Shape, TensorType, simplify
+from aot.ir.types import Array, Dim, Shape, TensorType, simplify
 from aot.opset.products.pool_windows import (
     AutoPad,
     Windows,
@@ -62,10 +62,14 @@ class Deformable(LoopOp):
     def result(self, x: Operand, offsets: Operand, w: Operand, mask: Operand | None) -> TensorType:
         if (x.rank, offsets.rank, w.rank) != (4, 4, 4):
             raise ShapeError(f"{self.type}: inputs must have rank 4, got {x.rank}, {offsets.rank} and {w.rank}")
-        for n, parts in ((x.shape[1], self.group), (w.shape[0], self.group), (x.shape[1], self.deformable_group)):
+        for n, parts in self._parted(x, w):
             if isinstance(n, int) and n % parts:
                 raise ShapeError(f"{self.type}: groups must divide the channels: {parts} and {n}")
         return TensorType(x.dtype, (x.shape[0], w.shape[0], *self.windows(x.shape[2:], w.shape[2:]).counts))
+
+    def _parted(self, x: Operand, w: Operand) -> list[tuple[Dim, int]]:
+        """Return numbers of channels, each with the number of groups that it is parted into."""
+        return [(x.shape[1], self.group), (w.shape[0], self.group), (x.shape[1], self.deformable_group)]
 
     def conditions(self, x: Operand, offsets: Operand, w: Operand, mask: Operand | None = None) -> Sequence[Condition]:
         batch, channels, *sizes = x.shape
@@ -73,6 +77,9 @@ class Deformable(LoopOp):
         kernels = self.windows(tuple(sizes), w.shape[2:])
         places = kernels.counts
         rules = kernels.fitting()
+        rules += [
+            (simplify(n % parts), 0, f"{parts} groups must divide the channels") for n, parts in self._parted(x, w)
+        ]
         rules += [(channels, simplify(w.shape[1] * self.group), "channels of data and weights must be equal")]
         rules += alike("offsets must fit data and weights", offsets.shape, (batch, simplify(points * 2), *places))
         if mask is not None:
