@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.index import Affine, bounds, exactly, factors, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, as_expr, prim
 from aot.runtime.abi import DType
@@ -17,7 +17,7 @@ def iterates(axis: Var) -> list[Affine]:
     found = [extent.plus(exactly(-1 - axis.low))]
     match axis.extent:
         case Prim("select", (condition, _, Const(n))) if n <= axis.low:
-            found += [f for f in conditions(condition, True) if not loads(f.expr())]  # what is loaded can change
+            found += conditions(condition, True)
         case _:
             pass
     if axis.low == 0 and len(extent.terms) == 1 and extent.const == 0:

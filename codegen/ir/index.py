@@ -347,6 +347,8 @@ def _compound_bounds(atom: Expr) -> tuple[float, float]:
         case Prim("mul", (a, b)):
             (p, q), (r, s) = bounds(normal(a, {})), bounds(normal(b, {}))
             return (p * r, q * s if q and s else 0) if p >= 0 and r >= 0 else (-inf, inf)
+        case Prim("and", (_, Const(n)), DType.I64) if n >= 0:
+            return 0, int(n)
         case Prim("cast", (a,)) if a.dtype is DType.BOOL:
             return 0, 1
         case Prim("cast", (a,)) if a.dtype.is_integer and not a.dtype.is_signed and a.dtype.bits < 64:

@@ -12,7 +12,7 @@ from math import gcd, inf
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.affine_facts import coefficient, conditions, iterates, occurs, plain, plus_product, replaced
-from aot.codegen.ir.expressions import rewrite, variables
+from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Var, as_expr, prim
 from aot.runtime.abi import DType
@@ -68,6 +68,7 @@ class Facts:
         place: Place = (),
     ) -> None:
         self.meaning = meaning
+        own = axes
         axes = (*parent.axes, *axes) if parent else axes
         self.axes: tuple[Var, ...] = tuple(dict.fromkeys(axes))
         self._place: Place = (*parent._place, place) if parent else place
@@ -84,7 +85,10 @@ class Facts:
         self._either: dict[Keys, Either] = {}
         self._cases_about: dict[Expr, list[Keys]] = {}
         self._in_loops: dict[Key, list[Affine]] = {}
-        self.learn(facts, either)
+        self._add(facts, either)
+        about = () if own else [*self._about]
+        self._subjects = frozenset[Expr]((*own, *variables(*about), *loads(*about)))
+        self._is_base = parent is None  # True if facts are learnt here later on, too
 
     @property
     def are_contrary(self) -> bool:
@@ -99,6 +103,10 @@ class Facts:
     def learn(self, facts: Iterable[Affine], either: Iterable[Either] = ()) -> None:
         """Add facts, here and at all places inside."""
         self._search_state.age += 1
+        self._is_base = True
+        self._add(facts, either)
+
+    def _add(self, facts: Iterable[Affine], either: Iterable[Either]) -> None:
         for f in facts:
             self._learn(f)
             self._learn(self.written(f))
@@ -188,6 +196,9 @@ class Facts:
         search, key = self._search_state, (goal.key, self._place)
         if key in search.proved:
             return True
+        home = self._home(goal)
+        if home is not self and home.proves(goal, goals):
+            return True
         if self._age != search.age:
             self._age = search.age
             for results in self._results:
@@ -195,6 +206,15 @@ class Facts:
         if found := self._is_shown(goal) if goals > FIRST_GOALS else self._search(goal, False, goals):
             search.proved.add(key)
         return found
+
+    def know(self, goal: Affine) -> bool:
+        """True if `goal` follows from one fact, without a search."""
+        return bounds(goal)[0] >= 0 or self.are_contrary or self._is_known(goal)
+
+    def _home(self, goal: Affine) -> Facts:
+        """Return the outermost place inside of which no loop and no test is about a goal: a proof there holds here."""
+        atoms = frozenset[Expr]((*variables(*goal.terms), *loads(*goal.terms)))
+        return next(f for f in self._around if f._is_base or not f._subjects.isdisjoint(atoms))
 
     def _is_shown(self, goal: Affine) -> bool:
         key = self._cases_of_sizes(goal) if len(self._told) < MAX_CASES else None
@@ -280,6 +300,8 @@ class Facts:
 
     def _ways(self, goal: Affine, depth: int) -> Iterator[Goals]:
         """Yield sets of goals, from each of which `goal` follows."""
+        if any(_is_greatest(atom, -c) for atom, c in goal.terms.items()):
+            yield from self._cases(goal, depth)
         yield from self._by_constants(goal)
         axis = next((a for a in reversed(self.axes) if occurs(a, goal)), None)
         if axis is not None and (ends := self._at_ends(goal, axis, depth)) is not None:
@@ -375,7 +397,7 @@ class Facts:
 
     def _cases(self, goal: Affine, depth: int) -> Iterator[Goals]:
         """Replace a minimum, maximum or choice by its operands: by all, or by one where each bounds the goal."""
-        for atom, c in goal.terms.items():
+        for atom, c in sorted(goal.terms.items(), key=lambda term: _is_greatest(*term)):
             parts = factors(atom)
             for k, part in enumerate(parts):
                 if not isinstance(part, Prim) or part.fn not in ("min", "max", "select") or part.dtype is not DType.I64:
@@ -399,7 +421,6 @@ class Facts:
                     a, b = part.args  # the larger one is at least their mean
                     odd = exactly(0 if others or abs(c) > 1 else 1)
                     yield [(self, plus_product(a + b, others, c, rest.times(2)).plus(odd))]
-                return
 
     def _by_constants(self, goal: Affine) -> Iterator[Goals]:
         """Replace a minimum or maximum with a constant by the constant where that makes the goal smaller."""
@@ -467,6 +488,11 @@ class Facts:
             yield [(self, divisor), (self, plus_product(bound, left, c, rest))]
         if c < 0 and self._holds(normal(x, {}), depth - 2) and self._holds(normal(m, {}), depth - 2):
             yield [(self, plus_product(x, others, c, rest))]
+
+
+def _is_greatest(atom: Expr, c: int) -> bool:
+    """True if a term, c * atom, is the greatest of some expressions: each bounds it, and the others are lost."""
+    return any(isinstance(p, Prim) and p.fn == ("max" if c > 0 else "min") for p in factors(atom))
 
 
 def _direction(e: Expr, v: Var, facts: Facts) -> int:

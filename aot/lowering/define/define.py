@@ -27,10 +27,11 @@ from aot.ir.values.deferred import Deferred
 from aot.lowering.define.drop_unread import drop_unread
 from aot.lowering.define.extents import fitting
 from aot.lowering.define.growing_variables import Caches
+from aot.lowering.define.guarded import guarded
 from aot.lowering.define.size_rules import rules
 from aot.lowering.define.state import BYTES, State, Variables, store
 from aot.lowering.define.tidy import apart, foreign, is_empty, tidy
-from aot.lowering.ir.obligations import Proof
+from aot.lowering.ir.obligations import Obligation, Proof
 from aot.lowering.ir.proof import Prover, least_in_loops
 from aot.lowering.ir.reach import after
 from aot.lowering.ir.steps import Step, Steps, Value, indices
@@ -134,7 +135,7 @@ class Definer:
         works = tuple(w for w in works if not is_empty(w))
         if not all(p.type.is_static for p in (*node.sources(), *node.out_ports().values()) if p is not None):
             self._demand(node, fitting(works, f"{node.type} {layers[0]!r}", self.steps.sizes, self.steps.symbols))
-        self._prove(node, works)
+        works = self._proven(node, works)
         if isinstance(op, ViewOp):  # a step for each piece, so that it can merge into its producer
             self.steps.steps += [Step((work,), layers, node.type) for work in works]
         elif works:  # a step for the last definition, so that it can merge with its consumers
@@ -143,23 +144,27 @@ class Definer:
             self.steps.steps += [Step(part, layers, node.type) for part in parts if part]
         self._bind(node)
 
-    def _prove(self, node: Node, works: tuple[Work, ...]) -> None:
-        """Add rules that refuse sizes for which accesses are not proven, before anything runs.
+    def _proven(self, node: Node, works: tuple[Work, ...]) -> tuple[Work, ...]:
+        """Return works all of whose accesses are inside of their buffers.
 
-        They are about names of sizes, and about indices of definitions that are made of loops and sizes alone.
+        Where no proof is found, a rule refuses the sizes before anything runs, or, if memory decides an index, it is
+        clamped or tested.
         """
         layer = f"{node.op.user_type} {(node.origin.layers or (node.name,))[0]!r}"
         for o in self.prover.names(works):
             if o.proof is Proof.UNKNOWN:
                 text = f"{layer}: a number of elements is {o.name.low} at least, got {dim_text(o.meaning)}"
                 self._demand(node, [replace(o.rule, text=text)])
-        for o in self.prover.unproven([w for w in works if not isinstance(w, tuple)]):
+        tested: list[Obligation] = []
+        for o in self.prover.unproven(works):
             least = [self.steps.sizes.written_out(least_in_loops(r, o.loops)) for r in o.residue]
-            if any(loads(n) or not all(map(self.steps.is_known, variables(n))) for n in least):
+            if not least or any(loads(n) or not all(map(self.steps.is_known, variables(n))) for n in least):
+                tested.append(o)
                 continue
             extent = dim_text(self.steps.sizes.written_out(o.extent))
             text = f"{layer}: indices of dimension {o.dimension} are inside of it, got {extent} elements"
             self._demand(node, [Rule(prim("min", n, 0), 0, text) for n in least if can_be_negative(n)])
+        return tuple(guarded(w, tested) for w in works) if tested else works
 
     def _outs(self, node: Node) -> list[Buffer]:
         """Add the values of a node's outputs."""

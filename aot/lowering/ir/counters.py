@@ -31,15 +31,15 @@ class Counters:
 
     child[] = select(x[child[]] < x[child[] + 1], child[] + 1, child[])    is one, cast(x[child[]]) is none
 
-    `kept`: buffers whose integers count as such, too.
+    `kept`: buffers whose integers count as such, too; `given`: those that hold data before the works run.
     """
 
-    def __init__(self, works: Iterable[Work], kept: Collection[str] = ()) -> None:
+    def __init__(self, works: Iterable[Work], kept: Collection[str] = (), given: Collection[str] = ()) -> None:
         self._kept = kept
         self._made: dict[str | Var, list[Expr | None]] = {}  # values by name of a buffer, or by variable; None: data
         for work in works:
             self._collect(work)
-        self._own = set(self._made)
+        self._own = self._made.keys() - given
         while data := {n for n in self._own if not all(v is not None and self.make(v) for v in self._made[n])}:
             self._own -= data
 

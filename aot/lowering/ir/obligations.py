@@ -32,7 +32,8 @@ class Obligation:
     """0 <= index < extent, of a load or a store.
 
     `residue`: the least values of index and of extent - 1 - index, in sizes, where a place is in loops alone; `loops`:
-    the numbers of iterations of the loops around it. `has_loads`: True if memory that is read decides the place.
+    the numbers of iterations of the loops around it. `has_loads`: True if memory that is read decides the place;
+    `has_elements`: True if the extent is proven not to be 0.
     """
 
     layers: tuple[str, ...]
@@ -44,6 +45,7 @@ class Obligation:
     residue: tuple[Affine, ...] = ()
     loops: tuple[Expr, ...] = ()
     has_loads: bool = False
+    has_elements: bool = False
 
     @property
     def index(self) -> Expr:

@@ -40,6 +40,7 @@ from aot.codegen.ir.proof import FIRST_GOALS, Facts
 from aot.codegen.ir.traverse import Work, move_loads, writes
 from aot.ir.dims import shortest
 from aot.lowering.ir.counters import Counters
+from aot.lowering.ir.halos import goals_in_halos
 from aot.lowering.ir.obligations import Least, Obligation, Proof
 from aot.lowering.ir.rule_facts import either_of, facts_of
 from aot.lowering.ir.steps import Steps, sizes_of
@@ -110,7 +111,8 @@ class Prover:
         found, works = list(obligations), list(works)
         if all(o.proof is not Proof.UNKNOWN for o in found):
             return found
-        counters, kept = Counters(works), Counters(works, self.kept)
+        given = self._given(works)
+        counters, kept = Counters(works, (), given), Counters(works, self.kept, given)
 
         def is_trusted(o: Obligation) -> bool:
             if self._grows(o.buffer):
@@ -310,17 +312,23 @@ class Prover:
                 continue
             residue = at.residue(failing) if failing else ()
             loops = tuple(as_expr(a.extent, DType.I64) for a in at.axes if a.extent is not None)
-            found.append(Obligation(self.layers, what, buffer, index, k, proof, residue, loops, has_loads))
+            has_elements = at.checked.proves(end, FIRST_GOALS)
+            found.append(
+                Obligation(self.layers, what, buffer, index, k, proof, residue, loops, has_loads, has_elements)
+            )
         if not grows and any(o.proof is Proof.UNKNOWN for o in found):
             proof = self._in_memory(buffer, places, at)
             found = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in found]
         yield from found if self._lists_all else (o for o in found if o.proof is Proof.UNKNOWN)
 
     def _in_memory(self, buffer: Buffer, places: list[Affine], at: _Place) -> Proof:
-        """Prove that an element of a halo is in the memory of its value, by its address."""
+        """Prove that an element of a halo is in the memory of its value, by its dimensions or by its address."""
         value = self.steps.values.get(buffer.name)
         if value is None or value.elements == 0:
             return Proof.UNKNOWN
+        goals = goals_in_halos(buffer, places, value.elements) if buffer.halo is not None else ()
+        if goals and (proof := self._proof(goals, Const(0), at)) is not Proof.UNKNOWN:
+            return proof
         address = normal(as_expr(buffer.origin, DType.I64), {})
         for place, stride in zip(places, buffer.strides, strict=True):
             address = address.plus(normal(place.expr() * stride, {}))
@@ -329,8 +337,8 @@ class Prover:
     def _proof(self, goals: tuple[Affine, ...], index: Expr, at: _Place) -> Proof:
         read = loads(index)
         is_trusted = any(_has_loads(g.expr()) for g in goals) and self._counts(index)  # it is worth no long search
-        if is_trusted and not all(at.checked.proves(g, FIRST_GOALS) for g in goals):
-            return Proof.UNKNOWN
+        if is_trusted and not all(map(at.checked.know, goals)):
+            return Proof.TRUSTED
         if read and (ranges := [f for x in read for f in self.data(x)]):
             at = at.guarded(ranges)
         if not all(map(at.checked.proves, goals)):
@@ -339,10 +347,15 @@ class Prover:
             return Proof.CLAMPED if read else Proof.PROVED
         return Proof.PROVED if at.proves_plainly(goals) else Proof.CHECKED
 
+    def _given(self, works: Iterable[Work]) -> set[str]:
+        """Return the buffers that works write although a caller or an earlier inference has written them."""
+        found = (self.steps.values.get(b.name) for w in works for b in writes(w))
+        return {v.name for v in found if v is not None and v.region in (Region.INPUT, Region.STATE)}
+
     def _counts(self, index: Expr) -> bool:
         """True if counters of the works alone are in an index."""
         if self._counters is None:
-            self._counters = Counters(self._works)
+            self._counters = Counters(self._works, (), self._given(self._works))
         return self._counters.make(index)
 
     def data(self, x: Load) -> list[Affine]:
@@ -477,7 +490,11 @@ def _test_of(index: Expr, extent: Expr) -> Expr:
 
 
 def _has_loads(place: Expr) -> bool:
-    return bool(loads(place, *(v.extent for v in variables(place) if isinstance(v.extent, Expr))))
+    """True if memory is read by an expression, or by the end of a loop that decides it."""
+    found = variables(place)
+    while not (more := variables(*(v.extent for v in found if isinstance(v.extent, Expr)))) <= found:
+        found |= more
+    return bool(loads(place, *(v.extent for v in found if isinstance(v.extent, Expr))))
 
 
 def least_in_loops(least: Affine, loops: Iterable[Expr]) -> Expr:

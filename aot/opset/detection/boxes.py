@@ -76,7 +76,9 @@ class Ranking:
         return prim("or", prim("shl", high, 32), INDEX_MASK - index)
 
     def index(self, item: Expr) -> Expr:
-        return INDEX_MASK - prim("and", item, INDEX_MASK) if self.is_packed else item
+        if not self.is_packed:
+            return item
+        return prim("min", INDEX_MASK - prim("and", item, INDEX_MASK), self.scores.shape[len(self.key)] - 1)
 
     def worse(self, a: Expr, b: Expr) -> Expr:
         """True if item `a` ranks behind item `b`."""

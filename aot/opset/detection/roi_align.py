@@ -81,10 +81,11 @@ def _between(at: Scripted, extent: Scripted) -> Scripted:
     """Return the pixels before and after a position, and the weight of the latter."""
     place = max(at, 0.0)
     low = cast(prim("floor", place), DType.I64)
-    last = low >= extent - 1
-    first = select(last, extent - 1, low)
-    second = select(last, extent - 1, low + 1)
-    share = select(last, 0.0, place - cast(low, DType.F32))
+    last = extent - 1
+    is_inside = prim("lt", cast(low, DType.U64), cast(prim("max", last, 0), DType.U64))  # one test of both ends
+    first = select(is_inside, low, last)
+    second = select(is_inside, low + 1, last)
+    share = select(is_inside, place - cast(low, DType.F32), 0.0)
     return first, second, share
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial, reduce
 
 import numpy as np
 
 from aot.codegen.ir.definition import Definition, identity
 from aot.codegen.ir.loops import Buffer, Const, Expr, Space, Var, cast, dense, prim, select
-from aot.codegen.script.script import Scripted, loops, parallel, var
+from aot.codegen.script.script import Scripted, loops, parallel
 from aot.ir.conditions import Condition, alike, at_most_equal, axis_of
 from aot.ir.op import ComputeOp, Element, LoopOp, Work
 from aot.ir.operand import Input, Operand, has_symbols
@@ -63,6 +64,11 @@ def copied(out: Buffer, x: Input) -> Definition:
 
 def inside(place: Expr, extent: Dim) -> Expr:
     return prim("and", prim("ge", place, 0), prim("lt", place, extent))
+
+
+def all_inside(places: Sequence[Expr], extents: Sequence[Dim]) -> Expr:
+    """Return whether each place is inside of its dimension; there may be more dimensions."""
+    return reduce(partial(prim, "and"), (inside(i, n) for i, n in zip(places, extents, strict=False)))
 
 
 def put(out: Array, at: tuple[int | slice, ...], update: Array, how: str) -> None:
@@ -303,10 +309,7 @@ def _tuples(
     for t in range(volume(many)):  # sequential, because tuples may be equal
         at = unravel(t, many)
         places = [wrapped(indices[(*at, k)], shape[k]) for k in range(depth)]
-        valid = var(True, DType.BOOL)
-        for place, n in zip(places, shape, strict=False):
-            valid = valid and inside(place, n)
-        if valid:
+        if all_inside(places, shape):
             for e in range(volume(shape[depth:])):
                 rest = unravel(e, shape[depth:])
                 there, here = (*places, *rest), (*at, *rest)

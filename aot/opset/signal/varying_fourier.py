@@ -52,13 +52,13 @@ def stages(out: Scripted, work: Scripted, table: Scripted, inverse: bool) -> Non
     """Transform work[0] [rows, 2, n, columns] along n; work[1] has the same size."""
     rows, _, _, columns = out.shape
     if not isinstance(columns, int) or columns >= VECTOR_WIDTH:
-        for item in parallel(rows * (columns // VECTOR_WIDTH)):
-            blocks = columns // VECTOR_WIDTH
-            _transform(out, work, table, (item // blocks, item % blocks * VECTOR_WIDTH), VECTOR_WIDTH, inverse)
+        for row in parallel(rows):
+            for block in parallel(columns // VECTOR_WIDTH):
+                _transform(out, work, table, (row, block * VECTOR_WIDTH), VECTOR_WIDTH, inverse)
     if not isinstance(columns, int) or columns % VECTOR_WIDTH:
-        for item in parallel(rows * (columns % VECTOR_WIDTH)):
-            left = columns % VECTOR_WIDTH
-            _transform(out, work, table, (item // left, columns - left + item % left), 1, inverse)
+        for row in parallel(rows):
+            for k in parallel(columns % VECTOR_WIDTH):
+                _transform(out, work, table, (row, columns // VECTOR_WIDTH * VECTOR_WIDTH + k), 1, inverse)
 
 
 @loops

@@ -13,6 +13,8 @@ from aot.runtime.abi import DType
 N, M, K = Var("n"), Var("m"), Var("k")
 S = Var("s", None, 0)
 A, B = Var("i", N), Var("j", M)
+X = Var("x", None, -(1 << 62))
+ROOM = N * M * prim("max", prim("min", K, 3), 1)  # a factor is a maximum
 WITHIN = [
     (A, N, (A,)),
     (A * M + B, N * M, (A, B)),
@@ -26,6 +28,8 @@ WITHIN = [
     (Var("r", prim("min", N, K)) + prim("max", N - K, 0), N, (Var("r", prim("min", N, K)),)),
     (Var("q", S), N // 2, (Var("q", S),)),
     (A - A, M, (A, Var("p", select(prim("lt", 0, M), K, 0)))),
+    (prim("max", prim("min", X, ROOM - 1), 0), ROOM, (Var("r", ROOM),)),
+    (prim("min", 15 - prim("and", X, 15), N - 1), N, (A,)),
 ]
 OUTSIDE = [
     (A + 1, N, (A,)),
@@ -34,6 +38,9 @@ OUTSIDE = [
     (A * M + B, N * M - 1, (A, B)),
     (prim("min", A, K - 1), N, (A,)),
     (Var("f", N * M) // M, N - 1, (Var("f", N * M),)),
+    (prim("max", prim("min", X, ROOM - 1), 0), ROOM, ()),
+    (prim("max", prim("min", X, ROOM), 0), ROOM, (Var("r", ROOM),)),
+    (prim("min", 14 - prim("and", X, 15), N - 1), N, (A,)),
 ]
 
 
@@ -70,6 +77,14 @@ def test_a_comparison_without_signs_bounds_both_ends() -> None:
     assert (
         conditions(test, False) == [] and conditions(prim("lt", cast(K, DType.U64), cast(N - 1, DType.U64)), True) == []
     )
+
+
+def test_a_proof_holds_inside_of_loops_and_tests_that_are_not_about_it() -> None:
+    """i < n is proved once, where the loop over i begins; what a test says of i is known inside of it alone."""
+    outer = Facts({}).inside(A)
+    inner = outer.inside(B).where(normal(B - 2, {}))
+    assert inner.proves(before_end(A, N)) and outer.proves(before_end(A, N))
+    assert inner.where(normal(A - 5, {})).proves(normal(A - 4, {})) and not inner.proves(normal(A - 4, {}))
 
 
 def test_the_least_value_in_loops() -> None:
