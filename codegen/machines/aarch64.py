@@ -34,6 +34,6 @@ AARCH64 = Machine(
     abilities=_abilities,
     uses={r"@llvm\.aarch64\.neon\.usdot": ("i8mm",), r"@llvm\.aarch64\.neon\.sdot": ("dotprod",)},
     pause=("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
-    dispatch={"linux": _HWCAP},
+    dispatch=dict.fromkeys(("linux", "android"), _HWCAP),
     prefetches_rows=False,
 )

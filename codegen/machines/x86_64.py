@@ -121,7 +121,7 @@ X86_64 = Machine(
         r"@llvm\.bitreverse\.v": ("gfni",),
     },
     pause=("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
-    dispatch={"linux": _CPUID, "windows": _CPUID},
+    dispatch=dict.fromkeys(("linux", "windows", "android"), _CPUID),
     scheduled=_scheduled,
     flush=FlushMode(
         begin=(

@@ -1,16 +1,18 @@
 """Operating systems as code and files are made for them, a file each."""
 
+from aot.codegen.platforms.android import ANDROID
 from aot.codegen.platforms.linux import LINUX
 from aot.codegen.platforms.platform import Platform
 from aot.codegen.platforms.windows import WINDOWS
 from aot.runtime.errors import UnsupportedError
+from aot.runtime.machine import system_of
 
-PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX, WINDOWS)}
+PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX, WINDOWS, ANDROID)}
 
 
 def platform_of(triple: str) -> Platform:
     """Return the platform of a triple; UnsupportedError if none is known by its name."""
-    found = next((PLATFORMS[part] for part in triple.split("-") if part in PLATFORMS), None)
+    found = PLATFORMS.get(system_of(triple))
     if found is None:
         raise UnsupportedError(f"target: the system is one of {', '.join(PLATFORMS)}, got {triple}")
     return found
@@ -21,4 +23,4 @@ def platform_named(target: str) -> Platform:
     return next((known for known in PLATFORMS.values() if known.prefix and target.startswith(known.prefix)), LINUX)
 
 
-__all__ = ["LINUX", "PLATFORMS", "WINDOWS", "Platform", "platform_named", "platform_of"]
+__all__ = ["ANDROID", "LINUX", "PLATFORMS", "WINDOWS", "Platform", "platform_named", "platform_of"]

@@ -11,7 +11,7 @@ LINUX = Platform(
     suffix="unknown-linux-gnu",
     library=".so",
     machines=("x86_64", "aarch64"),
-    pool="linux.ll",
+    pool=("linux.ll",),
     numbers={
         "monotonic": 1,  # CLOCK_MONOTONIC
         "signal_set_bytes": 128,  # sizeof(sigset_t)

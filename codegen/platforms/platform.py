@@ -14,7 +14,7 @@ from aot.runtime.errors import UnsupportedError
 class Platform:
     """An operating system with its C library, the format of its files and the linkers for it.
 
-    `pool`: the file of `aot.codegen.llvm.pool` with the functions that a thread pool asks of the system: `now`,
+    `pool`: files of `aot.codegen.llvm.pool` with the functions that a thread pool asks of the system: `now`,
     `sleep`, `rouse`, `here` and `avoid`, and the C library's that it calls, declared, or defined where there are none.
     `numbers` are those of its ABI in the text of the pool: sizes, kinds of clocks. LLVM cannot check them.
     """
@@ -23,7 +23,7 @@ class Platform:
     suffix: str  # of triples, behind the machine's name
     library: str  # suffix of the names of libraries
     machines: tuple[str, ...]  # names of those that libraries can be made for
-    pool: str
+    pool: tuple[str, ...]
     numbers: Mapping[str, int]
     imports: Mapping[str, tuple[str, ...]]  # by the names of libraries: their functions that a model may call
     calls: Mapping[str, Mapping[str, int]]  # numbers of calls of the system in the text of the pool, by machine

@@ -28,7 +28,7 @@ WINDOWS = Platform(
     suffix="pc-windows-msvc",
     library=".dll",
     machines=("x86_64",),
-    pool="windows.ll",
+    pool=("windows.ll",),
     numbers={
         "signal_set_bytes": 8,  # no thread has signals
         "set_mask": 0,

@@ -71,8 +71,9 @@ def template_text(name: str, **values: object) -> str:
 
 
 def system_texts(platform: Platform, machine: Machine) -> dict[str, str]:
-    """Return the functions of a platform's file that templates place, by name, and the rest of it as `declarations`."""
-    text = template_text(platform.pool, **platform.numbers_of(machine))
+    """Return the functions of a platform that templates place, by name, and the rest of its files as `declarations`."""
+    numbers = platform.numbers_of(machine)
+    text = "".join(template_text(name, **numbers) for name in platform.pool)
     found = {name: body for name, body in _functions(text) if name in _ASKED}
     for body in found.values():
         text = text.replace(body, "")

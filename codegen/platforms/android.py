@@ -1,0 +1,22 @@
+"""Android 7.0 (API 24) and later: the kernel of Linux with Bionic, a C library of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aot.codegen.platforms.linux import LINUX
+
+_LIBC = tuple(name for name in LINUX.functions if name != "aligned_alloc")  # which came with API 28
+
+ANDROID = replace(
+    LINUX,
+    name="android",
+    suffix="unknown-linux-android24",
+    pool=(*LINUX.pool, "android.ll"),
+    imports={"libc.so": (*_LIBC, "posix_memalign")},
+    tiles={},  # no Android runs on such a processor
+    link_options=(*LINUX.link_options, "-z", "max-page-size=16384"),  # the largest pages of a device
+    linkers=("ld.lld",),
+    cross_linkers=("ld.lld",),
+    prefix="android-",
+)
