@@ -100,13 +100,17 @@ def convert(
     options: CompileOptions,
     compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
     ir_version: Annotated[int, typer.Option(metavar="10|11", help="Version of the format")] = 11,
+    static_shape: Annotated[
+        bool, typer.Option("--static-shape", "--static_shape", help="Fold sizes and loops that are fixed")
+    ] = False,
     debug: arg.Debug = False,
 ) -> None:
     """Convert a model to OpenVINO IR: an .xml, and its .bin."""
     from aot.tools.convert import convert_model
 
     out = output if output is not None else Path(model.with_suffix(".xml").name)
-    convert_model(model, out, options, compress_to_f16=compress_to_f16, ir_version=ir_version)
+    half, version = compress_to_f16, ir_version
+    convert_model(model, out, options, compress_to_f16=half, ir_version=version, static_shape=static_shape)
     sizes = [f"{path}: {size_text(path.stat().st_size)}" for path in (out, out.with_suffix(".bin"))]
     typer.echo("\n".join(sizes))
 

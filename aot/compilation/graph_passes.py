@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from aot.extensions.folder import Extensions
 from aot.frontends import front_passes
+from aot.frontends.conversion.reshapeable import Reshapeable
+from aot.frontends.conversion.walk import ToOpset
 from aot.ir.graph import Graph
 from aot.ir.text.printer import print_graph as graph_text
 from aot.options import CompileOptions
@@ -54,14 +56,15 @@ def run_all(
         raise
 
 
-def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:
+def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | None, reshapeable: bool = False) -> None:
     """Run the passes of the front phase, which leave a graph in operations of the opset; it is changed in place.
 
-    Raises the errors of `run_all`.
+    `reshapeable`: sizes are computed, and loops stay loops, where that is possible. Raises the errors of `run_all`.
     """
     passes, extra = _passes(options), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)  # UsageError if there is no order
-    run_passes(graph, passes, extra, until=FRONT_FINISH)
+    chosen = [Reshapeable(p) if reshapeable and isinstance(p, ToOpset) else p for p in passes]
+    run_passes(graph, chosen, extra, until=FRONT_FINISH)
 
 
 def run_later_extensions(graph: Graph, options: CompileOptions, extensions: Extensions | None) -> None:

@@ -129,18 +129,21 @@ def read(session: Session, model: str | Path | Graph) -> Imported:
 
 
 @stage
-def convert(session: Session, imported: Imported) -> Graph:
-    """Return a new graph in operations of the opset: the imported one after the front phase."""
+def convert(session: Session, imported: Imported, reshapeable: bool = False) -> Graph:
+    """Return a new graph in operations of the opset: the imported one after the front phase.
+
+    `reshapeable`: sizes are computed, and loops stay loops, where that is possible.
+    """
     graph = copy_graph(imported.graph)
     with within(session.library.scope):
-        run_front(graph, session.options, session.library.extensions)
+        run_front(graph, session.options, session.library.extensions, reshapeable)
     return graph
 
 
 @stage
-def extend(session: Session, imported: Imported) -> Graph:
+def extend(session: Session, imported: Imported, reshapeable: bool = False) -> Graph:
     """Return a new graph: the converted one as extensions of the later phases leave it."""
-    graph = convert(session, imported)
+    graph = convert(session, imported, reshapeable)
     with within(session.library.scope):
         run_later_extensions(graph, session.options, session.library.extensions)
     return graph

@@ -23,13 +23,14 @@ _PROJECT = "aot."  # modules of this project, which may be imported while a comp
 class Scope:
     """Operations by class name, by type and version, and by set and type; conversions by domain and kind.
 
-    As in the built-in tables; sets are those of other names than `opset13`.
+    As in the built-in tables; sets are those of other names than `opset13`. `keeps_loops`: conversions unroll none.
     """
 
     operations: dict[str, type[Any]] = field(default_factory=dict[str, type[Any]])
     types: dict[str, dict[int, type[Any]]] = field(default_factory=dict[str, dict[int, type[Any]]])
     sets: dict[tuple[str, str], type[Any]] = field(default_factory=dict[tuple[str, str], type[Any]])
     conversions: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    keeps_loops: bool = False
 
 
 _NONE = Scope()

@@ -33,10 +33,13 @@ def convert_model(
     *,
     compress_to_f16: bool = False,
     ir_version: int = 11,
+    static_shape: bool = False,
 ) -> None:
     """Write a model (.onnx, .xml or a graph) as OpenVINO IR: `output`, an .xml, and the .bin beside it, both or none.
 
-    `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11.
+    `compress_to_f16`: constants of f32 are stored as f16 where these hold them; `ir_version`: 10 or 11;
+    `static_shape`: sizes that are fixed are constants, and loops of a fixed number of steps are written out, where else
+    the file may be reshaped.
     Raises UsageError for a path that cannot be written, UnsupportedError where IR has no form for an operation, and
     the errors of `compile_model` for a wrong model.
     """
@@ -49,7 +52,7 @@ def convert_model(
     if options.feeds:
         raise UsageError(f"convert: IR has no inputs that may be left out, got feeds {', '.join(options.feeds)}")
     check_outputs((path, path.with_suffix(".bin")), model)
-    graph = extend(session, read(session, model))
+    graph = extend(session, read(session, model), not static_shape)
     if "conversion_parameters" not in graph.rt_info:
         graph.rt_info |= {"aot_version": VERSION, "conversion_parameters": _parameters(model, options, compress_to_f16)}
     with within(session.library.scope):  # the graph may have operations of extensions

@@ -27,6 +27,7 @@ from aot.frontends.onnx.control.tensor_sequence import in_one
 from aot.frontends.onnx.registry import Call, Outputs, Value, onnx
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.scope import current
 from aot.opset.control.control_flow import Loop, TensorIterator
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.opset.control.port_maps import BackEdge, InputMap, OutputMap
@@ -47,7 +48,7 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
     """Unrolled where that is moderate, because more is then known; else the opset's Loop."""
     body = region_of(node, "body")
     count, first = number(trips), number(going)
-    if count is None or (going is not None and first is None) or count * len(body.nodes) > UNROLLED:
+    if count is None or (going is not None and first is None) or not _unrolls(count, body):
         return _at_run_time(node, body, trips, going, states)
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - 1 - len(states))]
     values, alive = list(states), first is None or bool(first)
@@ -65,6 +66,10 @@ def loop(node: Call, trips: OutPort | None = None, going: OutPort | None = None,
     if any(not parts for parts in collected):
         return _at_run_time(node, body, trips, going, states)
     return Outputs([*values, *(_stacked(node, parts) for parts in collected)])
+
+
+def _unrolls(steps: int, body: Graph) -> bool:
+    return steps * len(body.nodes) <= UNROLLED and not current().keeps_loops
 
 
 def _stacked(node: Call, parts: Sequence[OutPort], axis: int = 0) -> OutPort:
@@ -158,7 +163,7 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     given = node.integers("scan_input_axes", (0,) * count)
     axes = [node.axis(a, p.type.rank) for a, p in zip(given, scanned, strict=True)]
     steps = scanned[0].shape[axes[0]]
-    if not isinstance(steps, int) or not steps or steps * len(body.nodes) > UNROLLED:
+    if not isinstance(steps, int) or not steps or not _unrolls(steps, body):
         return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
     states: list[Value] = list(inputs[: len(inputs) - count])
     backwards = node.integers("scan_input_directions", (0,) * count)
