@@ -18,13 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import aot
 from aot.commands.line import arguments as arg
-from aot.commands.line import page
 from aot.commands.line.command import guarded, supervised
-from aot.commands.line.help import GroupedCommand, epilog
+from aot.commands.line.declared import Exit, argument, echo, option
 from aot.commands.line.parameters import with_options
 from aot.commands.line.plain_words import arguments_of
 from aot.commands.output import echo_json
@@ -33,9 +30,10 @@ from aot.options import CompileOptions, Stage
 from aot.runtime.atomic import replacing
 from aot.runtime.describe import escape_unprintable, size_text
 from aot.runtime.errors import UnsupportedError
-from aot.runtime.version import VERSION
 
 if TYPE_CHECKING:
+    import typer
+
     app: typer.Typer
 
 COMPLETES = "_AOT_COMPLETE"  # the variable by which a shell asks typer for completions
@@ -51,57 +49,55 @@ COMPILING = ("compile", "check", "convert", "dump", "quantize")  # the others co
 
 def command(name: str) -> Callable[..., None]:
     """Return a command with the options of the table in place of its parameter `options`."""
-    return guarded(with_options(getattr(import_module(COMMANDS[name]), name)), typer.Exit)
+    return guarded(with_options(getattr(import_module(COMMANDS[name]), name)), Exit)
 
 
 def dump(
     model: arg.Model,
-    stage: Annotated[Stage, typer.Option(help="Stage whose result is printed")] = Stage.OPTIMIZED,
-    kernel: Annotated[str | None, typer.Option(help="Print this kernel only; for loops, llvm and asm")] = None,
+    stage: Annotated[Stage, option(help="Stage whose result is printed")] = Stage.OPTIMIZED,
+    kernel: Annotated[str | None, option(help="Print this kernel only; for loops, llvm and asm")] = None,
     after: Annotated[
-        str | None, typer.Option(metavar="PASS", help="Print the steps after this lowering pass, or after define")
+        str | None, option(metavar="PASS", help="Print the steps after this lowering pass, or after define")
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print why each schedule was chosen; for groups")
-    ] = False,
+    verbose: Annotated[bool, option("--verbose", "-v", help="Print why each schedule was chosen; for groups")] = False,
     proof: Annotated[
-        bool, typer.Option("--proof", help="Print why each load and store is inside of memory; for steps")
+        bool, option("--proof", help="Print why each load and store is inside of memory; for steps")
     ] = False,
     *,
     options: CompileOptions,
     debug: arg.Debug = False,
 ) -> None:
     """Print a model as it is after a stage of the compiler."""
-    typer.echo(aot.stages(model, options).text(stage.value, kernel, after, verbose, proof))
+    echo(aot.stages(model, options).text(stage.value, kernel, after, verbose, proof))
 
 
 def rewrite(
     model: arg.Model,
     explain: Annotated[
-        str, typer.Option("--explain", metavar="RULE", help="Name of a rule, of a set of rules, or of a class")
+        str, option("--explain", metavar="RULE", help="Name of a rule, of a set of rules, or of a class")
     ],
     options: CompileOptions,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most N attempts")] = 20,
+    limit: Annotated[int, option(min=1, metavar="N", help="Print at most N attempts")] = 20,
     debug: arg.Debug = False,
 ) -> None:
     """Say where a rule of the optimiser fires. Elsewhere: the part that fits, and the first difference."""
     from aot.tools.why_not import attempts
 
     found = attempts(model, explain, options)
-    typer.echo("\n".join(map(str, found[:limit])) or f"{explain}: no operation that it is for")
+    echo("\n".join(map(str, found[:limit])) or f"{explain}: no operation that it is for")
     if len(found) > limit:
-        typer.echo(f"and {len(found) - limit} more (--limit)")
+        echo(f"and {len(found) - limit} more (--limit)")
 
 
 def convert(
     model: arg.Model,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,
+    output: Annotated[Path | None, option("-o", "--output", help="m.xml; default: MODEL.xml")] = None,
     *,
     options: CompileOptions,
-    compress_to_f16: Annotated[bool, typer.Option("--compress-to-f16", help="Store f32 constants as f16")] = False,
-    ir_version: Annotated[int, typer.Option(metavar="10|11", help="Version of the format")] = 11,
+    compress_to_f16: Annotated[bool, option("--compress-to-f16", help="Store f32 constants as f16")] = False,
+    ir_version: Annotated[int, option(metavar="10|11", help="Version of the format")] = 11,
     static_shape: Annotated[
-        bool, typer.Option("--static-shape", "--static_shape", help="Fold sizes and loops that are fixed")
+        bool, option("--static-shape", "--static_shape", help="Fold sizes and loops that are fixed")
     ] = False,
     debug: arg.Debug = False,
 ) -> None:
@@ -112,26 +108,26 @@ def convert(
     half, version = compress_to_f16, ir_version
     convert_model(model, out, options, compress_to_f16=half, ir_version=version, static_shape=static_shape)
     sizes = [f"{path}: {size_text(path.stat().st_size)}" for path in (out, out.with_suffix(".bin"))]
-    typer.echo("\n".join(sizes))
+    echo("\n".join(sizes))
 
 
 def cache(
     action: Annotated[
-        arg.CacheAction, typer.Argument(help="ls: list; verify: find damaged entries; gc: remove entries")
+        arg.CacheAction, argument(help="ls: list; verify: find damaged entries; gc: remove entries")
     ] = arg.CacheAction.LS,
     folder: Annotated[
         Path | None,
-        typer.Argument(
+        argument(
             exists=True,
             file_okay=False,
             help="The cache_dir given to aot.compile_model; default: the store of kernels",
         ),
     ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="gc: keep at most N bytes, the entries used last")
+        int | None, option(min=0, metavar="N", help="gc: keep at most N bytes, the entries used last")
     ] = None,
     max_days: Annotated[
-        float | None, typer.Option(min=0, metavar="N", help="gc: remove entries that were not used for N days")
+        float | None, option(min=0, metavar="N", help="gc: remove entries that were not used for N days")
     ] = None,
     debug: arg.Debug = False,
 ) -> None:
@@ -140,23 +136,23 @@ def cache(
     from aot.compilation import kernel_cache
 
     if folder is None:
-        typer.echo(kernel_cache.looked_after(action.value, max_bytes, max_days))
+        echo(kernel_cache.looked_after(action.value, max_bytes, max_days))
     elif action is arg.CacheAction.LS:
-        typer.echo("\n".join(map(compiled.describe, compiled.entries(folder))) or "no entries")
+        echo("\n".join(map(compiled.describe, compiled.entries(folder))) or "no entries")
     elif action is arg.CacheAction.GC:
         for entry in compiled.collect(folder, max_bytes, max_days):
-            typer.echo(f"removed {entry.key}, {size_text(entry.bytes)}")
+            echo(f"removed {entry.key}, {size_text(entry.bytes)}")
     else:
         found = [f"{entry.key}: {reason}" for entry, reason in compiled.damaged(folder)]
-        typer.echo("\n".join(found) or f"{len(compiled.entries(folder))} entries are whole")
+        echo("\n".join(found) or f"{len(compiled.entries(folder))} entries are whole")
         if found:
-            raise typer.Exit(1)
+            raise Exit(1)
 
 
 def config(
     model: arg.Model,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Configuration to complete, JSON")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: print it")] = None,
+    file: Annotated[Path, argument(exists=True, dir_okay=False, help="Configuration to complete, JSON")],
+    output: Annotated[Path | None, option("-o", "--output", help="Default: print it")] = None,
     debug: arg.Debug = False,
 ) -> None:
     """Complete a configuration of transformations for a model.
@@ -168,7 +164,7 @@ def config(
 
     text = updated(model, file)
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         check_outputs([output], model)
         with replacing(output) as new:
@@ -191,17 +187,17 @@ def check(
     if as_json:
         echo_json({"supported": not found, "unsupported": [asdict(f) for f in found]})
     else:
-        typer.echo("\n".join(map(str, found)) or f"{model}: all layers can be compiled")
+        echo("\n".join(map(str, found)) or f"{model}: all layers can be compiled")
     if found:
-        raise typer.Exit(UnsupportedError.exit_code)
+        raise Exit(UnsupportedError.exit_code)
 
 
 def ops(
     as_json: arg.Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a page of docs/use/models")] = False,
+    markdown: Annotated[bool, option("--markdown", help="As a page of docs/use/models")] = False,
     format_: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--format", metavar="FORMAT", help="Format whose operations are listed: onnx, tensorflow, tflite or pytorch"
         ),
     ] = None,
@@ -219,41 +215,15 @@ def ops(
     if as_json:
         echo_json({"operations": found})
     else:
-        typer.echo(text)
-
-
-def print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(VERSION)
-        raise typer.Exit
-
-
-def print_page(name: page.Page | None) -> None:
-    if name is not None:
-        typer.echo(page.markdown(name, [command(name) for name in COMMANDS]), nl=False)
-        raise typer.Exit
-
-
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
-    ] = False,
-    as_page: Annotated[
-        page.Page | None,
-        typer.Option("--markdown", callback=print_page, is_eager=True, hidden=True, help="Print a page of docs/use."),
-    ] = None,
-) -> None:
-    """Compiles neural networks into self-contained shared libraries."""
+        echo(text)
 
 
 @lru_cache(maxsize=1)
 def application() -> typer.Typer:
     """Return all commands for typer, which reads and words what is not plain."""
-    made = typer.Typer(**arg.APPLICATION)
-    made.callback()(options)
-    for name in COMMANDS:
-        made.command(cls=GroupedCommand, epilog=epilog(name))(command(name))
-    return made
+    from aot.commands.line.application import made_of
+
+    return made_of([command(name) for name in COMMANDS])
 
 
 def __getattr__(name: str) -> object:
@@ -280,7 +250,7 @@ def _main(words: Sequence[str]) -> None:
         return
     try:
         run(**given)
-    except typer.Exit as end:
+    except Exit as end:
         raise SystemExit(end.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None

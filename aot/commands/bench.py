@@ -7,10 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aot.commands import loading
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import argument, echo, option
 from aot.commands.output import echo_json
 from aot.options import CompileOptions
 from aot.runtime.arrays.files import files_named, is_compiled
@@ -23,35 +22,33 @@ def bench(
     model: arg.Runnable,
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[x.npy | NAME=x.npy | all.npz]...", help="Inputs, in order or by name; default: noise"),
+        argument(metavar="[x.npy | NAME=x.npy | all.npz]...", help="Inputs, in order or by name; default: noise"),
     ] = None,
     *,
     options: CompileOptions,
     threads: arg.Threads = None,
     per_kernel: Annotated[
         bool,
-        typer.Option(
+        option(
             "--per-kernel", help="Print the time of every kernel call, and how near it is to the limits of this machine"
         ),
     ] = False,
-    top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Print only the N slowest kernels")] = None,
-    seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 2.0,
+    top: Annotated[int | None, option(min=1, metavar="N", help="Print only the N slowest kernels")] = None,
+    seconds: Annotated[float, option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 2.0,
     requests: Annotated[
         int,
-        typer.Option(
-            "--requests", "-nireq", min=1, max=512, metavar="N", help="Run N requests at once, for throughput"
-        ),
+        option("--requests", "-nireq", min=1, max=512, metavar="N", help="Run N requests at once, for throughput"),
     ] = 1,
     against: Annotated[
-        list[Path] | None, typer.Option(exists=True, metavar="other.so", help="Time these libraries, too, in turns")
+        list[Path] | None, option(exists=True, metavar="other.so", help="Time these libraries, too, in turns")
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="t.json", help="Write a trace of all inferences and calls, for ui.perfetto.dev"),
+        option(metavar="t.json", help="Write a trace of all inferences and calls, for ui.perfetto.dev"),
     ] = None,
     precisions: Annotated[
         bool,
-        typer.Option("--precisions", help="Compile MODEL in each precision: time, size and error on the inputs"),
+        option("--precisions", help="Compile MODEL in each precision: time, size and error on the inputs"),
     ] = False,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
@@ -86,12 +83,12 @@ def bench(
             facts["loads"] = [{"file": str(f)} | m.as_json() for f, m in zip(files, measured, strict=True)]
         echo_json({"threads": first.threads, "roofline": roofline and asdict(roofline), **facts})
         return
-    typer.echo(f"{first.name}, {first.threads} threads: {profile.summary(found)}")
+    echo(f"{first.name}, {first.threads} threads: {profile.summary(found)}")
     if roofline is not None:
-        typer.echo(f"{roofline}\n{profile.table(found, top)}")
+        echo(f"{roofline}\n{profile.table(found, top)}")
     for file, one in zip(files, measured, strict=bool(measured)):
         ratio = f", {one.throughput / measured[0].throughput:.3f} of the first's rate" if file is not files[0] else ""
-        typer.echo(f"{file}: {one}{ratio}")
+        echo(f"{file}: {one}{ratio}")
 
 
 def _precisions(
@@ -111,4 +108,4 @@ def _precisions(
     if as_json:
         echo_json({"precisions": [asdict(row) for row in rows]})
         return
-    typer.echo(table(rows))
+    echo(table(rows))

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import argument, echo, option
 from aot.runtime.regular import read_file
 
 HELP = "An empty line or /exit ends, /reset begins anew."
@@ -16,14 +15,12 @@ HELP = "An empty line or /exit ends, /reset begins anew."
 
 def chat(
     model: arg.LanguageModel,
-    message: Annotated[
-        str | None, typer.Argument(help="Message to answer; default: one per line of standard input")
-    ] = None,
-    system: Annotated[str | None, typer.Option(help="System message: instructions before all messages")] = None,
-    tokens: Annotated[int, typer.Option(min=1, metavar="N", help="Answer with at most N tokens")] = 512,
+    message: Annotated[str | None, argument(help="Message to answer; default: one per line of standard input")] = None,
+    system: Annotated[str | None, option(help="System message: instructions before all messages")] = None,
+    tokens: Annotated[int, option(min=1, metavar="N", help="Answer with at most N tokens")] = 512,
     tokenizer: arg.TokenizerFile = None,
     template: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Chat template; default: the model's own")
+        Path | None, option(exists=True, dir_okay=False, help="Chat template; default: the model's own")
     ] = None,
     temperature: arg.Temperature = 0,
     top_k: arg.TopK = 0,
@@ -61,17 +58,17 @@ def chat(
     talk = Chat(Generator(loaded), text, chosen, system=system)
 
     def answer(line: str) -> None:
-        talk.say(line, tokens, sampling, lambda part: typer.echo(part, nl=False), stop or ())
-        typer.echo()
+        talk.say(line, tokens, sampling, lambda part: echo(part, nl=False), stop or ())
+        echo()
         if not quiet:
-            typer.echo(str(talk.speed), err=True)
+            echo(str(talk.speed), err=True)
 
     if message is not None:
         answer(message)
         return
     at_terminal = sys.stdin.isatty()
     if at_terminal:
-        typer.echo(HELP, err=True)
+        echo(HELP, err=True)
     while line := _line(at_terminal):
         if line == "/reset":
             talk.reset()
@@ -84,5 +81,5 @@ def chat(
 def _line(at_terminal: bool) -> str:
     """Read a line without white space at its ends; "" at the end of the input."""
     if at_terminal:
-        typer.echo("> ", nl=False, err=True)
+        echo("> ", nl=False, err=True)
     return sys.stdin.readline().strip()

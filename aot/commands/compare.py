@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import Exit, argument, echo, option
 from aot.commands.output import echo_json
 from aot.commands.samples import samples
 from aot.options import CompileOptions
@@ -28,14 +27,14 @@ class Against(StrEnum):
 
 def compare(
     model: arg.Model,
-    other: Annotated[Path | None, typer.Argument(exists=True, help="m.so, or another model; default: MODEL")] = None,
+    other: Annotated[Path | None, argument(exists=True, help="m.so, or another model; default: MODEL")] = None,
     data: arg.Samples = None,
     against: Annotated[
-        Against, typer.Option(help="Reference that computes the expected results from MODEL")
+        Against, option(help="Reference that computes the expected results from MODEL")
     ] = Against.REFERENCE,
     bound: arg.Bound = None,
-    layers: Annotated[bool, typer.Option("--layers", help="Compare all layers even if the outputs agree")] = False,
-    keep: Annotated[str | None, typer.Option(metavar="LAYER,...", help="Compare only these layers")] = None,
+    layers: Annotated[bool, option("--layers", help="Compare all layers even if the outputs agree")] = False,
+    keep: Annotated[str | None, option(metavar="LAYER,...", help="Compare only these layers")] = None,
     threads: arg.Threads = None,
     *,
     options: CompileOptions,
@@ -59,9 +58,9 @@ def compare(
     if as_json:
         echo_json(found.as_json())
     else:
-        typer.echo(found.text(layers or keep is not None))
+        echo(found.text(layers or keep is not None))
     if not found.agrees:
-        raise typer.Exit(DIFFERENT)
+        raise Exit(DIFFERENT)
 
 
 def differences(infos: tuple[TensorInfo, ...], results: Arrays, expected: Path, bound: float | None) -> list[str]:

@@ -8,10 +8,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import aot
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import echo, option
 from aot.commands.output import echo_json
 from aot.options import CompileOptions, Stage
 from aot.options.declaration import Group
@@ -34,22 +33,22 @@ def compile(
     *,
     options: CompileOptions,
     time_passes: Annotated[
-        bool, typer.Option("--time-passes", help="Print the time of every stage and pass", rich_help_panel=Group.STAGES)
+        bool, option("--time-passes", help="Print the time of every stage and pass", rich_help_panel=Group.STAGES)
     ] = False,
     stop_after: Annotated[
-        Stage | None, typer.Option(help="Print a stage instead of compiling to the end", rich_help_panel=Group.STAGES)
+        Stage | None, option(help="Print a stage instead of compiling to the end", rich_help_panel=Group.STAGES)
     ] = None,
     emit: Annotated[
         arg.Emit | None,
-        typer.Option(help="so: shared library; obj: to link; default: by the output", rich_help_panel=Group.OUTPUT),
+        option(help="so: shared library; obj: to link; default: by the output", rich_help_panel=Group.OUTPUT),
     ] = None,
     header: Annotated[
         Path | None,
-        typer.Option(metavar="m.h", help="Write a C header, too; m.hpp: for C++", rich_help_panel=Group.OUTPUT),
+        option(metavar="m.h", help="Write a C header, too; m.hpp: for C++", rich_help_panel=Group.OUTPUT),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(
+        option(
             help="Name of the model in the header; default: by the output's file name", rich_help_panel=Group.OUTPUT
         ),
     ] = None,
@@ -57,7 +56,7 @@ def compile(
     max_error: arg.MaxError = 1e-2,
     certify: Annotated[
         bool,
-        typer.Option(
+        option(
             "--certify",
             help="Compare the code with the reference on edge cases of its inputs",
             rich_help_panel=Group.OUTPUT,
@@ -65,7 +64,7 @@ def compile(
     ] = False,
     certify_samples: Annotated[
         int | None,
-        typer.Option(
+        option(
             min=1,
             max=1000,
             metavar="N",
@@ -102,14 +101,14 @@ def compile(
             precision=without_auto(options.precision),
             on_event=watch,
             tune_file=schedules,
-            on_dump=lambda name, text: typer.echo(f"# after {name}\n{text}"),
+            on_dump=lambda name, text: echo(f"# after {name}\n{text}"),
         )
         chosen = (
             aot.find_precision(model, read_arrays(data), options, max_error=max_error) if data is not None else None
         )
         made = aot.stages(model, options if chosen is None else replace(options, precision=chosen.precision))
         if stop_after is not None:
-            typer.echo(made.text(stop_after.value))
+            echo(made.text(stop_after.value))
             return
         as_object = out.suffix == ".o" if emit is None else emit is arg.Emit.OBJ
         if made.target.platform.needs_linker and (not as_object or len(made.session.levels) > 1):
@@ -137,9 +136,9 @@ def compile(
     lines = [f"{out}: {size_text(out.stat().st_size)}, compiled in {watch.total:.2f} s", *notes(built.manifest)]
     lines += certificate_lines(built.manifest)
     lines += str(chosen).splitlines() if chosen is not None else faster_lines(made, model)
-    typer.echo("\n  ".join(lines))
+    echo("\n  ".join(lines))
     if time_passes:
-        typer.echo("\n".join(f"  {line}" for line in _times(watch, made)))
+        echo("\n".join(f"  {line}" for line in _times(watch, made)))
 
 
 def _times(watch: Watch, made: Compilation) -> Iterator[str]:

@@ -5,25 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import argument, echo, option
 
 
 def generate(
     model: arg.LanguageModel,
-    prompt: Annotated[str, typer.Argument(help="Text to continue; with --ids, numbers of tokens: 5,1,40")],
-    tokens: Annotated[int, typer.Option(min=0, metavar="N", help="Add at most N tokens")] = 64,
+    prompt: Annotated[str, argument(help="Text to continue; with --ids, numbers of tokens: 5,1,40")],
+    tokens: Annotated[int, option(min=0, metavar="N", help="Add at most N tokens")] = 64,
     tokenizer: arg.TokenizerFile = None,
-    ids: Annotated[bool, typer.Option("--ids", help="Read and write numbers of tokens instead of text")] = False,
+    ids: Annotated[bool, option("--ids", help="Read and write numbers of tokens instead of text")] = False,
     temperature: arg.Temperature = 0,
     top_k: arg.TopK = 0,
     top_p: arg.TopP = 1,
     seed: arg.DrawSeed = 0,
     draft: Annotated[
-        Path | None, typer.Option(exists=True, help="Small language model that proposes tokens, which the model checks")
+        Path | None, option(exists=True, help="Small language model that proposes tokens, which the model checks")
     ] = None,
-    ahead: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens that --draft proposes at once")] = 3,
+    ahead: Annotated[int, option(min=1, metavar="N", help="Tokens that --draft proposes at once")] = 3,
     stop: arg.StopTokens = None,
     threads: arg.Threads = None,
     quiet: arg.Quiet = False,
@@ -52,9 +51,9 @@ def generate(
         if draft is not None:
             small = Generator(loading.ready(draft, threads, strict=True, on_event=watch))
     generator = loop_of(large, sampling) if small is None else Drafting(Generator(large), small, ahead)
-    stream = Stream(text, lambda part: typer.echo(part, nl=False))
+    stream = Stream(text, lambda part: echo(part, nl=False))
     speed = Speed(stream.add)
     generator.generate(given, tokens, sampling, ends, speed.add)
-    typer.echo(stream.rest())
+    echo(stream.rest())
     if not quiet:
-        typer.echo(str(speed), err=True)
+        echo(str(speed), err=True)

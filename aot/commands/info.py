@@ -7,9 +7,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import argument, echo, option
 from aot.commands.output import echo_json
 from aot.options import CompileOptions
 from aot.runtime.arrays.files import is_compiled
@@ -21,17 +20,15 @@ from aot.runtime.regular import open_file
 
 
 def info(
-    file: Annotated[Path | None, typer.Argument(exists=True, help="m.so, or a model")] = None,
-    machine: Annotated[
-        bool, typer.Option("--machine", help="Describe this machine: instructions, caches, threads")
-    ] = False,
-    targets: Annotated[bool, typer.Option("--targets", help="List what --target takes")] = False,
+    file: Annotated[Path | None, argument(exists=True, help="m.so, or a model")] = None,
+    machine: Annotated[bool, option("--machine", help="Describe this machine: instructions, caches, threads")] = False,
+    targets: Annotated[bool, option("--targets", help="List what --target takes")] = False,
     *,
     options: CompileOptions,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
 ) -> None:
-    """Describe a compiled model, a model file, this machine or targets. Nothing of a file is run."""
+    """Describe a model, compiled or not, this machine or targets. Nothing of a file is run."""
     if file is None and not machine and not targets:
         raise UsageError("info: needs a file, --machine or --targets, got none of them")
     here = machine_facts() if machine else None
@@ -42,7 +39,7 @@ def info(
         echo_json(facts | more | ({"targets": listed} if targets else {}))
         return
     lines = [f"{t['name']:22} {t['system']}, {t['machine']}{_also(t['short'])}" for t in listed]
-    typer.echo("\n".join(filter(None, (text, str(here) if here is not None else "", *lines))))
+    echo("\n".join(filter(None, (text, str(here) if here is not None else "", *lines))))
 
 
 def _targets() -> list[dict[str, Any]]:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import typer
-
 import aot
+from aot.commands.line.declared import echo
 from aot.options import CompileOptions, Event
 from aot.runtime.arrays.files import Arrays, is_compiled, read_inputs
 from aot.runtime.arrays.strings import joined
@@ -55,7 +54,7 @@ def inputs(
     others = [file for file in files or [] if file not in pictures]
     given = read_inputs(others, [t.name for t in infos][bool(pictures) :])
     if pictures:
-        given[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0], partial(typer.echo, err=True))
+        given[infos[0].name] = read_pictures([Path(file) for file in pictures], infos[0], partial(echo, err=True))
     if given or not made_up:
         return given
     # a model compiled in memory has checked the names, and has no dimension where one size was given

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import echo, option
 from aot.commands.output import echo_json
 from aot.options import CompileOptions
 from aot.runtime.arrays.files import read_arrays
@@ -21,26 +20,22 @@ def quantize(
     model: arg.Model,
     data: Annotated[
         list[Path] | None,
-        typer.Option(
-            exists=True, dir_okay=False, metavar="x.npz", help="Sample inputs: x.npz or x.npy; may be repeated"
-        ),
+        option(exists=True, dir_okay=False, metavar="x.npz", help="Sample inputs: x.npz or x.npy; may be repeated"),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="m.xml; default: MODEL_int8.xml")] = None,
+    output: Annotated[Path | None, option("-o", "--output", help="m.xml; default: MODEL_int8.xml")] = None,
     ranges: Annotated[
-        Ranges, typer.Option(help="Range of an activation: of all its values, of most of them, or by entropy")
+        Ranges, option(help="Range of an activation: of all its values, of most of them, or by entropy")
     ] = Ranges.MINMAX,
-    percentile: Annotated[
-        float, typer.Option(help="Percentage of values inside the range, for --ranges percentile")
-    ] = 99.99,
+    percentile: Annotated[float, option(help="Percentage of values inside the range, for --ranges percentile")] = 99.99,
     max_error: Annotated[
         float | None,
-        typer.Option(min=0, help="Largest error of results: the layers that cost most stay in f32 until it holds"),
+        option(min=0, help="Largest error of results: the layers that cost most stay in f32 until it holds"),
     ] = None,
     weights: Annotated[
-        Weights | None, typer.Option(help="Quantise the weights alone, without samples, for language models")
+        Weights | None, option(help="Quantise the weights alone, without samples, for language models")
     ] = None,
     group: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Number of weights that share a scale; 0: all of a row")
+        int, option(min=0, metavar="N", help="Number of weights that share a scale; 0: all of a row")
     ] = 64,
     *,
     options: CompileOptions,
@@ -74,4 +69,4 @@ def quantize(
         echo_json({"output": str(out), **facts})
         return
     sizes = ", ".join(f"{path}: {size_text(path.stat().st_size)}" for path in (out, out.with_suffix(".bin")))
-    typer.echo(sizes if quiet else f"{sizes}\n{text}")
+    echo(sizes if quiet else f"{sizes}\n{text}")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import echo, option
 from aot.commands.samples import samples
 from aot.options import CompileOptions
 from aot.runtime.arrays.files import files_named
@@ -17,13 +16,13 @@ from aot.runtime.describe import size_text
 
 def report(
     file: arg.Runnable,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Default: FILE.html")] = None,
+    output: Annotated[Path | None, option("-o", "--output", help="Default: FILE.html")] = None,
     model: Annotated[
-        Path | None, typer.Option(exists=True, help="Model file that m.so was made of, for its graph, loops and memory")
+        Path | None, option(exists=True, help="Model file that m.so was made of, for its graph, loops and memory")
     ] = None,
-    against: Annotated[Path | None, typer.Option(exists=True, help="Another m.so to compare with")] = None,
+    against: Annotated[Path | None, option(exists=True, help="Another m.so to compare with")] = None,
     data: arg.Samples = None,
-    seconds: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 1.0,
+    seconds: Annotated[float, option(min=0, metavar="SECONDS", help="Measure for so many seconds")] = 1.0,
     threads: arg.Threads = None,
     *,
     options: CompileOptions,
@@ -41,4 +40,4 @@ def report(
     text = page(facts(file, options, asked))
     with replacing(out) as new:
         new.write_text(text, encoding="utf-8")
-    typer.echo(f"{out}: {size_text(out.stat().st_size)}")
+    echo(f"{out}: {size_text(out.stat().st_size)}")

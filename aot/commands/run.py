@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 
 from aot.commands import loading
 from aot.commands.compare import DIFFERENT, differences
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import Exit, argument, echo, option
 from aot.commands.output import echo_json
 from aot.options import CompileOptions
 from aot.options.texts import bytes_of
@@ -30,7 +30,7 @@ def run(
     model: arg.Runnable,
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             metavar="[x.npy | NAME=x.npy | all.npz | x.png]...", help="Inputs, in order or by name; default: noise"
         ),
     ] = None,
@@ -38,24 +38,22 @@ def run(
     *,
     options: CompileOptions,
     threads: arg.Threads = None,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Run N times and print the times")] = 1,
-    top: Annotated[int | None, typer.Option(min=1, metavar="N", help="Print the N largest scores of each row")] = None,
+    repeat: Annotated[int, option(min=1, metavar="N", help="Run N times and print the times")] = 1,
+    top: Annotated[int | None, option(min=1, metavar="N", help="Print the N largest scores of each row")] = None,
     labels: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Text file with a name of a class on each line")
+        Path | None, option(exists=True, dir_okay=False, help="Text file with a name of a class on each line")
     ] = None,
-    expect: Annotated[
-        Path | None, typer.Option(exists=True, metavar="out.npz", help="Compare with these results")
-    ] = None,
+    expect: Annotated[Path | None, option(exists=True, metavar="out.npz", help="Compare with these results")] = None,
     bound: arg.Bound = None,
     sandbox: Annotated[
         bool,
-        typer.Option("--sandbox", help="Run a library you do not trust in a process that can compute and nothing else"),
+        option("--sandbox", help="Run a library you do not trust in a process that can compute and nothing else"),
     ] = False,
     max_memory: Annotated[
-        str | None, typer.Option(metavar="4GB", help="Limit of memory of the sandbox, beside that of the library")
+        str | None, option(metavar="4GB", help="Limit of memory of the sandbox, beside that of the library")
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(min=0.01, metavar="SECONDS", help="Limit of time of the sandbox; default: 60")
+        float | None, option(min=0.01, metavar="SECONDS", help="Limit of time of the sandbox; default: 60")
     ] = None,
     as_json: arg.Json = False,
     debug: arg.Debug = False,
@@ -95,14 +93,14 @@ def run(
     else:
         for name, array in results.items():
             numbers = summary(array)
-            typer.echo(f"{name}: {numbers.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in numbers.items()))
+            echo(f"{name}: {numbers.pop('type')}  " + "  ".join(f"{k} {v:.6g}" for k, v in numbers.items()))
             if top is not None:
-                typer.echo("\n".join(classes.likeliest(array, top, names)))
+                echo("\n".join(classes.likeliest(array, top, names)))
         spread = f"  (shortest {min(times):.3f}, longest {max(times):.3f}, {repeat} runs)" if repeat > 1 else ""
-        typer.echo(f"{float(np.median(times)):.3f} ms{spread}")
+        echo(f"{float(np.median(times)):.3f} ms{spread}")
     if wrong:
-        typer.echo("\n".join(wrong), err=True)
-        raise typer.Exit(DIFFERENT)
+        echo("\n".join(wrong), err=True)
+        raise Exit(DIFFERENT)
 
 
 def _infer(model: CompiledModel, given: Arrays) -> Arrays:

@@ -9,10 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aot.commands.compare import DIFFERENT
 from aot.commands.line import arguments as arg
+from aot.commands.line.declared import Exit, argument, echo, option
 from aot.options import CompileOptions
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import UsageError
@@ -24,8 +23,8 @@ class Format(StrEnum):
     ED25519, OMS = "ed25519", "oms"
 
 
-Signed = Annotated[Format, typer.Option("--format", help="ed25519: aot's own; oms: OpenSSF Model Signing, curve P-256")]
-Paper = Annotated[Path | None, typer.Option("-o", "--output", help="Default: print it")]
+Signed = Annotated[Format, option("--format", help="ed25519: aot's own; oms: OpenSSF Model Signing, curve P-256")]
+Paper = Annotated[Path | None, option("-o", "--output", help="Default: print it")]
 
 
 def sign(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, debug: arg.Debug = False) -> None:
@@ -33,20 +32,18 @@ def sign(library: arg.Library, key: arg.Key, format: Signed = Format.ED25519, de
     if format is Format.OMS:
         from aot.tools.supply.oms import sign_oms
 
-        typer.echo(sign_oms(library, key))
+        echo(sign_oms(library, key))
         return
-    typer.echo(signature.sign(library, key))
+    echo(signature.sign(library, key))
 
 
 def verify(
     library: arg.Library,
-    key: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")] = None,
+    key: Annotated[Path | None, argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")] = None,
     format: Signed = Format.ED25519,
     recheck: Annotated[
         Path | None,
-        typer.Option(
-            exists=True, metavar="MODEL", help="Compile the model again, and repeat the comparison of --certify"
-        ),
+        option(exists=True, metavar="MODEL", help="Compile the model again, and repeat the comparison of --certify"),
     ] = None,
     *,
     options: CompileOptions,
@@ -65,7 +62,7 @@ def verify(
     elif key is not None:
         signature.verify(library, key)
     if key is not None:
-        typer.echo(f"{library}: whole, and signed with {key}")
+        echo(f"{library}: whole, and signed with {key}")
     if recheck is not None:
         _repeat_certificate(library, recheck, options)
 
@@ -78,14 +75,14 @@ def _repeat_certificate(library: Path, model: Path, options: CompileOptions) -> 
     with Watch(sys.stderr) as watch:
         found = recheck(manifest, model, replace(options, on_event=watch))
     if found:
-        typer.echo("\n".join([f"{library}: the certificate is another one here", *(f"  {line}" for line in found)]))
-        raise typer.Exit(DIFFERENT)
-    typer.echo(f"{library}: whole, and compiling {model} gives its code and its certificate")
+        echo("\n".join([f"{library}: the certificate is another one here", *(f"  {line}" for line in found)]))
+        raise Exit(DIFFERENT)
+    echo(f"{library}: whole, and compiling {model} gives its code and its certificate")
 
 
 def sbom(
     library: arg.Library,
-    model: Annotated[Path | None, typer.Option(exists=True, help="The model it was made of, for its hashes")] = None,
+    model: Annotated[Path | None, option(exists=True, help="The model it was made of, for its hashes")] = None,
     output: Paper = None,
     debug: arg.Debug = False,
 ) -> None:
@@ -97,10 +94,10 @@ def sbom(
 
 def provenance(
     library: arg.Library,
-    model: Annotated[Path, typer.Option(exists=True, help="The model it was made of")],
+    model: Annotated[Path, option(exists=True, help="The model it was made of")],
     output: Paper = None,
     check: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Check a statement instead of making one")
+        Path | None, option(exists=True, dir_okay=False, help="Check a statement instead of making one")
     ] = None,
     *,
     options: CompileOptions,
@@ -112,7 +109,7 @@ def provenance(
 
     if check is not None:
         check_provenance(check, library, model, options)
-        typer.echo(f"{check}: true of {library} and {model}")
+        echo(f"{check}: true of {library} and {model}")
         return
     _write(statement(library, model, options), output, library, model)
 
@@ -120,7 +117,7 @@ def provenance(
 def _write(facts: dict[str, object], output: Path | None, *inputs: Path) -> None:
     text = json.dumps(facts, indent=1, sort_keys=True, default=str) + "\n"
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     from aot.compilation.outputs import check_outputs
 

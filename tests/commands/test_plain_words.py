@@ -13,7 +13,8 @@ import typer
 from typer.testing import CliRunner
 
 from aot import cli
-from aot.commands.line.plain_words import arguments_of, is_argument, names_of
+from aot.commands.line.declared import for_typer
+from aot.commands.line.plain_words import arguments_of, facts_of, names_of
 
 MODEL = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"
 
@@ -27,7 +28,7 @@ def by_typer(run: Callable[..., None], words: list[str]) -> dict[str, Any]:
         seen.append(given)
 
     app = typer.Typer()
-    app.command()(capture)
+    app.command()(for_typer(capture))
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     return seen[0]
@@ -45,23 +46,23 @@ def text_for(parameter: Parameter) -> str | None:
         return None
     if issubclass(inner, Enum):
         return str(list(inner)[-1].value)
-    least = max(1, facts.min or 0)
-    folder = inner is Path and not facts.file_okay
+    least = max(1, facts.get("min", 0))
+    folder = inner is Path and not facts.get("file_okay", True)
     return str({str: "a=b", Path: MODEL.parent if folder else MODEL, int: int(least), float: least + 0.5}[inner])
 
 
 def needed(parameters: list[Parameter]) -> list[str]:
     required = [p for p in parameters if p.default is Parameter.empty]
-    return [w for p in required for w in ([] if is_argument(p) else [names_of(p)[0]]) + [text_for(p) or ""]]
+    return [w for p in required for w in ([] if facts_of(p).is_argument else [names_of(p)[0]]) + [text_for(p) or ""]]
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_words_mean_what_typer_reads(name: str):
     run, parameters = cli.command(name), parameters_of(name)
-    every = [text_for(p) or "" for p in parameters if is_argument(p)]
+    every = [text_for(p) or "" for p in parameters if facts_of(p).is_argument]
     joined, apart = list(every), list(every)
     for p in parameters:
-        if not is_argument(p):
+        if not facts_of(p).is_argument:
             text, names = text_for(p), names_of(p)
             joined.append(names[0] if text is None else f"{names[0]}={text}")
             apart += [names[-1], *([] if text is None else [text])]

@@ -1,13 +1,12 @@
-"""Arguments and options that commands share, as types for typer; those of the compiler are in `aot.options.table`."""
+"""Arguments and options that commands share, as types; those of the compiler are in `aot.options.table`."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
+from aot.commands.line.declared import argument, option
 from aot.options.declaration import Group
 
 
@@ -19,34 +18,23 @@ class CacheAction(StrEnum):
     LS, VERIFY, GC = "ls", "verify", "gc"
 
 
-APPLICATION: dict[str, Any] = {
-    "no_args_is_help": True,
-    "rich_markup_mode": None,
-    "pretty_exceptions_enable": False,
-    "context_settings": {"help_option_names": ["--help", "-h"]},
-}
-
 Model = Annotated[
     Path,
-    typer.Argument(
-        exists=True, help="Model file: .xml with its .bin, .onnx, .pb or a SavedModel, .tflite, .pt2, .gguf"
-    ),
+    argument(exists=True, help="Model file: .xml with its .bin, .onnx, .pb or a SavedModel, .tflite, .pt2, .gguf"),
 ]
-Runnable = Annotated[Path, typer.Argument(exists=True, help="m.so, or a model file to compile in memory")]
+Runnable = Annotated[Path, argument(exists=True, help="m.so, or a model file to compile in memory")]
 LanguageModel = Annotated[
-    Path, typer.Argument(exists=True, help="m.so, or the file of a language model to compile in memory")
+    Path, argument(exists=True, help="m.so, or the file of a language model to compile in memory")
 ]
-Library = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="m.so")]
-Key = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
-Samples = Annotated[
-    list[str] | None, typer.Option("--data", metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")
-]
+Library = Annotated[Path, argument(exists=True, dir_okay=False, help="m.so")]
+Key = Annotated[Path, argument(exists=True, dir_okay=False, help="Ed25519 key, PEM")]
+Debug = Annotated[bool, option("--debug", help="Show the traceback of an error")]
+Quiet = Annotated[bool, option("--quiet", "-q", help="Show errors only")]
+Json = Annotated[bool, option("--json", help="Machine-readable output; its 'version' is raised when it changes")]
+Samples = Annotated[list[str] | None, option("--data", metavar="x.npz | NAME=x.npy", help="Inputs; default: noise")]
 Data = Annotated[
     Path | None,
-    typer.Option(
+    option(
         exists=True,
         dir_okay=False,
         help="Sample inputs for --precision auto: x.npz",
@@ -55,25 +43,25 @@ Data = Annotated[
 ]
 MaxError = Annotated[
     float,
-    typer.Option(min=0, help="Largest error of results that --precision auto accepts", rich_help_panel=Group.NUMBERS),
+    option(min=0, help="Largest error of results that --precision auto accepts", rich_help_panel=Group.NUMBERS),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so", rich_help_panel=Group.OUTPUT),
+    option("-o", "--output", help="m.so, or m.o to link; default: MODEL.so", rich_help_panel=Group.OUTPUT),
 ]
-Results = Annotated[Path | None, typer.Option("-o", "--output", help="out.npz, or out.npy for a single output")]
+Results = Annotated[Path | None, option("-o", "--output", help="out.npz, or out.npy for a single output")]
 Bound = Annotated[
-    float | None, typer.Option(min=0, help="Largest error allowed, over the largest element; default: 1e-4 for f32")
+    float | None, option(min=0, help="Largest error allowed, over the largest element; default: 1e-4 for f32")
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Use at most N threads; default: all that this process may use")
+    int | None, option(min=1, metavar="N", help="Use at most N threads; default: all that this process may use")
 ]
 TokenizerFile = Annotated[
     Path | None,
-    typer.Option("--tokenizer", exists=True, help="tokenizer.json or m.gguf; default: the one beside the model"),
+    option("--tokenizer", exists=True, help="tokenizer.json or m.gguf; default: the one beside the model"),
 ]
-Temperature = Annotated[float, typer.Option(min=0, help="0: always the most probable token; above 0: draw one")]
-TopK = Annotated[int, typer.Option(min=0, metavar="N", help="Draw among the N most probable tokens; 0: among all")]
-TopP = Annotated[float, typer.Option(metavar="P", help="Draw among the fewest tokens whose probabilities sum to P")]
-StopTokens = Annotated[list[int] | None, typer.Option(metavar="ID", help="A token that ends the text; may be repeated")]
-DrawSeed = Annotated[int, typer.Option(min=0, help="Seed: equal ones draw equal tokens")]
+Temperature = Annotated[float, option(min=0, help="0: always the most probable token; above 0: draw one")]
+TopK = Annotated[int, option(min=0, metavar="N", help="Draw among the N most probable tokens; 0: among all")]
+TopP = Annotated[float, option(metavar="P", help="Draw among the fewest tokens whose probabilities sum to P")]
+StopTokens = Annotated[list[int] | None, option(metavar="ID", help="A token that ends the text; may be repeated")]
+DrawSeed = Annotated[int, option(min=0, help="Seed: equal ones draw equal tokens")]

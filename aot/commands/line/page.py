@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from aot.commands.line.parameters import ALSO, flags_of, rows_of
-from aot.commands.line.plain_words import facts_of, is_argument, names_of
+from aot.commands.line.plain_words import facts_of, names_of
 from aot.options.declaration import Group, Option
 from aot.options.table import options
 
@@ -59,16 +59,16 @@ def markdown(page: Page, commands: Sequence[Command]) -> str:
 def _command(name: str, text: str, parameters: list[Parameter]) -> list[str]:
     rows = rows_of(name)
     own = [p for p in parameters if p.name not in COMMON and p.name.removesuffix(ALSO) not in rows]
-    arguments = [_argument(p) for p in own if is_argument(p)]
+    arguments = [_argument(p) for p in own if facts_of(p).is_argument]
     lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}", ""]
-    lines += [_line(p) for p in own if not is_argument(p)]
+    lines += [_line(p) for p in own if not facts_of(p).is_argument]
     taken = [flags_of(field, row)[0] for field, row in rows.items()]
     taken += [names_of(p)[0] for p in parameters if p.name in COMMON]
     return [*lines, f"- {', '.join(f'`{flag}`' for flag in taken)}", ""]
 
 
 def _argument(parameter: Parameter) -> str:
-    name = facts_of(parameter).metavar or parameter.name.upper()
+    name = facts_of(parameter).get("metavar") or parameter.name.upper()
     return name if parameter.default is Parameter.empty or name[0] == "[" else f"[{name}]"
 
 
@@ -77,17 +77,17 @@ def _line(parameter: Parameter) -> str:
     names = ", ".join(f"`{name}{f' {value}' if value else ''}`" for name in names_of(parameter))
     default = getattr(parameter.default, "value", parameter.default)
     if default is Parameter.empty:
-        return f"- {names}: {facts.help}; required"
-    is_shown = default is not None and not isinstance(default, bool) and "default" not in facts.help
-    return f"- {names}: {facts.help}{f'; default: {default}' if is_shown else ''}"
+        return f"- {names}: {facts.facts['help']}; required"
+    is_shown = default is not None and not isinstance(default, bool) and "default" not in facts.facts["help"]
+    return f"- {names}: {facts.facts['help']}{f'; default: {default}' if is_shown else ''}"
 
 
 def _value(parameter: Parameter) -> str:
     """Return the word for the value of an option; none for a flag."""
     kind = get_args(parameter.annotation)[0]
     kinds = [one for whole in (get_args(kind) or (kind,)) for one in (get_args(whole) or (whole,))]
-    if facts_of(parameter).metavar or kinds[0] is bool:
-        return facts_of(parameter).metavar or ""
+    if facts_of(parameter).get("metavar") or kinds[0] is bool:
+        return facts_of(parameter).get("metavar", "")
     return "|".join(str(one.value) for one in kinds[0]) if issubclass(kinds[0], Enum) else VALUES[kinds[0]]
 
 

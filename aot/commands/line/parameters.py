@@ -9,8 +9,7 @@ from functools import lru_cache, wraps
 from inspect import Parameter
 from typing import Annotated, Any, get_type_hints
 
-import typer
-
+from aot.commands.line import declared
 from aot.commands.line.command import is_supervised
 from aot.options import CompileOptions
 from aot.options.declaration import Option
@@ -55,8 +54,12 @@ def flags_of(name: str, row: Option) -> tuple[str, ...]:
 def _parameters(name: str, row: Option) -> list[Parameter]:
     """Return the parameter of an option, and that of its other flag."""
     kind = _kind(name, row)
-    facts = typer.Option(
-        *flags_of(name, row), help=row.help, metavar=row.metavar, min=row.least, rich_help_panel=row.group
+    given = {"metavar": row.metavar, "min": row.least}
+    facts = declared.option(
+        *flags_of(name, row),
+        help=row.help,
+        rich_help_panel=row.group,
+        **{key: value for key, value in given.items() if value is not None},
     )
     own = Parameter(name, Parameter.KEYWORD_ONLY, default=_absent(name, row), annotation=Annotated[kind, facts])
     return [own, *(_parameters(name + ALSO, row.also) if row.also is not None else ())]

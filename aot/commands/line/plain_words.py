@@ -16,7 +16,7 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from typer.models import ArgumentInfo
+from aot.commands.line.declared import Facts
 
 NUMBERS = {int: re.compile(r"\d{1,18}"), float: re.compile(r"\d{1,18}(\.\d{1,18})?")}
 
@@ -35,25 +35,20 @@ def arguments_of(run: Callable[..., None], words: Sequence[str]) -> dict[str, An
         return None
 
 
-def facts_of(parameter: Parameter) -> Any:
-    """Return what typer is told of a parameter."""
+def facts_of(parameter: Parameter) -> Facts:
+    """Return what is declared of a parameter."""
     return get_args(parameter.annotation)[1]
 
 
-def is_argument(parameter: Parameter) -> bool:
-    return isinstance(facts_of(parameter), ArgumentInfo)
-
-
 def names_of(parameter: Parameter) -> list[str]:
-    """Return the flags of an option, the long ones first; typer holds the first one as the default of an `Option`."""
-    facts = facts_of(parameter)
-    names = [*([] if facts.default is ... else [facts.default]), *(facts.param_decls or ())]
-    return sorted(names or [f"--{parameter.name.replace('_', '-')}"], key=lambda name: not name.startswith("--"))
+    """Return the flags of an option, the long ones first."""
+    names = facts_of(parameter).names or (f"--{parameter.name.replace('_', '-')}",)
+    return sorted(names, key=lambda name: not name.startswith("--"))
 
 
 def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, list[str]]:
     """Return the texts of all parameters that are given, by name; a flag without a value has none."""
-    flags = {flag: p for p in parameters if not is_argument(p) for flag in names_of(p)}
+    flags = {flag: p for p in parameters if not facts_of(p).is_argument for flag in names_of(p)}
     found: dict[str, list[str]] = {}
     free: list[str] = []
     rest = iter(words)
@@ -69,7 +64,7 @@ def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, l
             texts.append(text if equals else next(rest, "-"))
         elif equals:
             raise _NotPlainError
-    for p in filter(is_argument, parameters):
+    for p in (p for p in parameters if facts_of(p).is_argument):
         count = len(free) if _is_list(p) else 1
         if free:
             found[p.name], free = free[:count], free[count:]
@@ -104,23 +99,24 @@ def _value(parameter: Parameter, texts: list[str]) -> Any:
     return _one(kind, facts, texts[-1])
 
 
-def _one(kind: Any, facts: Any, text: str) -> Any:
+def _one(kind: Any, facts: Facts, text: str) -> Any:
     if kind is str:
         return text
     if kind is Path:
         return _path(Path(text), facts)
     if kind in NUMBERS and NUMBERS[kind].fullmatch(text):
         number = kind(text)
-        if (facts.min is None or facts.min <= number) and (facts.max is None or number <= facts.max):
+        if facts.get("min", number) <= number <= facts.get("max", number):
             return number
     elif isinstance(kind, type) and issubclass(kind, Enum):
         return kind(text)
     raise _NotPlainError
 
 
-def _path(path: Path, facts: Any) -> Path:
+def _path(path: Path, facts: Facts) -> Path:
     there = path.exists()
-    wrong_kind = (path.is_dir() and not facts.dir_okay) or (path.is_file() and not facts.file_okay)
-    if (facts.exists and not there) or wrong_kind or (there and not os.access(path, os.R_OK)):
+    wrong_kind = path.is_dir() and not facts.get("dir_okay", True)
+    wrong_kind = wrong_kind or (path.is_file() and not facts.get("file_okay", True))
+    if (facts.get("exists") and not there) or wrong_kind or (there and not os.access(path, os.R_OK)):
         raise _NotPlainError
     return path

@@ -1,0 +1,71 @@
+"""Declarations of the arguments and options of commands. typer gets them where it reads a line (`for_typer`).
+
+output: Annotated[Path | None, option("-o", "--output", help="m.so")] = None
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, get_args
+
+from aot.codegen.dataclass import dataclass
+
+
+class Exit(Exception):  # noqa: N818
+    """The end of a command, with its exit code."""
+
+    def __init__(self, exit_code: int = 0) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """An argument, or an option with the `names` of its flags; `facts` have the meaning that they have for typer."""
+
+    is_argument: bool
+    names: tuple[str, ...]
+    facts: dict[str, Any]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return one of the facts."""
+        return self.facts.get(name, default)
+
+
+def option(*names: str, **facts: Any) -> Facts:
+    """Declare an option; without names, it has that of the parameter."""
+    return Facts(False, names, facts)
+
+
+def argument(**facts: Any) -> Facts:
+    """Declare an argument."""
+    return Facts(True, (), facts)
+
+
+def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
+    """Print a text at once."""
+    print(text, end="\n" if nl else "", file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def for_typer(run: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as typer takes it."""
+    import typer
+
+    @wraps(run)
+    def command(**given: Any) -> None:
+        try:
+            run(**given)
+        except Exit as end:
+            raise typer.Exit(end.exit_code) from None
+
+    def as_typer(parameter: inspect.Parameter) -> inspect.Parameter:
+        kind, facts = get_args(parameter.annotation)
+        made = typer.Argument(**facts.facts) if facts.is_argument else typer.Option(*facts.names, **facts.facts)
+        return parameter.replace(annotation=Annotated[kind, made])
+
+    own = inspect.signature(run, eval_str=True)
+    vars(command)["__signature__"] = own.replace(parameters=[as_typer(p) for p in own.parameters.values()])
+    return command
