@@ -23,7 +23,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tests.frontends.onnx.models import Array
 
-OPSETS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1}
+OPSETS = {"": 26, "ai.onnx.ml": 5, "com.microsoft": 1, "ai.onnx.preview.training": 1}
 FAMILIES = sorted(p.stem for p in (Path(__file__).parent / "op_cases").glob("[a-z]*.py"))
 BOUNDS = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "float64": 1e-11}  # relative; tenths absolute
 SHOWN = 24  # elements in a text about a difference
