@@ -71,11 +71,12 @@ Schema = Any  # an OpSchema; the stubs of onnx leave its functions out
 
 
 def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
-    """Return the schema of the function that defines the node; None if the node has a conversion or no function."""
+    """Return the schema of the function that defines the node; None if it has a conversion or none."""
     domain = "" if node.domain == "ai.onnx" else node.domain
-    if conversion_of(domain, node.op_type) is not None or not defs.has(node.op_type, domain):
+    opset = opsets.get(domain, 1)
+    if conversion_of(domain, node.op_type) is not None or not defs.has(node.op_type, opset, domain):
         return None
-    schema: Schema = defs.get_schema(node.op_type, opsets.get(domain, 1), domain)
+    schema: Schema = defs.get_schema(node.op_type, opset, domain)
     return schema if schema.has_function or schema.has_context_dependent_function else None
 
 

@@ -204,8 +204,6 @@ class _Reader:
         if top:
             try:
                 dtype = element_type(info.type.tensor_type.elem_type)
-                if dtype is DType.STRING:
-                    raise UnsupportedError(f"inputs of type {dtype.value} are not supported")
             except UnsupportedError as error:
                 return self._refused(scope, info.name, "Input", str(error)).out_port(0)
             shape = self._shape(info)

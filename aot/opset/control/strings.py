@@ -32,7 +32,7 @@ class StringTensorPack(Op):
     elements = Elements.INTEGER
 
     def infer(self, begins: Operand, ends: Operand, symbols: Operand) -> TensorType:
-        return TensorType(DType.STRING, _places_shape("StringTensorPack", begins, ends, symbols))
+        return TensorType(DType.STRING, places_shape("StringTensorPack", begins, ends, symbols))
 
     def reference(self, begins: Array, ends: Array, symbols: Array) -> Array:
         return texts(begins, ends, symbols)
@@ -57,7 +57,7 @@ class StringPlaces(LoopOp):
     """Begins and ends of strings stored contiguously; the number of their bytes, and of strings with invalid places."""
 
     def infer(self, begins: Operand, ends: Operand, symbols: Operand) -> tuple[TensorType, ...]:
-        places = TensorType(DType.I32, _places_shape("StringPlaces", begins, ends, symbols))
+        places = TensorType(DType.I32, places_shape("StringPlaces", begins, ends, symbols))
         return places, places, TensorType(DType.I64, (2,))
 
     def conditions(self, *operands: Operand | None) -> Sequence[tuple[Dim, Dim, str]]:
@@ -107,8 +107,8 @@ class StringSearch(LoopOp):
     def infer(
         self, begins: Operand, ends: Operand, symbols: Operand, firsts: Operand, lasts: Operand, keys: Operand
     ) -> TensorType:
-        shape = _places_shape("StringSearch", begins, ends, symbols)
-        if len(_places_shape("StringSearch", firsts, lasts, keys)) != 1:
+        shape = places_shape("StringSearch", begins, ends, symbols)
+        if len(places_shape("StringSearch", firsts, lasts, keys)) != 1:
             raise ShapeError(f"StringSearch: keys have one dimension, got {firsts.type}")
         return TensorType(DType.I64, shape)
 
@@ -195,7 +195,7 @@ def _symbols(out: Scripted, begins: Scripted, ends: Scripted, symbols: Scripted,
             place += 1
 
 
-def _places_shape(name: str, begins: Operand, ends: Operand, symbols: Operand) -> Shape:
+def places_shape(name: str, begins: Operand, ends: Operand, symbols: Operand) -> Shape:
     """Return the shape of the strings; a static dimension of either tensor stands for a dynamic one of the other."""
     if begins.dtype is not ends.dtype or begins.dtype not in (DType.I32, DType.I64):
         raise ModelError(f"{name}: begins and ends are both i32 or both i64, got {begins.type} and {ends.type}")

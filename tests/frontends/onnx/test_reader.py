@@ -203,24 +203,17 @@ def test_a_missing_file_is_the_callers_mistake(tmp_path: Path) -> None:
 
 def test_all_unsupported_nodes_are_listed_at_once(tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("StringNormalizer", ["x"], ["u"], name="first"),
+        helper.make_node("ImageDecoder", ["x"], ["u"], name="first"),
         helper.make_node("Relu", ["u"], ["v"], name="between"),
         helper.make_node("Mystery", ["v"], ["w"], name="second", domain="mine"),
         helper.make_node("RandomNormalLike", ["x"], ["y"], name="third"),
-        helper.make_node("StringNormalizer", ["x"], ["unread"], name="dead"),
+        helper.make_node("RandomUniformLike", ["x"], ["unread"], name="dead"),
     ]
     path = save(tmp_path, model(nodes, {"x": X}, ["w", "y"], domain="mine"))
     with pytest.raises(UnconvertedError, match=r"(?s)3 nodes.*'first'.*'second'.*'third'") as caught:
         converted(path)
     assert [(p.node, p.kind, p.domain, p.opset) for p in caught.value.problems] == [
-        ("first", "StringNormalizer", "", 17),
+        ("first", "ImageDecoder", "", 17),
         ("second", "Mystery", "mine", 1),
         ("third", "RandomNormalLike", "", 17),
     ]
-
-
-def test_sequences_and_strings_at_the_interface_are_unsupported(tmp_path: Path) -> None:
-    made = model([helper.make_node("Identity", ["x"], ["y"])], {"x": X}, ["y"])
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
-    with pytest.raises(UnconvertedError, match="type string"):
-        converted(save(tmp_path, made))

@@ -6,6 +6,7 @@ from functools import reduce
 
 import numpy as np
 
+from aot.frontends.conversion.texts import equal_texts
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
@@ -51,7 +52,6 @@ SAME_TWO = {
     "BitwiseAnd": "BitwiseAnd",
     "BitwiseOr": "BitwiseOr",
     "BitwiseXor": "BitwiseXor",
-    "Equal": "Equal",
     "Greater": "Greater",
     "Less": "Less",
     "GreaterOrEqual": "GreaterEqual",
@@ -68,6 +68,13 @@ POWER_ERROR = 1e-12  # relative error of powers, so that 2^3 does not become 7
 @onnx(*SAME)
 def one(node: Call, x: OutPort) -> OutPort:
     return getattr(node.build, SAME[node.kind])(x)
+
+
+@onnx("Equal")
+def equal(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    if DType.STRING in (a.type.dtype, b.type.dtype):
+        return equal_texts(node, a, b)
+    return node.build.Equal(a, node.aligned(b, a.type.rank))
 
 
 @onnx(*SAME_TWO)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from aot.frontends.onnx.registry import Call, Outputs, onnx
 from aot.ir.graph import OutPort
-from aot.runtime.abi import DType
 
 TRAINING = "ai.onnx.preview.training"
 

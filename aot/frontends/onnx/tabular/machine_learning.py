@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
+from aot.frontends.conversion.lookup import place_of
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
@@ -36,9 +37,9 @@ class _Grams:
     columns: Sequence[int]
 
 
-def _grams(node: Call) -> list[_Grams]:
+def _grams(node: Call, pool: Sequence[int]) -> list[_Grams]:
     """Return the n-grams by length; ModelError if the pool is no whole number of n-grams."""
-    pool, starts, columns = node.integers("pool_int64s"), node.integers("ngram_counts"), node.integers("ngram_indexes")
+    starts, columns = node.integers("ngram_counts"), node.integers("ngram_indexes")
     grams: list[_Grams] = []
     taken = 0
     for n, (start, end) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), 1):
@@ -55,13 +56,18 @@ def _grams(node: Call) -> list[_Grams]:
 def tf_idf_vectorizer(node: Call, x: OutPort) -> OutPort:
     """Count the pool's n-grams, with gaps of up to `max_skip_count` elements between their elements."""
     build, rank = node.build, x.type.rank
-    node.refuse(node.has("pool_strings") or x.type.dtype is DType.STRING, "strings are not supported: use integers")
     mode, length = node.text("mode"), x.type.static_shape[-1]
     columns = node.integers("ngram_indexes")
     weights = np.array(node.numbers("weights", [1.0] * len(columns)), np.float32)
-    wide, width, taken = node.cast(x, DType.I64), max(columns) + 1, 0
+    if x.type.dtype is DType.STRING:  # as their places among the texts of the pool
+        words = {text: i for i, text in enumerate(dict.fromkeys(node.texts("pool_strings")))}
+        pool = [words[text] for text in node.texts("pool_strings")]
+        wide = place_of(node, x, np.array(list(words), object))
+    else:
+        pool, wide = node.integers("pool_int64s"), node.cast(x, DType.I64)
+    width, taken = max(columns) + 1, 0
     total = build.const(np.zeros(width, np.float32), DType.F32)
-    for n, grams in enumerate(_grams(node), 1):
+    for n, grams in enumerate(_grams(node, pool), 1):
         mine = weights[taken : taken + len(grams.columns)]
         taken += len(grams.columns)
         if not node.integer("min_gram_length") <= n <= node.integer("max_gram_length") or not len(grams.columns):

@@ -13,10 +13,9 @@ from aot.frontends.onnx.tabular.scores import ML, named
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, dtype_of
 from aot.runtime.abi import DType
-from aot.runtime.errors import ModelError, UnsupportedError
+from aot.runtime.errors import ModelError
 
 DEFAULT_TEXT = "_Unused"  # default of attributes that are texts
-TEXTS_REASON = "texts as keys or categories are not supported: replace them by numbers outside of the model"
 
 
 @onnx("Scaler", domain=ML)
@@ -83,7 +82,10 @@ def feature_vectorizer(node: Call, *parts: OutPort) -> OutPort:
 @onnx("OneHotEncoder", domain=ML)
 def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
     """1 where x equals a category [.., categories], as f32; all zeros for other values."""
-    _numbers_only(node, x, node.has("cats_strings"))
+    if x.type.dtype is DType.STRING:
+        texts = node.texts("cats_strings")
+        wide = node.build.Unsqueeze(place_of(node, x, np.array(texts, object)), node.list([x.type.rank]))
+        return node.cast(node.build.Equal(wide, node.list(range(len(texts)))), DType.F32)
     values = node.integers("cats_int64s")
     categories = node.build.const(np.array(values, np.int64), DType.I64)
     wide = node.build.Unsqueeze(node.cast(x, DType.I64), node.list([x.type.rank]))
@@ -92,15 +94,10 @@ def one_hot_encoder(node: Call, x: OutPort) -> OutPort:
 
 @onnx("LabelEncoder", domain=ML)
 def label_encoder(node: Call, x: OutPort) -> OutPort:
-    """The value for each key, or the default; values may be texts, keys must be numbers."""
+    """The value for each key, or the default; keys and values are numbers or texts."""
     if node.has("classes_strings"):
-        _numbers_only(node, x)
-        texts = node.texts("classes_strings")
-        return _mapped(node, x, np.arange(len(texts)), texts, node.text("default_string", DEFAULT_TEXT))
-    _numbers_only(node, x, node.has("keys_strings"))
+        return _between(node, x, np.arange(len(node.texts("classes_strings"))), node.texts("classes_strings"))
     keys, values = _pairs(node, "keys"), _pairs(node, "values")
-    if isinstance(keys, tuple):
-        raise UnsupportedError(f"{node.kind}: {TEXTS_REASON}")
     default: str | float
     if node.has("default_tensor"):
         default = node.tensor("default_tensor").reshape(-1)[0]
@@ -125,24 +122,29 @@ def _pairs(node: Call, name: str) -> Array | tuple[str, ...]:
 
 @onnx("CategoryMapper", domain=ML)
 def category_mapper(node: Call, x: OutPort) -> OutPort:
-    """Map numbers to texts."""
-    _numbers_only(node, x)
-    keys, texts = np.array(node.integers("cats_int64s"), np.int64), node.texts("cats_strings")
-    return _mapped(node, x, keys, texts, node.text("default_string", DEFAULT_TEXT))
+    return _between(node, x, np.array(node.integers("cats_int64s"), np.int64), node.texts("cats_strings"))
 
 
-def _numbers_only(node: Call, x: OutPort, texts: bool = False) -> None:
-    node.refuse(texts or x.type.dtype is DType.STRING, TEXTS_REASON)
+def _between(node: Call, x: OutPort, numbers: Array, texts: tuple[str, ...]) -> OutPort:
+    """Map numbers to texts, or texts to numbers."""
+    if x.type.dtype is DType.STRING:
+        return _mapped(node, x, texts, numbers, node.integer("default_int64", -1))
+    return _mapped(node, x, numbers, texts, node.text("default_string", DEFAULT_TEXT))
 
 
-def _mapped(node: Call, x: OutPort, keys: Array, values: Array | tuple[str, ...], default: str | float) -> OutPort:
+def _mapped(
+    node: Call, x: OutPort, keys: Array | tuple[str, ...], values: Array | tuple[str, ...], default: str | float
+) -> OutPort:
     """Return values[i] where x is keys[i], else the default. The first of equal keys counts.
 
     NaN equals NaN from LabelEncoder-4 on.
     """
     if len(keys) != len(values) or not len(keys):
         raise ModelError(f"{node.kind}: each key must have a value, got {len(keys)} keys and {len(values)} values")
-    place = place_of(node, x, keys, equal_nan=node.opset >= 4)
+    given = np.array(keys, object) if isinstance(keys, tuple) else keys
+    if (x.type.dtype is DType.STRING) is not (given.dtype == object):
+        raise ModelError(f"{node.kind}: keys must have the type of the data, got {x.type}")
+    place = place_of(node, x, given, equal_nan=node.opset >= 4)
     return node.build.Gather(_table(node, values, default), place, node.scalar(0))
 
 

@@ -117,7 +117,7 @@ OTHERS: dict[str, tuple[str, dict[str, Any], type[AotError], str]] = {
     "scaler": ("Scaler", {"offset": [1.0, 2.0], "scale": [1.0]}, ModelError, "one number or 4, got 2"),
     "imputer": ("Imputer", {"imputed_value_floats": [1.0] * 3}, ModelError, "one number or 4, got 3"),
     "norm": ("Normalizer", {"norm": "L3"}, UnsupportedError, "got 'L3'"),
-    "categories": ("OneHotEncoder", {"cats_strings": ["a"]}, UnsupportedError, "texts as keys"),
+    "categories": ("OneHotEncoder", {"cats_strings": ["a"]}, ModelError, "cats_int64s is missing"),
     "keys": ("LabelEncoder", {"keys_floats": [1.0], "values_int64s": [1, 2]}, ModelError, "1 keys and 2 values"),
     "linear": ("LinearRegressor", {"coefficients": [1.0] * 3}, ModelError, "1 x 4 numbers, got 3"),
     "targets": ("LinearRegressor", {"coefficients": [1.0], "targets": 1 << 50}, ModelError, "numbers, got 1"),
@@ -130,8 +130,8 @@ OTHERS: dict[str, tuple[str, dict[str, Any], type[AotError], str]] = {
     "texts": (
         "LabelEncoder",
         {"keys_tensor": onnx.helper.make_tensor("k", 8, [1], [b"a"]), "values_int64s": [1]},
-        UnsupportedError,
-        "texts as keys",
+        ModelError,
+        "keys must have the type of the data",
     ),
     "features": ("FeatureVectorizer", {"inputdimensions": [3]}, ModelError, "must have 3 features, got 4"),
 }

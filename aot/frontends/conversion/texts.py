@@ -1,0 +1,88 @@
+"""Strings that an inference gets: compared, joined, split into words, in other letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from aot.frontends.conversion.calls import Call
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+from aot.opset.control.strings import StringTensorPack, StringTensorUnpack
+from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringWord
+from aot.opset.elementwise.broadcasting import BroadcastMode
+from aot.runtime.abi import DType
+from aot.runtime.arrays.strings import ENCODING
+
+SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
+
+
+def parts_of(node: Call, x: OutPort) -> tuple[OutPort, ...]:
+    """Return begins and ends of strings, i32, and their bytes."""
+    return tuple(node.build.node(StringTensorUnpack(), x, outputs=3).out_ports().values())
+
+
+def texts_of(node: Call, values: list[str]) -> OutPort:
+    """Return a constant vector of strings."""
+    return node.build.const(np.array([*values, ""], object)[:-1], DType.STRING)
+
+
+def broadcast_together(node: Call, a: OutPort, b: OutPort) -> tuple[OutPort, OutPort]:
+    """Return two tensors of strings with one shape."""
+    build, mode = node.build, BroadcastMode.BIDIRECTIONAL
+    return build.Broadcast(a, build.ShapeOf(b), mode=mode), build.Broadcast(b, build.ShapeOf(a), mode=mode)
+
+
+def equal_texts(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """Return where strings are equal, broadcast as numbers are."""
+    if a.type.dtype is not b.type.dtype:
+        node.refuse(True, f"strings are compared with strings, got {a.type} and {b.type}")
+    one, other = broadcast_together(node, a, b)
+    return node.build(StringEqual(), *parts_of(node, one), *parts_of(node, other))
+
+
+def joined_texts(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    """Return each string of `a` with that of `b` behind it: side by side, the bytes of both lie together."""
+    build = node.build
+    one, other = broadcast_together(node, a, b)
+    last = node.list([one.type.rank])
+    pairs = build.Concat(build.Unsqueeze(one, last), build.Unsqueeze(other, last), axis=one.type.rank)
+    begins, ends, symbols = parts_of(node, pairs)
+    begins, ends = (build.Gather(p, node.scalar(k), last) for k, p in enumerate((begins, ends)))
+    return build(StringTensorPack(), begins, build.Reshape(ends, build.ShapeOf(begins)), symbols)
+
+
+def in_letters(node: Call, x: OutPort, change: Callable[[str], str]) -> OutPort:
+    """Return strings with each character changed; those that would take more or fewer bytes stay."""
+    begins, ends, symbols = parts_of(node, x)
+    table = node.build.const(_letters(change), DType.I32)
+    return node.build(StringTensorPack(), begins, ends, node.build(StringLetters(), symbols, table))
+
+
+@lru_cache(maxsize=8)
+def _letters(change: Callable[[str], str]) -> Array:
+    """Return the code point of each character after a change, itself where that is not one character."""
+    points = np.arange(CODE_POINTS, dtype=np.int32)
+    for point in range(CODE_POINTS):
+        if point not in SURROGATES and len(found := change(chr(point))) == 1 and ord(found) < CODE_POINTS:
+            points[point] = ord(found)
+    return points
+
+
+def words_of(node: Call, x: OutPort, separator: str, most_splits: int) -> tuple[OutPort, OutPort]:
+    """Return the words of each string [.., most words], "" behind the last, and their counts; "": between white space."""
+    build, last = node.build, node.list([x.type.rank])
+    between = np.frombuffer(separator.encode(*ENCODING), np.uint8)
+    op, mark = StringWord(most_splits), build.const(between, DType.U8)
+    parts = parts_of(node, x)
+    first = build.Broadcast(node.scalar(0), build.ShapeOf(parts[0]))
+    counts = build.node(op, *parts, first, mark, outputs=3).out_port(2)
+    every = build.Concat(build.Reshape(counts, node.list([-1])), node.list([0]), axis=0)
+    width = build.ReduceMax(every, node.list([0]), keep_dims=True)
+    shape = build.Concat(build.ShapeOf(parts[0]), width, axis=0)
+    begins, ends = (build.Broadcast(build.Unsqueeze(p, last), shape) for p in parts[:2])
+    places = build.Range(node.scalar(0), build.Squeeze(width, node.list([0])), node.scalar(1), output_type=DType.I64)
+    found = build.node(op, begins, ends, parts[2], build.Broadcast(places, shape), mark, outputs=3)
+    return build(StringTensorPack(), found.out_port(0), found.out_port(1), parts[2]), counts

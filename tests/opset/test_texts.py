@@ -1,0 +1,42 @@
+"""Strings whose bytes are read: compiled code gives what Python's strings give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aot.ir.interpret import interpret
+from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringWord
+from aot.runtime.arrays.strings import encode
+from tests.opset.test_strings import WORDS, check, graph_of
+
+LINES = np.array(["a,b,,c", "", ",", "ab", "  x  y ", "🙂,世界", "a,,b"], object)
+
+
+def test_equal() -> None:
+    others = np.array(["Intel", "x", "Grüße, 世", "a\0b\0", "🙃", ""], object)
+    check(StringEqual(), [*encode(WORDS), *encode(others)])
+
+
+@pytest.mark.parametrize("most", [-1, 0, 1, 2])
+@pytest.mark.parametrize("separator", ["", ",", ",,", "世"])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_words(separator: str, most: int, place: int) -> None:
+    inputs, between = [*encode(LINES), np.full(LINES.shape, place)], [np.frombuffer(separator.encode(), np.uint8)]
+    first, last, counts = interpret(graph_of(StringWord(most), inputs, between, outputs=3), inputs)
+    rows = [text.split(separator or None, most) for text in LINES]
+    assert counts.tolist() == list(map(len, rows))
+    symbols = inputs[2]
+    words = [symbols[a:b].tobytes().decode() for a, b in zip(first, last, strict=True)]
+    assert words == [row[place] if place < len(row) else "" for row in rows]
+    check(StringWord(most), inputs, between, outputs=3) if most in (-1, 1) and place == 1 else None
+
+
+def test_letters_that_take_as_many_bytes() -> None:
+    table = np.arange(CODE_POINTS, dtype=np.int32)
+    for old, new in zip("aäж世ẞ", "Aßж界x", strict=True):
+        table[ord(old)] = ord(new)
+    text = np.frombuffer("aäж世ẞb🙂".encode() + b"\xff\xe4\xb8", np.uint8)
+    found = StringLetters().evaluate(text, table)[0]
+    assert found.tobytes() == "Aßж界ẞb🙂".encode() + b"\xff\xe4\xb8"
+    check(StringLetters(), [text, table])
