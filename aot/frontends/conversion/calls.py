@@ -42,6 +42,10 @@ class Packed(ABC):
     def with_ports(self, ports: Sequence[OutPort]) -> Packed:
         """Return the same value, made of other tensors."""
 
+    def tensors(self) -> Mapping[str, OutPort]:
+        """Return the tensors of an output of a network, by what follows its name; none if it can be none."""
+        return {}
+
     def like(self, other: Packed, build: Builder, size: Size) -> Packed:
         """Return the same value in the form of `other`, or in a form that holds both; itself where it has it.
 

@@ -412,6 +412,11 @@ def joined(value: Value) -> Any:
     if not isinstance(value, Forked):
         return value
     live = [v for v, side in zip(value.sides, value.fork.sides, strict=True) if side.error is None]
+    sizes = {len(v) for v in live if isinstance(v, tuple)}
+    if len(sizes) == 1 and all(isinstance(v, tuple) for v in live):  # sequences of one length
+        absent = (None,) * sizes.pop()
+        sides = (v if isinstance(v, tuple) else absent for v in value.sides)
+        return tuple(joined(Forked(value.fork, pair, value.call, value.index)) for pair in zip(*sides, strict=True))
     return value.fork.join_packed(value) if any(isinstance(v, Packed) for v in live) else value.fork.join(value)
 
 

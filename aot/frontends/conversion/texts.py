@@ -72,7 +72,10 @@ def _letters(change: Callable[[str], str]) -> Array:
 
 
 def words_of(node: Call, x: OutPort, separator: str, most_splits: int) -> tuple[OutPort, OutPort]:
-    """Return the words of each string [.., most words], "" behind the last, and their counts; "": between white space."""
+    """Return the words of each string [.., most words], "" behind the last, and their counts.
+
+    Without a separator, words lie between white space.
+    """
     build, last = node.build, node.list([x.type.rank])
     between = np.frombuffer(separator.encode(*ENCODING), np.uint8)
     op, mark = StringWord(most_splits), build.const(between, DType.U8)

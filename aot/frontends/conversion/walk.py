@@ -8,7 +8,7 @@ All nodes that cannot be converted are listed in one error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -37,6 +37,7 @@ from aot.ir.op import Foreign
 from aot.ir.types import Dim
 from aot.opset.control.control_flow import BRANCHES, If
 from aot.opset.control.infrastructure import Parameter, Result
+from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, ModelError, UnsupportedError
 
 MAX_FORKS = 256
@@ -90,17 +91,44 @@ def convert(graph: Graph, dialects: Dialects, seed: int | None) -> bool:
     if problems:
         raise unconverted(graph.file or graph.name, problems)
     settle(list(zip(values, ranks, strict=True)), work.forks)
-    for node, pair in zip(graph.results, values, strict=True):
+    for node, pair in zip(list(graph.results), values, strict=True):
         value = joined(pair)
-        if not isinstance(value, OutPort):
+        if not _connect(graph, node, value):
             what = "none" if value is None else value.label if isinstance(value, Packed) else Packed.label
             raise unconverted(graph.file or graph.name, [_output_problem(node, what)])
-        node.in_port(0).connect(value)
     for node in reversed(nodes):
         for port in node.out_ports().values():
             port.disconnect()
         graph.remove(node)
     return True
+
+
+def _tensors(graph: Graph, value: Value) -> Mapping[str, OutPort]:
+    """Return the tensors of an output, by what follows its name; a sequence of equal types has one axis more."""
+    if isinstance(value, Packed):
+        return value.tensors()
+    if not isinstance(value, tuple):
+        return {} if value is None else {"": value}
+    if len({p.type for p in value}) != 1:
+        return {}
+    build = Builder(graph)
+    rows = [build.Unsqueeze(p, build.const([0], DType.I64)) for p in value]
+    return {"": rows[0] if len(rows) == 1 else build.Concat(*rows, axis=0)}
+
+
+def _connect(graph: Graph, result: Node, value: Value) -> bool:
+    """Connect an output, and add those of further tensors behind it; return False if the value has no tensors."""
+    found = _tensors(graph, value)
+    for end, port in found.items():
+        if not end:
+            result.in_port(0).connect(port)
+            continue
+        name = f"{next(iter(result.out_port(0).names), result.name)}{end}"
+        node = graph.add(Result(), port, name=name, origin=result.origin)
+        node.out_port(0).names = (name,)
+        graph.results.remove(node)
+        graph.results.insert(graph.results.index(result) + 1, node)
+    return bool(found)
 
 
 def _convert_bodies(node: Node, dialects: Dialects, seed: int | None) -> bool:

@@ -102,6 +102,9 @@ def _inlined(model: ModelProto, defined: list[tuple[NodeProto, Schema]]) -> Mode
         node.domain = function.domain = DOMAIN
         node.op_type = function.name = f"{node.op_type}_{i}"
         function.ClearField("overload")
+        if any(a.HasField("g") for a in node.attribute):  # the model's own nodes are in the body: SequenceMap
+            del function.opset_import[:]
+            function.opset_import.extend(model.opset_import)
         model.functions.append(function)
     model.opset_import.add(domain=DOMAIN, version=1)
     inlined = inliner.inline_local_functions(model)

@@ -19,6 +19,7 @@ from onnx import (
     GraphProto,
     ModelProto,
     NodeProto,
+    TypeProto,
     ValueInfoProto,
     defs,
     helper,
@@ -31,6 +32,7 @@ from aot.frontends.onnx.element_types import element_type
 from aot.frontends.onnx.external import ExternalData
 from aot.frontends.onnx.functions import check_inlined, expanded
 from aot.frontends.onnx.order import order_nodes
+from aot.frontends.onnx.registry import INTERFACE
 from aot.frontends.onnx.tensors import array, dense
 from aot.ir.graph import Graph, Node, Origin, OutPort
 from aot.ir.op import Foreign
@@ -198,30 +200,57 @@ class _Reader:
     def _parameter(self, scope: _Scope, info: ValueInfoProto) -> OutPort:
         origin, top = Origin((info.name,), self.file), scope.outer is None
         if top and not info.type.HasField("tensor_type"):
-            kind = (info.type.WhichOneof("value") or "a type that is not known").removesuffix("_type")
-            return self._refused(scope, info.name, "Input", f"inputs must be tensors, got {kind}").out_port(0)
+            return self._packed(scope, info, origin)
         dtype, shape = DType.F32, None
         if top:
             try:
                 dtype = element_type(info.type.tensor_type.elem_type)
             except UnsupportedError as error:
                 return self._refused(scope, info.name, "Input", str(error)).out_port(0)
-            shape = self._shape(info)
+            shape = self._shape(info.name, info.type.tensor_type)
         return scope.graph.add(Parameter(dtype, shape), name=info.name, origin=origin).out_port(0)
 
-    def _shape(self, info: ValueInfoProto) -> Shape | None:
-        if not info.type.tensor_type.HasField("shape"):
+    def _packed(self, scope: _Scope, info: ValueInfoProto, origin: Origin) -> OutPort:
+        """Add the inputs of a sequence or an optional: elements, stacked, or joined where lengths may differ."""
+        kind, held = "Sequence", info.type
+        if held.HasField("optional_type"):
+            kind, held = "Optional", held.optional_type.elem_type
+        is_sequence = held.HasField("sequence_type")
+        held = held.sequence_type.elem_type if is_sequence else held
+        if not held.HasField("tensor_type"):
+            what = (held.WhichOneof("value") or "a type that is not known").removesuffix("_type")
+            return self._refused(scope, info.name, "Input", f"inputs are made of tensors, got {what}").out_port(0)
+        shape = self._shape(info.name, held.tensor_type)
+        try:
+            dtype = element_type(held.tensor_type.elem_type)
+        except UnsupportedError as error:
+            return self._refused(scope, info.name, "Input", str(error)).out_port(0)
+        count, ports = self._symbol(f"{info.name}.count"), list[OutPort]()
+        is_joined = is_sequence and shape != () and (shape is None or not isinstance(shape[0], int))
+        begin = (self._symbol(f"{info.name}.d0"),) if is_joined else (count, *(shape or ())[:1])
+        whole = None if shape is None else (*begin, *shape[1:])
+        parts: dict[str, tuple[DType, Shape | None]] = {info.name: (dtype, whole)}
+        parts |= {f"{info.name}.lengths": (DType.I64, (count,))} if is_joined else {}
+        for name, type in parts.items():
+            ports.append(scope.graph.add(Parameter(*type), name=name, origin=origin).out_port(0))
+            ports[-1].names = (name,)
+        attrs = {"domain": INTERFACE, "opset": 1} | ({"is_sequence": int(is_sequence)} if kind == "Optional" else {})
+        op = Foreign("onnx", kind, tuple(attrs.items()))
+        return scope.graph.add(op, *ports, name=f"{info.name}.value", origin=origin).out_port(0)
+
+    def _shape(self, name: str, tensor: TypeProto.Tensor) -> Shape | None:
+        if not tensor.HasField("shape"):
             return None
         dims: list[Dim] = []
-        for i, d in enumerate(info.type.tensor_type.shape.dim):
+        for i, d in enumerate(tensor.shape.dim):
             if d.HasField("dim_value") and d.dim_value != UNKNOWN_DIM:
                 if d.dim_value < 0:
-                    rule = f"input {info.name!r}: a dimension must not be negative"
+                    rule = f"input {name!r}: a dimension must not be negative"
                     raise CorruptError(f"{self.file}: {rule}, got {d.dim_value}")
                 dims.append(d.dim_value)
             else:
                 named = re.search(r"\w", _checked(d.dim_param))  # "?" is no name
-                dims.append(self._symbol(d.dim_param if named else f"{info.name}.d{i}"))
+                dims.append(self._symbol(d.dim_param if named else f"{name}.d{i}"))
         return tuple(dims)
 
     def _symbol(self, name: str) -> Var:

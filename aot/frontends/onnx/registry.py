@@ -22,6 +22,7 @@ from aot.runtime.errors import UnsupportedError
 
 __all__ = [
     "CONVERSIONS",
+    "INTERFACE",
     "SHORT",
     "Bodies",
     "Call",
@@ -34,6 +35,8 @@ __all__ = [
     "named",
     "onnx",
 ]
+
+INTERFACE = "interface"  # domain of the nodes that make sequences and optionals of the tensors that are inputs
 
 C = TypeVar("C", bound=Callable[..., Any])
 

@@ -23,7 +23,12 @@ _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
 LEFT = 8  # rows, for estimates: least extent after strides that are not larger than their input
 MANY = 1 << 24  # elements, more than which need not be taken for sure
-MOST_FREE = 5  # capacities multiplied in the memory of one tensor: each is 64 at first, and 64^6 is too much
+FEW_FREE = (
+    5  # capacities multiplied in the memory of one tensor, up to which each is `CAPACITY` at first: 2^30 elements
+)
+CAPACITY = 64
+ELEMENTS_LOG2 = 24  # of elements that the first capacities make room for where more are multiplied
+MOST_FREE = 10  # capacities multiplied in the memory of one tensor: each is 4 at first, and memory grows fast
 
 
 class Sizes:
@@ -38,6 +43,7 @@ class Sizes:
         self.late: dict[Var, Var | None] = {}
         self.taken: frozenset[str] = frozenset()
         self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # equals of sizes, and the symbols of their rules
+        self.degree = 0  # the greatest number of capacities that the memory of one tensor multiplies
         self._alike: dict[Expr, list[Expr]] = {}
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
@@ -136,7 +142,13 @@ class Sizes:
         if (degree := _degree(high, capacities)) > MOST_FREE:
             grows = f"{MOST_FREE} sizes that only run time knows may be multiplied, got a bound of {degree}"
             raise UnsupportedError(f"some of the sizes must be known at compile time: {grows}")
+        self.degree = max(self.degree, degree)
         return self.of(prim("max", high, 0))
+
+    @property
+    def first_capacity(self) -> int:
+        """Return the capacity of a symbol without an end, at first."""
+        return CAPACITY if self.degree <= FEW_FREE else 1 << ELEMENTS_LOG2 // self.degree
 
     def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:
         high = Intervals(self.late.__contains__, _range, facts).of(plain)[1]

@@ -36,7 +36,6 @@ Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
 Apply = Callable[
     [str, tuple[Definition | Group, ...], tuple[Schedule, ...], tuple[Buffer, ...], tuple[Var, ...]], Kernel
 ]
-CAPACITY = 64  # of a symbol without an end, at first
 
 
 def result_names(result: Node) -> tuple[str, ...]:
@@ -163,7 +162,8 @@ class ProgramBuilder:
         """Return the symbols that the program sets, with the capacities that memory is laid out for."""
         used = {c.symbol for c in self.flow.control if isinstance(c, Bind | Let)}
         late = {s: c for s, c in self.steps.sizes.late.items() if s in used}
-        return tuple(Late(s, c, 0 if c is None else CAPACITY) for s, c in late.items())
+        first = self.steps.sizes.first_capacity
+        return tuple(Late(s, c, 0 if c is None else first) for s, c in late.items())
 
     def _computed(self, late: tuple[Late, ...]) -> tuple[tuple[Var, Expr], ...]:
         """Return the named sizes, without those of symbols that nothing needs."""

@@ -90,13 +90,24 @@ def test_a_count_may_be_that_of_another_tensor() -> None:
 
 def test_a_product_of_many_capacities_is_refused_where_nothing_limits_it() -> None:
     sizes = Sizes()
-    many = late(sizes, *(f"v{i}" for i in range(6)))
+    many = late(sizes, *(f"v{i}" for i in range(11)))
     whole = many[0]
     for v in many[1:]:
         whole = whole * v
-    with pytest.raises(UnsupportedError, match="5 sizes that only run time knows may be multiplied, got a bound of 6"):
+    with pytest.raises(
+        UnsupportedError, match="10 sizes that only run time knows may be multiplied, got a bound of 11"
+    ):
         sizes.most(whole)
     assert isinstance(sizes.most(prim("min", whole, N)), Expr)
+
+
+@pytest.mark.parametrize(("count", "first"), [(1, 64), (5, 64), (6, 16), (10, 4)])
+def test_capacities_that_are_multiplied_are_small_at_first(count: int, first: int) -> None:
+    sizes, whole = Sizes(), Var("n") * 1
+    for v in late(sizes, *(f"v{i}" for i in range(count))):
+        whole = whole * v
+    sizes.most(whole)
+    assert sizes.first_capacity == first
 
 
 def test_a_part_of_a_size_may_be_negative() -> None:

@@ -1,4 +1,4 @@
-"""If, Loop, Scan and optionals: resolved while they are converted, as far as compile time knows.
+"""If, Loop and Scan: resolved while they are converted, as far as compile time knows.
 
 A loop of a known, moderate number of steps is unrolled, so that shapes may change from one step to the next. Other
 loops become the opset's Loop, which carries a sequence as one tensor.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-
-import numpy as np
 
 from aot.frontends.conversion.bodies import (
     after_loop,
@@ -154,9 +152,26 @@ def _trips(node: Call, trips: OutPort) -> OutPort:
 
 
 @onnx("Scan")
-def scan(node: Call, *inputs: OutPort) -> Outputs:
-    """Unrolled where that is moderate, else a TensorIterator; from opset 9 on there is no batch."""
-    node.refuse(node.opset < 9, "Scan of opset 8 is not supported: convert the model to opset 9")
+def scan(node: Call, *inputs: OutPort | None) -> Outputs:
+    """Unrolled where that is moderate, else a TensorIterator; before opset 9, one for each row of a batch."""
+    if node.opset < 9:
+        return _each_row(node, *inputs)
+    return _scan(node, [node.present(x, "of a state or of a scan") for x in inputs])
+
+
+def _each_row(node: Call, lengths: OutPort | None, *inputs: OutPort | None) -> Outputs:
+    """Scan each row of a batch, along the first axis behind that of the batch."""
+    node.refuse(lengths is not None, "sequence_lens of opset 8 are not supported: convert the model to opset 9")
+    given = [node.present(x, "of a state or of a scan") for x in inputs]
+    place = node.scalar(0)
+    parts: list[list[OutPort]] = []
+    for row in range(node.extent(given[0], 0, "the batch")):
+        found = _scan(node, [node.build.Gather(x, node.scalar(row), place) for x in given])
+        parts.append([tensor(value) for value in found.values])
+    return Outputs([_stacked(node, column) for column in zip(*parts, strict=True)])
+
+
+def _scan(node: Call, inputs: Sequence[OutPort]) -> Outputs:
     body, count = region_of(node, "body"), node.integer("num_scan_inputs")
     node.refuse(not 0 < count <= len(inputs), f"num_scan_inputs must be in 1..{len(inputs)}, got {count}")
     scanned = inputs[len(inputs) - count :]
@@ -166,7 +181,7 @@ def scan(node: Call, *inputs: OutPort) -> Outputs:
     if not isinstance(steps, int) or not steps or not _unrolls(steps, body):
         return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
     states: list[Value] = list(inputs[: len(inputs) - count])
-    backwards = node.integers("scan_input_directions", (0,) * count)
+    backwards = node.integers("scan_input_directions", node.integers("directions", (0,) * count))
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - len(states))]
     for step in range(steps):
         places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
@@ -200,7 +215,7 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
     for result, value in zip(body.results, results, strict=True):
         made.add(Result(), tensor(value), name=result.name)
     inner = Builder(made)
-    backwards = node.integers("scan_input_directions", (0,) * len(scanned))
+    backwards = node.integers("scan_input_directions", node.integers("directions", (0,) * len(scanned)))
     maps = {i: InputMap(i, i) for i in places}
     for i, (port, axis), back in zip(free[len(states) :], scanned, backwards, strict=True):
         _keep_axis(inner, made.parameters[i], port, axis)
@@ -227,18 +242,3 @@ def _keep_axis(inner: Builder, parameter: Node, whole: OutPort, axis: int) -> No
     part = inner.Squeeze(port, inner.const([axis], DType.I64))
     for reader in readers:
         reader.connect(part)
-
-
-@onnx("Optional")
-def optional(node: Call, x: Value = None) -> Outputs:
-    return Outputs([x])
-
-
-@onnx("OptionalGetElement")
-def optional_get_element(node: Call, x: Value) -> Outputs:
-    return Outputs([x])
-
-
-@onnx("OptionalHasElement")
-def optional_has_element(node: Call, x: Value = None) -> OutPort:
-    return node.build.const(np.array(x is not None), DType.BOOL)

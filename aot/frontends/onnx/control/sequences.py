@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.frontends.conversion.bodies import inlined, number, tensor
+from aot.frontends.conversion.bodies import number
 from aot.frontends.onnx.control.tensor_sequence import (
     ENDLESS,
     TensorSequence,
@@ -11,13 +11,13 @@ from aot.frontends.onnx.control.tensor_sequence import (
     element,
     followed,
     in_one,
+    joined_elements,
     merged,
     span,
 )
-from aot.frontends.onnx.registry import Call, Outputs, Sequenced, Value, onnx
+from aot.frontends.onnx.registry import Call, Outputs, Sequenced, onnx
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
-from aot.runtime.errors import UnsupportedError
 
 Parts = Sequenced | TensorSequence
 
@@ -137,9 +137,7 @@ def _split(node: Call, x: OutPort, axis: int, split: OutPort | None, dropped: bo
     node.refuse(axis != 0, f"parts whose lengths only run time knows must be along axis 0, got axis {axis}")
     extent = node.size(x, 0)
     if split.type.rank:
-        lengths, rule = node.cast(split, DType.I64), "the lengths must add up to the size"
-        total = build.ReduceSum(node.within(lengths, 0, ENDLESS, "lengths must not be negative"), node.list([0]))
-        return TensorSequence(*(node.within(total, extent, extent, rule, data) for data in (x, lengths)))
+        return joined_elements(node, x, split)
     part = node.within(node.cast(split, DType.I64), 1, ENDLESS, "split must be positive")
     firsts = build.Range(node.scalar(0), extent, part, output_type=DType.I64)
     return TensorSequence(x, build.Minimum(build.Subtract(extent, firsts), part))
@@ -172,14 +170,3 @@ def concat_from_sequence(node: Call, parts: Parts, *, axis: int, new_axis: bool 
         return _moved(node, data, 0, node.axis(axis, data.type.rank))
     along = node.axis(axis, data.type.rank - 1)
     return merged(build, _moved(node, data, 0, along), along)
-
-
-@onnx("SequenceMap")
-def sequence_map(node: Call, parts: Parts, *others: Value) -> Outputs:
-    if not isinstance(parts, tuple):
-        raise UnsupportedError(f"{node.kind}: the length of its sequence must be known at compile time")
-    rows: list[list[Value]] = []
-    for i in range(len(parts)):
-        more = [o[i] if isinstance(o, tuple) else o for o in others]
-        rows.append(inlined(node, "body", (parts[i], *more)))
-    return Outputs([tuple(tensor(v) for v in column) for column in zip(*rows, strict=True)])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.calls import Packed, Sequenced, Size
+from aot.frontends.conversion.calls import Call, Packed, Sequenced, Size
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.types import Dim, Shape, differs, dim_text
@@ -32,6 +32,9 @@ class TensorSequence(Packed):
 
     def with_ports(self, ports: Sequence[OutPort]) -> TensorSequence:
         return TensorSequence(*ports)
+
+    def tensors(self) -> Mapping[str, OutPort]:
+        return dict(zip(("", ".lengths"), self.ports, strict=False))
 
     def like(self, other: Packed, build: Builder, size: Size) -> TensorSequence:
         if not isinstance(other, TensorSequence) or other.data is None or len(self.ports) >= len(other.ports):
@@ -102,6 +105,15 @@ def in_one(build: Builder, parts: Sequenced | TensorSequence) -> TensorSequence:
 def as_sequence(build: Builder, x: OutPort) -> TensorSequence:
     """Return a sequence of one element."""
     return TensorSequence(build.Unsqueeze(x, vector(build, [0])))
+
+
+def joined_elements(node: Call, data: OutPort, lengths: OutPort) -> TensorSequence:
+    """Return a sequence of parts of a tensor, whose lengths must add up to its first axis."""
+    extent, rule = node.size(data, 0), "the lengths must add up to the size"
+    given = node.cast(lengths, DType.I64)
+    own = node.demand(node.build.GreaterEqual(given, 0), "lengths must not be negative", given)
+    total = node.build.ReduceSum(own, node.list([0]))
+    return TensorSequence(*(node.within(total, extent, extent, rule, part) for part in (data, own)))
 
 
 def followed(build: Builder, a: TensorSequence, b: TensorSequence) -> TensorSequence:

@@ -241,6 +241,17 @@ def converted(node: Call, x: OutPort, to: DType) -> OutPort:
     return node.cast(x, to)
 
 
+def _for_inference(node: Call, x: OutPort, ratio: OutPort | None, training: OutPort) -> OutPort:
+    """Return `x`; training mode with a ratio that is not 0 is refused, where inputs decide by each inference."""
+    build, rule = node.build, "training mode is not supported: export the model for inference"
+    rate = node.like(0.5, x) if ratio is None else ratio
+    drops = build.LogicalAnd(training, build.NotEqual(rate, node.like(0, rate)))
+    if drops.value is None:
+        return node.demand(build.LogicalNot(drops), rule, x)
+    node.refuse(bool(drops.value.any()), rule)
+    return x
+
+
 ROUNDING_BITS = {"up": 0x7FFFFF, "down": 0, "nearest": 0x400000}  # added to the mantissa before it is cut off
 
 
@@ -281,9 +292,8 @@ def dropout(
     node: Call, x: OutPort, ratio: OutPort | None = None, training: OutPort | None = None
 ) -> tuple[OutPort, ...]:
     """At inference: the identity, and a mask of ones, which has the data's type before opset 10."""
-    if training is not None and node.known(training, "training_mode").any():
-        rate = 0.5 if ratio is None else float(node.known(ratio, "ratio").reshape(-1)[0])
-        node.refuse(rate != 0, "training mode is not supported: export the model for inference")
+    if training is not None:
+        x = _for_inference(node, x, ratio, training)
     if len(node.outputs) < 2 or not node.outputs[1]:
         return (x,)
     ones = node.like(1, x) if node.opset < 10 else node.build.const(np.ones((), np.bool_), DType.BOOL)

@@ -1,4 +1,7 @@
-"""Steps of optimisers: new weights and states from gradients. Of several weights, each kind of tensor comes together."""
+"""Steps of optimisers: new weights and states from gradients.
+
+Of several weights, all weights come first, then all gradients, then all states of each kind.
+"""
 
 from __future__ import annotations
 

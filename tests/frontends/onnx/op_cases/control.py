@@ -40,12 +40,6 @@ CASES = [
         "ConcatFromSequence", "t = SequenceConstruct(x0, x1) y0 = ConcatFromSequence<axis = 0, new_axis = 1>(t)", A, A,
         open=False,
     ),
-    several(
-        "SequenceMap",
-        "t = SequenceConstruct(x0, x1) u = SequenceMap(t) <body = b (float[2, 3] i) => (float[2, 3] o) { o = Neg(i) }>"
-        " y0 = ConcatFromSequence<axis = 0>(u)",
-        A, A,
-    ),
     *(
         several(
             "If",
