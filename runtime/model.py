@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from aot.runtime.arrays.files import check_library
 from aot.runtime.arrays.strings import joined
@@ -22,6 +22,9 @@ from aot.runtime.loading.library import Library, Pool, open_bytes, open_library
 from aot.runtime.loading.manifest import Manifest, TensorInfo
 from aot.runtime.machine import default_threads
 from aot.runtime.properties import SUPPORTED, change, property_of
+
+if TYPE_CHECKING:
+    from aot.runtime.measuring.runtime_model import RuntimeModel
 
 
 class CompiledModel:
@@ -43,6 +46,7 @@ class CompiledModel:
         self._requests: weakref.WeakSet[InferRequest] = weakref.WeakSet()
         self._executor = self._new_executor()  # of asynchronous requests
         self._ids = itertools.count()
+        self._profiling = False
 
     def __call__(self, *inputs: object, **named: object) -> Outputs:
         """Run the model on `inputs`: arrays in order, one sequence or mapping of them, or arrays by name.
@@ -142,7 +146,28 @@ class CompiledModel:
             self._library, self._pool, executor if executor is not None else self._executor, callbacks, next(self._ids)
         )
         self._requests.add(request)
+        request.enable_profiling(self._profiling)
         return request
+
+    @property
+    def profiling(self) -> bool:
+        """True if the calls of all requests are measured (PERF_COUNT); see `InferRequest.get_profiling_info`."""
+        return self._profiling
+
+    @profiling.setter
+    def profiling(self, on: bool) -> None:
+        self._profiling = on
+        for request in list(self._requests):
+            request.enable_profiling(on)
+
+    def get_runtime_model(self) -> RuntimeModel:
+        """Return the graph of what runs: inputs, calls and outputs, with the times of the last inferences if PERF_COUNT
+        is set.
+        """
+        from aot.runtime.measuring.runtime_model import runtime_model
+
+        measured = [times for request in list(self._requests) if (times := request.last_times())]
+        return runtime_model(self.manifest, str(self.get_property("INFERENCE_PRECISION_HINT")), measured)
 
     def export_model(self, target: str | PathLike[str] | BinaryIO) -> None:
         """Write the model as a shared library to `target`, a path or a binary stream.

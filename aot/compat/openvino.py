@@ -24,7 +24,7 @@ from aot.runtime.arrays.files import is_compiled
 from aot.runtime.errors import UsageError
 from aot.runtime.machine import default_threads
 from aot.runtime.model import CompiledModel, import_model, load
-from aot.runtime.properties import AUTO, STREAMS, THREADS
+from aot.runtime.properties import OLD_NAMES, SETTABLE, STREAMS, THREADS, checked
 from aot.runtime.queue import AsyncInferQueue
 
 __all__ = ["AsyncInferQueue", "CompiledModel", "Core", "Model", "compile_model", "import_model"]
@@ -88,8 +88,7 @@ class Core:
         _check_device(device_name)
         properties = self._properties | _checked(config or {})
         made = self._made(model, properties)
-        if STREAMS in properties:
-            made.set_property({STREAMS: properties[STREAMS]})
+        made.set_property({name: value for name, value in properties.items() if name in SETTABLE and name != THREADS})
         return made
 
     def _made(self, model: Model | FilePath | bytes, properties: Mapping[str, Any]) -> CompiledModel:
@@ -126,7 +125,8 @@ class Core:
             _CACHE: "",
             _HINT: "LATENCY",
         }
-        known |= self._properties
+        known |= {"PERF_COUNT": False, "CPU_BIND_THREAD": "NO", "DEVICE_ID": ""} | self._properties
+        known |= {old: known[name] for old, name in OLD_NAMES.items()}
         if name == "SUPPORTED_PROPERTIES":
             return list(known)
         if name not in known:
@@ -150,10 +150,9 @@ def _checked(config: Mapping[str, object]) -> dict[str, Any]:
     """Return the properties, with values of this compiler; UsageError for one that is not known."""
     found: dict[str, Any] = {}
     for name, value in config.items():
-        if name == THREADS and isinstance(value, int | str) and str(value).isdecimal():
-            found[name] = int(value) or None
-        elif name == STREAMS and (str(value) in (AUTO, "-1") or str(value).isdecimal()):
-            found[name] = AUTO if str(value) in (AUTO, "-1") else int(str(value)) or 1  # 0: no streams
+        if name in SETTABLE:
+            known, given = OLD_NAMES.get(name, name), checked(name, value)
+            found[known] = (given or None) if known == THREADS else (given or 1) if known == STREAMS else given
         elif name == _PRECISION and str(value) in _PRECISIONS:
             found[name] = _PRECISIONS[str(value)]
         elif name == _CACHE:
@@ -161,6 +160,6 @@ def _checked(config: Mapping[str, object]) -> dict[str, Any]:
         elif name == _HINT and str(value) in ("LATENCY", "THROUGHPUT", "CUMULATIVE_THROUGHPUT"):
             found[name] = str(value)  # a hint: requests that run at once share the threads in any case
         else:
-            known = f"{THREADS} (a number), {STREAMS} (a number, {AUTO}), {_PRECISION} (f32, bf16), {_CACHE}, {_HINT}"
+            known = f"{', '.join(SETTABLE)}, {_PRECISION} (f32, bf16), {_CACHE}, {_HINT}"
             raise UsageError(f"property: must be one of {known}, got {name} = {value!r}")
     return found

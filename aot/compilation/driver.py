@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Unpack
@@ -17,6 +18,7 @@ from aot.options.keywords import with_keywords
 from aot.options.typed import CompileKeywords
 from aot.runtime.errors import UsageError
 from aot.runtime.model import CompiledModel, load
+from aot.runtime.properties import checked
 
 
 def stages(
@@ -39,13 +41,15 @@ def compile_model(
     output: str | Path | None = None,
     threads: int | None = None,
     cache_dir: str | Path | None = None,
+    properties: Mapping[str, object] | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> CompiledModel:
     """Compile in memory, without a linker; or into the file `output`, from which the model is loaded.
 
     `model`: a file (.xml, .onnx), its bytes, a ModelProto of ONNX, or a graph. `threads`: threads of an inference, as
     for `runtime.load`; None: as many as this process may use. `cache_dir`: a folder in which the code is kept; it is
-    taken from there if files, options and compiler are the same. `keywords`: options by name (`aot.CompileKeywords`),
+    taken from there if files, options and compiler are the same. `properties`: of the model, by OpenVINO's names, as
+    for `CompiledModel.set_property`. `keywords`: options by name (`aot.CompileKeywords`),
     which win over those in `options`:
 
         compile_model("m.xml", shapes={"x": ("batch", 3, 224, 224)}, dims={"batch": (1, 64)}, target="x86-64-v3")
@@ -55,24 +59,37 @@ def compile_model(
     """
     if output is not None and cache_dir is not None:
         raise UsageError("compile: output and cache_dir exclude each other, got both")
+    for name, value in (properties or {}).items():
+        checked(name, value)
     with as_file(model) as given:
-        made = stages(given, options, **keywords)
-        if output is not None:
-            check_outputs(library_files(Path(output), made.options.external_weights, made.options.target), given)
-            made.built.write_shared(Path(output))
-            return load(output, threads)
-        if cache_dir is None:
-            return in_memory(made.built, threads)
-        file = check_files(given)
+        found = _compiled(stages(given, options, **keywords), given, output, threads, cache_dir)
+    found.set_property(properties or {})
+    return found
 
-        def make(path: Path, key: str) -> None:
-            made.session.library.key = key
-            made.built.write_shared(path)
 
-        def key_now() -> str:
-            return key_of(file, made.options, made.session.library.extensions)
+def _compiled(
+    made: Compilation,
+    given: str | Path | Graph,
+    output: str | Path | None,
+    threads: int | None,
+    cache_dir: str | Path | None,
+) -> CompiledModel:
+    if output is not None:
+        check_outputs(library_files(Path(output), made.options.external_weights, made.options.target), given)
+        made.built.write_shared(Path(output))
+        return load(output, threads)
+    if cache_dir is None:
+        return in_memory(made.built, threads)
+    file = check_files(given)
 
-        return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(made.built, threads), threads)
+    def make(path: Path, key: str) -> None:
+        made.session.library.key = key
+        made.built.write_shared(path)
+
+    def key_now() -> str:
+        return key_of(file, made.options, made.session.library.extensions)
+
+    return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(made.built, threads), threads)
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

@@ -289,6 +289,10 @@ class InferRequest:
         """Measure the calls' times in later inferences."""
         self._request.profile = address(self._profile) if on else None
 
+    def last_times(self) -> list[CallTime]:
+        """Return the times of the last inference; none if it was not profiled, and if there was none."""
+        return self.get_profiling_info() if self._request.profile and self._profile.any() else []
+
     def get_profiling_info(self) -> list[CallTime]:
         """Return the times of the last inference in seconds, in the order of the calls; UsageError if it was not
         profiled.

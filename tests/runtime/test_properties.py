@@ -39,6 +39,54 @@ def test_all_supported_properties_have_values(chain_so: Path) -> None:
         model.get_property("A")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("PERF_COUNT", "YES", True),
+        ("PERF_COUNT", False, False),
+        ("CPU_THREADS_NUM", "3", 3),
+        ("INFERENCE_NUM_THREADS", "2", 2),
+        ("CPU_THROUGHPUT_STREAMS", "CPU_THROUGHPUT_AUTO", 2),
+        ("CPU_THROUGHPUT_STREAMS", 1, 1),
+        ("CPU_BIND_THREAD", "YES", "NO"),
+        ("DEVICE_ID", "0", ""),
+    ],
+)
+def test_keys_of_earlier_releases(chain_so: Path, name: str, value: object, wanted: object) -> None:
+    model = runtime.load(chain_so, threads=2)
+    model.set_property({name: value})
+    assert model.get_property(name) == wanted and name in model.supported_properties
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PERF_COUNT", 1), ("CPU_BIND_THREAD", "MAYBE"), ("DEVICE_ID", "1"), ("CPU_THREADS_NUM", "many")],
+)
+def test_wrong_values_of_these(chain_so: Path, name: str, value: object) -> None:
+    with pytest.raises(UsageError, match=f"{name} must be"):
+        runtime.load(chain_so, threads=1).set_property({name: value})
+
+
+def test_the_graph_of_what_runs(chain_so: Path) -> None:
+    model = runtime.load(chain_so, threads=1)
+    request = model.create_infer_request()
+    plain = model.get_runtime_model()
+    kinds = [layer.get_rt_info()["layerType"] for layer in plain.get_ordered_ops()]
+    assert (kinds[0], kinds[-1], len(kinds)) == ("Parameter", "Result", len(model.manifest.calls) + 2)
+    assert plain.get_friendly_name() == "chain net" and plain.layers[0].layout == "a"
+    assert [layer.layers for layer in plain.get_ops()[1:-1]] == [call.layers for call in model.manifest.calls]
+    assert {layer.get_rt_info()["execTimeMcs"] for layer in plain.layers} == {"not_executed"}
+    model.set_property({"PERF_COUNT": True})
+    request.infer(X)
+    model(X)
+    assert len(request.get_profiling_info()) == len(model.manifest.calls), "requests of before are measured, too"
+    times = [layer.seconds for layer in model.get_runtime_model().layers[1:-1]]
+    assert all(seconds is not None and seconds > 0 for seconds in times)
+    model.set_property({"PERF_COUNT": "NO"})
+    with pytest.raises(UsageError, match="enable_profiling"):
+        request.get_profiling_info()
+
+
 def test_of_values_and_extensions_names_are_told() -> None:
     options = CompileOptions(values=(("k", 5), ("t", (1.0, 2.0))), extensions=Path("/some/where/mine"))
     assert recorded_options(options, 0).items() >= {"values": ["k", "t"], "extensions": ["mine"]}.items()

@@ -97,4 +97,4 @@ def _holds_sizes(graph: Graph) -> Iterator[bool]:
 
 
 def _parts(value: Any) -> list[Any]:
-    return list(value) if type(value) is tuple else [value]
+    return [*value] if hasattr(value, "__iter__") else [value]
