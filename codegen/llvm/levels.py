@@ -33,9 +33,9 @@ from aot.codegen.llvm.build import (
 from aot.codegen.llvm.object.append import append, placeholder
 from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.elf_writer import Data, write_data_object
+from aot.codegen.llvm.object.image_writers import write_library
 from aot.codegen.llvm.object.link import Linker, find_linker, link, merge
 from aot.codegen.llvm.object.optimize import compile_module
-from aot.codegen.llvm.object.pe_writer import write_library
 from aot.codegen.llvm.object.relocatable import add_sections, hidden
 from aot.codegen.llvm.pool import template_text
 from aot.codegen.machines import MACHINES, Dispatch, Machine
@@ -138,8 +138,9 @@ def names_of(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",")]
     if len(names) == 1:
         return (text,)
-    prefix = platform_named(names[0]).prefix
-    known = [machine.architecture for machine in MACHINES.values() if machine.dispatch]
+    platform = platform_named(names[0])
+    prefix = platform.prefix
+    known = [machine.architecture for machine in MACHINES.values() if platform.name in machine.dispatch]
     for one in known:
         full = {one.level_of(name.removeprefix(prefix)) for name in names}
         if full <= one.levels.keys():

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from enum import StrEnum
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.machines import Machine
 from aot.runtime.errors import UnsupportedError
+
+
+class Format(StrEnum):
+    """Formats of libraries; objects are ELF on every system."""
+
+    ELF = "ELF"
+    PE = "PE"
+    MACH_O = "Mach-O"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +42,15 @@ class Platform:
     linkers: tuple[str, ...] = ()  # programs that link for the machine at hand
     cross_linkers: tuple[str, ...] = ()  # those that link for another one, `{machine}`
     prefix: str = ""  # of the names of targets
-    needs_linker: bool = True  # False: `aot.codegen.llvm.object.pe_writer` makes libraries
+    format: Format = Format.ELF
     external_weights: bool = True  # loaders map weights from a file of their own
     environment: str = ""  # of LLVM's triples, behind `suffix`, where objects are ELF files and libraries are not
     code: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict[str, Mapping[str, bytes]])  # see `code_of`
+
+    @property
+    def needs_linker(self) -> bool:
+        """False if `aot.codegen.llvm.object.image_writers` makes libraries."""
+        return self.format is Format.ELF
 
     @property
     def functions(self) -> tuple[str, ...]:

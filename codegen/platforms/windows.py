@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aot.codegen.platforms.platform import Platform
+from aot.codegen.platforms.platform import Format, Platform
 
 GROUPS = 16  # of 64 processors; threads on processors of others are not moved
 
@@ -64,7 +64,7 @@ WINDOWS = Platform(
         "api-ms-win-core-synch-l1-2-0.dll": ("WaitOnAddress", "WakeByAddressAll"),  # Windows 8
     },
     prefix="windows-",
-    needs_linker=False,
+    format=Format.PE,
     external_weights=False,
     environment="-elf",
     code={"x86_64": {"__chkstk": _CHKSTK}},

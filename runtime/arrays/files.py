@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # slow to import
 
 Arrays = dict[str, "NDArray[np.generic]"]
 
-COMPILED = (b"\x7fELF", b"MZ")  # first bytes of libraries: of Linux, of Windows
+COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe")  # first bytes of libraries: of Linux, Windows, macOS
 _OF_OTHERS = {  # endings of files that linkers and loaders would not take ELF for
     **dict.fromkeys((".dll", ".exe", ".lib", ".obj", ".pyd", ".sys"), "a file for Windows"),
     **dict.fromkeys((".dylib", ".bundle", ".framework", ".tbd"), "a file for macOS"),

@@ -1,4 +1,4 @@
-"""The readers of ELF and PE have this in common: checked reads of an open file, its sections, its digest."""
+"""All readers of libraries have this in common: checked reads of an open file, its sections, its digest."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from importlib import import_module
 from typing import BinaryIO, NamedTuple
 
-from aot.runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError, PlatformError
 from aot.runtime.loading.digest import sha256
 
 RELOCATABLE, SHARED_OBJECT = 1, 3
 NO_BITS = 8
+_FOREIGN = {b"MZ": ("pe", "PeFile", "Windows"), b"\xcf\xfa": ("macho", "MachFile", "macOS")}  # by the first bytes
 _MAX_READ = 256 << 20  # bytes of one section at most
 
 
@@ -74,7 +75,16 @@ class BinaryFile:
 
 
 def binary_file(stream: BinaryIO, name: str) -> BinaryFile:
-    """Return the sections of an open ELF or PE file; CorruptError for a damaged one, and for any other."""
+    """Return the sections of an open ELF, PE or Mach-O file; CorruptError for a damaged one, and for any other.
+
+    PlatformError for a file of another system where `aot.runtime` alone is installed.
+    """
     stream.seek(0)
-    kind = ("pe", "PeFile") if stream.read(2) == b"MZ" else ("elf", "ElfFile")
-    return getattr(import_module(f"{__package__}.{kind[0]}"), kind[1])(stream, name)
+    module, reader, system = _FOREIGN.get(stream.read(2), ("", "", ""))
+    if not module:
+        return import_module(f"{__package__}.elf").ElfFile(stream, name)
+    try:
+        return getattr(import_module(f"{__package__}.foreign.{module}"), reader)(stream, name)
+    except ModuleNotFoundError:
+        rule = "the package aot reads libraries of other systems"
+        raise PlatformError(f"load: {name} is a file of {system}, this system is another one; {rule}") from None

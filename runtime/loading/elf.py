@@ -14,7 +14,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _LOAD = 1
-_MOST_OF_WINDOWS = 2 << 30  # bytes of a library of Windows
+_MOST_OF_OTHERS = 2 << 30  # bytes of a library of Windows or macOS
 _MAX_SECTIONS = 10_000
 _COMPILE = "a model is compiled before it is loaded: aot compile MODEL, or aot.compile_model(MODEL)"
 
@@ -31,8 +31,8 @@ def copy_one(source: BinaryIO, target: BinaryIO) -> None:
     """
     _copy_until(_HEADER.size, source, target)
     header: tuple[Any, ...] = _unpacked(_HEADER, target, 0, 1)[0]
-    if header[0][:2] == b"MZ":  # a library of Windows, which is refused as such
-        _copy_until(_MOST_OF_WINDOWS, source, target)
+    if header[0][:2] in (b"MZ", b"\xcf\xfa"):  # a library of Windows or macOS, which is refused as such
+        _copy_until(_MOST_OF_OTHERS, source, target)
         return
     segments_at, sections_at = header[5:7]
     segment_size, segments, section_size, sections = header[9:13]

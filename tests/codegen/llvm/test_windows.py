@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,8 +29,8 @@ from aot.options import CompileOptions
 from aot.runtime.abi import MANIFEST_SECTION, QUERY_PREFIX, SEAL_SECTION, WEIGHTS_SECTION
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
+from aot.runtime.loading.foreign.pe import PeFile
 from aot.runtime.loading.library import read_manifest, verify
-from aot.runtime.loading.pe import PeFile
 from aot.runtime.machine import missing_features
 from tests.codegen.llvm.test_cross import QUANTISED
 from tests.compilers import compiler
@@ -110,7 +111,7 @@ def test_short_names_and_several_levels(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_refused(library: Path, tmp_path: Path) -> None:
+def test_what_is_refused(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = f"windows-{LEVEL}"
     with pytest.raises(PlatformError, match="is compiled for windows, this system is linux; compile it for linux"):
         runtime.load(library)
@@ -122,6 +123,10 @@ def test_what_is_refused(library: Path, tmp_path: Path) -> None:
         stages(DIGITS, CompileOptions(target=target, external_weights=True))
     with pytest.raises(UsageError, match="windows-x86-64-v4-bf16"):
         Target.parse("windows-x86-64-v4-amx")  # of tile registers only Windows 11 can be asked
+    monkeypatch.setitem(sys.modules, "aot.runtime.loading.foreign.pe", None)  # as where the runtime alone is installed
+    with pytest.raises(PlatformError, match="is a file of Windows, this system is another one"):
+        runtime.load(library)
+    monkeypatch.undo()
     for name in ("m.so", "m.o", "m"):
         result = CliRunner().invoke(cli.app, ["compile", str(DIGITS), "--target", target, "-o", str(tmp_path / name)])
         assert (result.exit_code, "a library for windows is m.dll" in result.output) == (2, True)

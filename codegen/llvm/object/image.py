@@ -1,0 +1,140 @@
+"""An object of LLVM in the sections of a library that no linker makes: places of its symbols, relocations."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+
+from aot.codegen.dataclass import dataclass
+from aot.codegen.llvm.object.elf_writer import HIDDEN, NOBITS, PROGBITS, SHF_ALLOC, SHF_WRITE, Data, aligned
+from aot.codegen.llvm.object.relocatable import Object
+from aot.codegen.llvm.object.relocations import RELOCATIONS
+from aot.codegen.machines import Machine
+from aot.codegen.platforms import Platform
+from aot.runtime.errors import InternalError
+
+_SHF_EXECUTE, _SHT_RELA = 4, 4
+_RELOCATION = struct.Struct("<QQq")
+_JUMP_ALIGN = 16
+
+
+@dataclass(slots=True, eq=False)
+class Area:
+    """A section of an image: bytes one after another, each at its alignment, then zeros that are not in the file.
+
+    `source`: has the bytes instead, for data that are written as they come.
+    """
+
+    name: str
+    flags: int = 0
+    data: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    at: int = 0  # in memory, from the image's begin
+    source: Data | None = None
+
+    @property
+    def file_bytes(self) -> int:
+        return len(self.data) if self.source is None else self.size
+
+    def add(self, body: bytes, align: int = _JUMP_ALIGN, size: int | None = None) -> int:
+        """Append `body`, or `size` zeros that are not in the file; return where it begins in the section."""
+        start = aligned(self.size, align)
+        if size is None:
+            self.data += bytes(start - len(self.data)) + body
+        self.size = start + (len(body) if size is None else size)
+        return start
+
+
+class Image:
+    """An image under construction. `places`: area and offset of each symbol of `parts`, by its number.
+
+    `others` are areas for `sections`, which define symbols that `parts` lacks. `imports`: functions that are called, by
+    library; `jumps`: places in `text` of a jump to each.
+    """
+
+    def __init__(
+        self,
+        parts: Object,
+        areas: tuple[Area, Area, Area],
+        others: Sequence[Area],
+        platform: Platform,
+        machine: Machine,
+    ) -> None:
+        self.parts, self.platform, self.machine = parts, platform, machine
+        self.text, self.constants, self.data = areas
+        self.others = list(others)
+        self.relocations = RELOCATIONS[machine.name]
+        self.moved = self._take_sections()
+        self.exports: dict[str, tuple[Area, int]] = {}
+        self.imports: dict[str, list[str]] = {}
+        self.jumps: dict[str, int] = {}
+        self.places = self._place_symbols()
+
+    def _take_sections(self) -> dict[int, tuple[Area, int]]:
+        """Append the object's sections to their areas; those without contents come last."""
+        found: dict[int, tuple[Area, int]] = {}
+        kept = [i for i, row in enumerate(self.parts.rows) if row[2] & SHF_ALLOC and row[1] in (PROGBITS, NOBITS)]
+        for i in sorted(kept, key=lambda i: self.parts.rows[i][1] == NOBITS):
+            row = self.parts.rows[i]
+            area = self.text if row[2] & _SHF_EXECUTE else self.data if row[2] & SHF_WRITE else self.constants
+            body = bytes(self.parts.data[row[4] : row[4] + row[5]]) if row[1] == PROGBITS else b""
+            found[i] = area, area.add(body, max(1, row[8]), None if row[1] == PROGBITS else row[5])
+        return found
+
+    def _place_symbols(self) -> list[tuple[Area, int] | None]:
+        own = {name: area for area in self.others if (d := area.source) for name in (d.symbol, *d.aliases)}
+        library = {name: file for file, names in self.platform.imports.items() for name in names}
+        code = self.platform.code_of(self.machine)
+        added: dict[str, int] = {}
+        found: list[tuple[Area, int] | None] = []
+        for name, (_, info, visibility, section, value, _) in self.parts.symbol_rows():
+            if section in self.moved:
+                area, start = self.moved[section]
+                place = area, start + value
+                found.append(place)
+                if info >> 4 and visibility != HIDDEN:
+                    self.exports[name] = place
+            elif name in own:
+                found.append((own[name], 0))
+            elif name in code or name in library:
+                if name not in added:
+                    added[name] = self.text.add(code.get(name, self.relocations.jump))
+                if name in library:
+                    self.imports.setdefault(library[name], []).append(name)
+                    self.jumps[name] = added[name]
+                found.append((self.text, added[name]))
+            elif name and info >> 4:
+                raise InternalError(f"link: {self.platform.name} has the functions that code calls, got {name}")
+            else:
+                found.append(None)
+        return found
+
+    def absolute(self) -> list[tuple[Area, int]]:
+        """Return the places of whole addresses, which change with the address of the image."""
+        return [(area, at) for area, at, _, kind, _ in self._rows() if kind == self.relocations.absolute]
+
+    def aim_jumps(self, slots: dict[str, int]) -> None:
+        """Let the jump to each imported function use the word at the address given by its name."""
+        for name, jump in self.jumps.items():
+            self.relocations.aim(self.text.data, jump, self.text.at + jump, slots[name])
+
+    def relocate(self, base: int) -> None:
+        """Complete code and data, whose areas have their addresses, for an image at `base`."""
+        for area, at, number, kind, addend in self._rows():
+            place = self.places[number]
+            if place is None:
+                raise InternalError(f"link: a relocation refers to a symbol of the code, got number {number}")
+            target = place[0].at + place[1] + addend
+            if kind == self.relocations.absolute:
+                struct.pack_into("<Q", area.data, at, base + target)
+            else:
+                self.relocations.apply(area.data, at, kind, area.at + at, target)
+
+    def _rows(self) -> Iterator[tuple[Area, int, int, int, int]]:
+        """Yield the relocations: area, offset in it, number of the symbol, type, addend."""
+        for row in self.parts.rows:
+            if row[1] == _SHT_RELA and row[7] in self.moved:
+                area, start = self.moved[row[7]]
+                for offset, info, addend in _RELOCATION.iter_unpack(self.parts.data[row[4] : row[4] + row[5]]):
+                    yield area, start + offset, info >> 32, info & 0xFFFFFFFF, addend
