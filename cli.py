@@ -61,7 +61,7 @@ def dump(
     ] = None,
     verbose: Annotated[bool, option("--verbose", "-v", help="Print why each schedule was chosen; for groups")] = False,
     proof: Annotated[
-        bool, option("--proof", help="Print why each load and store is inside of memory; for steps")
+        bool, option("--proof", help="Print why each load and store is inside of memory; for steps and loops")
     ] = False,
     *,
     options: CompileOptions,

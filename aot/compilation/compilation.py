@@ -24,10 +24,11 @@ from aot.ir.text.printer import print_graph as graph_text
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
-from aot.lowering.ir.proof import proof_text
+from aot.lowering.ir.proof import proof_text, prove
 from aot.lowering.ir.steps import Steps
 from aot.lowering.pipeline import pipeline as lowering_pipeline
 from aot.lowering.program.build_program import Described, ProgramBuilder
+from aot.lowering.program.kernel_proofs import prove_calls
 from aot.lowering.run import LoweringReport, run_lowering
 from aot.options import CompileOptions, Stage
 from aot.passes.run import RunReport
@@ -146,7 +147,7 @@ class Compilation:
     ) -> str:
         """Return a stage (`Stage`) as text. `kernel`: one of loops, llvm and asm; `after`: steps after a lowering pass.
 
-        `verbose`: groups with the reasons of their schedules; `proof`: in place of steps, what is known of each access.
+        `verbose`: groups with the reasons of their schedules; `proof`: why accesses of steps or loops are in memory.
 
         Raises UsageError for a stage, a kernel or a pass that does not exist, and for options of other stages.
         """
@@ -157,8 +158,8 @@ class Compilation:
             raise UsageError(f"dump: --kernel goes with --stage {', '.join(by_kernel)}, got {stage}")
         if after is not None and stage != Stage.STEPS:
             raise UsageError(f"dump: --after goes with --stage {Stage.STEPS}, got {stage}")
-        if proof and stage != Stage.STEPS:
-            raise UsageError(f"dump: --proof goes with --stage {Stage.STEPS}, got {stage}")
+        if proof and stage not in (Stage.STEPS, Stage.LOOPS):
+            raise UsageError(f"dump: --proof goes with --stage {Stage.STEPS}, {Stage.LOOPS}, got {stage}")
         if verbose and stage != Stage.GROUPS:
             raise UsageError(f"dump: --verbose goes with --stage {Stage.GROUPS}, got {stage}")
         match Stage(stage):
@@ -167,7 +168,12 @@ class Compilation:
             case Stage.OPTIMIZED:
                 return graph_text(self.optimized)
             case Stage.STEPS:
-                return self.steps_after(after, proof_text if proof else steps_text)
+                return self.steps_after(after, (lambda steps: proof_text(prove(steps))) if proof else steps_text)
+            case Stage.LOOPS if proof:
+                self._chosen(kernel)  # is there one?
+                builder = ProgramBuilder(self.optimized, self.steps, self.target, self.tuning.pick)
+                builder.build()
+                return proof_text([*prove_calls(builder, kernel)])
             case Stage.GROUPS:
                 return self._explained_groups() if verbose else self.groups
             case one:

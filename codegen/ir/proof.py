@@ -21,8 +21,10 @@ MAX_DEPTH = 14  # substitutions one after another
 FIRST_GOALS = 8  # goals that a proof may visit before it tells cases of sizes apart
 MAX_GOALS = 40  # goals that a proof may visit
 MAX_TRIES = 400  # goals that it may look at, those visited before with them
+MIN_TRIES = 24  # goals that any proof may look at
 MAX_WORK = 1500  # goals that the proofs of one operation may look at
 MAX_CASES = 3  # pairs of sets of facts that a proof may tell apart, one inside of another
+PRINTED_WORK = 15_000  # the same where they are printed
 ZERO = exactly(0)
 
 
@@ -234,22 +236,33 @@ class Facts:
 
     def _is_ruled(self, goal: Affine) -> bool:
         """True if a rule tests the least value of a goal where loops have iterations, and those around it have some."""
-        if not any(f._in_loops for f in self._around) or (least := self.residue(goal)) is None:
+        if not any(f._in_loops for f in self._around):
             return False
-        counts = [n for f in self._around for n in f._in_loops.get(least.key, ())]
-        return any(self._search(n.plus(exactly(-1)), True) for n in counts)
+        for least in self._least_values(goal):
+            counts = [n for f in self._around for n in f._in_loops.get(least.key, ())]
+            if any(self._search(n.plus(exactly(-1)), True) for n in counts):
+                return True
+        return False
+
+    def _least_values(self, goal: Affine) -> Iterator[Affine]:
+        """Yield least values of a goal as sums of sizes: by the loops around it, or by tests of one of their axes."""
+        if (least := self.residue(goal)) is not None:
+            yield least
+        for axis in reversed(self.axes):
+            facts = self._facts_about(axis) if axis in goal.terms else ()
+            yield from (self.written(goal.plus(f, -1)) for f in facts if f.terms[axis] == goal.terms[axis])
 
     def _search(self, goal: Affine, is_written: bool, goals: int = MAX_GOALS) -> bool:
         search = self._search_state
-        search.goals, search.tries, search.is_written = goals, min(MAX_TRIES, search.left), is_written
+        search.goals, search.tries, search.is_written = goals, max(min(MAX_TRIES, search.left), MIN_TRIES), is_written
         tries = search.tries
         found = self._holds(goal, MAX_DEPTH)
         search.left -= tries - search.tries
         return found
 
-    def begin(self) -> None:
-        """Begin with the proofs of another operation."""
-        self._search_state.left = MAX_WORK
+    def begin(self, work: int = MAX_WORK) -> None:
+        """Begin with the proofs of another operation, which may look at so many goals."""
+        self._search_state.left = work
 
     def residue(self, goal: Affine) -> Affine | None:
         """Return the least value of `goal` in the loops around it, as a sum of sizes; None if that is not known."""
@@ -477,6 +490,8 @@ class Facts:
                 g = gcd(c, n)
                 bound = x if c < 0 else x - (n - 1)
                 yield [(self, plus_product(bound, others, c // g, rest.times(n // g)))]
+                if c > 0:  # not negative where x is not
+                    yield [(self, normal(x, {})), (self, rest)]
             return
         needed, left = list(factors(m)), list(others)
         for f in needed:

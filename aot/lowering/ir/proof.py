@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import islice
 
-from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.affine_facts import before_end, conditions
+from aot.codegen.ir.affine_facts import before_end
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.expressions import loads, rewrite, variables
+from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, bounds, exactly, normal
 from aot.codegen.ir.loops import (
     Alloc,
@@ -36,12 +35,13 @@ from aot.codegen.ir.loops import (
     prim,
 )
 from aot.codegen.ir.program import Region, Rule
-from aot.codegen.ir.proof import FIRST_GOALS, Facts
-from aot.codegen.ir.traverse import Work, move_loads, writes
+from aot.codegen.ir.proof import FIRST_GOALS, MAX_WORK, PRINTED_WORK, Facts
+from aot.codegen.ir.traverse import Work, writes
 from aot.ir.dims import shortest
 from aot.lowering.ir.counters import Counters
-from aot.lowering.ir.halos import goals_in_halos
+from aot.lowering.ir.halos import halos_of
 from aot.lowering.ir.obligations import Least, Obligation, Proof
+from aot.lowering.ir.place import Place
 from aot.lowering.ir.rule_facts import either_of, facts_of
 from aot.lowering.ir.steps import Steps, sizes_of
 from aot.runtime.abi import DType
@@ -59,9 +59,8 @@ def prove(steps: Steps) -> list[Obligation | Least]:
     return [*prover.trusting(accesses, works), *(o for o in found if isinstance(o, Least))]
 
 
-def proof_text(steps: Steps) -> str:
+def proof_text(found: Sequence[Obligation | Least]) -> str:
     """Return a line for each obligation, and their numbers by how they are proven."""
-    found = prove(steps)
     counts = Counter(o.proof for o in found)
     total = ", ".join(f"{counts[p]} {p.value}" for p in Proof)
     return "\n".join((*dict.fromkeys(map(str, found)), f"{len(found)} obligations: {total}")) + "\n"
@@ -86,6 +85,7 @@ class Prover:
         self._least: dict[Var, Affine] = {}  # what has to hold for names that are not used yet
         self._shown: set[Var] = {*outer._shown} if outer else set()
         self._lists_all = False  # obligations that are proved, too
+        self._around: dict[Buffer, list[tuple[int, int]]] = {}
         self._works: Sequence[Work] = ()  # works that are proved now, and their counters
         self._counters: Counters | None = None
         self.kept: set[str] = outer.kept if outer else set()  # values with sizes and room of a state that grows
@@ -93,12 +93,12 @@ class Prover:
     def unproven(self, works: Sequence[Work]) -> list[Obligation]:
         """Return what is not proven of works that the rules of the steps and those given to `check` precede."""
         self._begin(works)
-        found = [o for w in works for o in self.work(w, _Place(partial(self._of, w)))]
+        found = [o for w in works for o in self.work(w, Place(partial(self._of, w)))]
         return [o for o in self.trusting(found, works) if o.proof is Proof.UNKNOWN] if found else []
 
     def _begin(self, works: Sequence[Work]) -> None:
         self._works, self._counters = works, None
-        self._facts.begin()
+        self._facts.begin(PRINTED_WORK if self._lists_all else MAX_WORK)
 
     def trusting(self, obligations: Iterable[Obligation], works: Iterable[Work]) -> list[Obligation]:
         """Return obligations with those marked that are trusted where no proof was found.
@@ -211,13 +211,13 @@ class Prover:
             self._begin(step.works)
             yield from self.names(step.works, plain)
             for load in step.binds.values():
-                yield from self.value(load, _Place(partial(self._known, frozenset[Var]()), plain))
+                yield from self.value(load, Place(partial(self._known, frozenset[Var]()), plain))
             for work in step.works:
-                yield from self.work(work, _Place(partial(self._of, work), plain))
+                yield from self.work(work, Place(partial(self._of, work), plain))
             for block in step.blocks():
                 yield from Prover(block, self).block(plain)
 
-    def work(self, work: Work, at: _Place) -> Iterator[Obligation]:
+    def work(self, work: Work, at: Place) -> Iterator[Obligation]:
         """Yield the obligations of a work."""
         match work:
             case Definition():
@@ -229,7 +229,7 @@ class Prover:
                 for stmt in work:
                     yield from self._statement(stmt, at)
 
-    def _definition(self, d: Definition, at: _Place) -> Iterator[Obligation]:
+    def _definition(self, d: Definition, at: Place) -> Iterator[Obligation]:
         at = at.inside(*d.axes)
         for i, _ in d.where:
             yield from self.value(i, at)
@@ -240,7 +240,7 @@ class Prover:
             yield from self.value(r.value, at)
             yield from self._access("store", r.out, r.index, at)
 
-    def value(self, e: Expr, at: _Place) -> Iterator[Obligation]:
+    def value(self, e: Expr, at: Place) -> Iterator[Obligation]:
         """Yield the obligations of the loads in an expression."""
         if not loads(e):
             return
@@ -260,13 +260,16 @@ class Prover:
                 if init is not None:
                     yield from self.value(init, at)
             case Load(buffer, index):
+                if not self._lists_all and e in at.seen:
+                    return
+                at.seen.add(e)
                 yield from self._access("load", buffer, index, at)
                 for i in index:
                     yield from self.value(i, at)
             case _:
                 return
 
-    def _statement(self, s: Stmt, at: _Place) -> Iterator[Obligation]:
+    def _statement(self, s: Stmt, at: Place) -> Iterator[Obligation]:
         match s:
             case Store(buffer, index, value):
                 for e in (value, *index):
@@ -286,12 +289,12 @@ class Prover:
                     yield from self.value(e, at)
                 yield from self.work(s.body, at.enter(s))
 
-    def _access(self, what: str, buffer: Buffer, index: tuple[Expr, ...], at: _Place) -> Iterator[Obligation]:
+    def _access(self, what: str, buffer: Buffer, index: tuple[Expr, ...], at: Place) -> Iterator[Obligation]:
         grows = self._grows(buffer)
         wanted = [k for k, (i, n) in enumerate(zip(index, buffer.shape, strict=True)) if not _is_plain(i, n, buffer)]
         if not wanted and not self._lists_all:
             return
-        places = [normal(i, at.env) for i in index]
+        places, halos = [normal(i, at.env) for i in index], self._halos(buffer)
         found: list[Obligation] = []
         for k, (place, n) in enumerate(zip(places, buffer.shape, strict=True)):
             if k not in wanted:
@@ -300,7 +303,8 @@ class Prover:
             extent = n.extent if isinstance(n, Var) and n in at.axes else n  # a temporary has all of an axis
             end = normal(as_expr(1 if extent is None else extent, DType.I64), at.env).plus(exactly(-1))
             first = place.plus(normal(buffer.start[k], at.env), -1) if buffer.start else place
-            goals = first, end.plus(first, -1)
+            before, behind = halos[k] if halos else (0, 0)
+            goals = first.plus(exactly(before)), end.plus(first, -1).plus(exactly(behind))
             proof = Proof.UNKNOWN if grows else self._proof(goals, index[k], at)
             if proof is not Proof.UNKNOWN:
                 found.append(Obligation(self.layers, what, buffer, index, k, proof))
@@ -321,20 +325,26 @@ class Prover:
             found = [replace(o, proof=proof) if o.proof is Proof.UNKNOWN else o for o in found]
         yield from found if self._lists_all else (o for o in found if o.proof is Proof.UNKNOWN)
 
-    def _in_memory(self, buffer: Buffer, places: list[Affine], at: _Place) -> Proof:
-        """Prove that an element of a halo is in the memory of its value, by its dimensions or by its address."""
+    def _halos(self, buffer: Buffer) -> list[tuple[int, int]]:
+        """Return the elements before and behind each dimension; none if they are not known, or no layout is."""
+        value = self.steps.values.get(buffer.name)
+        if value is None or value.elements == 0:
+            return []
+        if buffer not in self._around:
+            self._around[buffer] = halos_of(buffer, value.elements) or []
+        return self._around[buffer]
+
+    def _in_memory(self, buffer: Buffer, places: list[Affine], at: Place) -> Proof:
+        """Prove that an element of a halo is in the memory of its value, by its address."""
         value = self.steps.values.get(buffer.name)
         if value is None or value.elements == 0:
             return Proof.UNKNOWN
-        goals = goals_in_halos(buffer, places, value.elements) if buffer.halo is not None else ()
-        if goals and (proof := self._proof(goals, Const(0), at)) is not Proof.UNKNOWN:
-            return proof
         address = normal(as_expr(buffer.origin, DType.I64), {})
         for place, stride in zip(places, buffer.strides, strict=True):
             address = address.plus(normal(place.expr() * stride, {}))
         return self._proof((address, before_end(address.expr(), value.elements)), address.expr(), at)
 
-    def _proof(self, goals: tuple[Affine, ...], index: Expr, at: _Place) -> Proof:
+    def _proof(self, goals: tuple[Affine, ...], index: Expr, at: Place) -> Proof:
         read = loads(index)
         is_trusted = any(_has_loads(g.expr()) for g in goals) and self._counts(index)  # it is worth no long search
         if is_trusted and not all(map(at.checked.know, goals)):
@@ -373,89 +383,6 @@ class Prover:
             return []
         atom = Affine({(x if x.dtype is DType.I64 else Prim("cast", (x,), DType.I64)): 1})
         return [atom.plus(exactly(-ends[0])), atom.times(-1).plus(exactly(ends[1]))]
-
-
-@dataclass(slots=True)
-class _Place:
-    """A place in a work: the loops and tests around it, from the outermost one on, and the values of names in it.
-
-    `base`: facts around the work; `plain`: those without rules, None where it does not matter whether a rule is needed.
-    """
-
-    base: Callable[[], Facts]
-    plain: Facts | None = None
-    around: tuple[tuple[tuple[Var, ...], tuple[Affine, ...]], ...] = ()
-    env: dict[Var, Affine] = field(default_factory=dict[Var, Affine])
-    has_guards: bool = False
-    known: Facts | None = None
-
-    @property
-    def axes(self) -> tuple[Var, ...]:
-        return tuple(a for axes, _ in self.around for a in axes)
-
-    @property
-    def checked(self) -> Facts:
-        """Facts that hold here, with rules; made when they are asked for, since most indices need none."""
-        if self.known is None:
-            self.known = self._facts(self.base())
-        return self.known
-
-    def proves_plainly(self, goals: Iterable[Affine]) -> bool:
-        """True if goals are shown without rules."""
-        return self.plain is not None and all(map(self._facts(self.plain).proves, goals))
-
-    def _facts(self, facts: Facts) -> Facts:
-        for axes, tests in self.around:
-            facts = facts.inside(*axes).where(*tests)
-        return facts
-
-    def inside(self, *axes: Var) -> _Place:
-        return replace(self, around=(*self.around, (axes, ())), known=None) if axes else self
-
-    def enter(self, s: For | While | Let | Alloc) -> _Place:
-        """Return the place in the body of a statement."""
-        match s:
-            case For(var, body):
-                if not isinstance(var.extent, Expr) or not (
-                    loads(var.extent) or self.env.keys() & variables(var.extent)
-                ):
-                    return self.inside(var)
-                made = replace(var, extent=_as_now(self.value_of(var.extent), var, body))
-                return replace(self.inside(made), env={**self.env, var: Affine({made: 1})})
-            case Let(var, value, body):
-                return replace(self, env={**self.env, var: normal(_as_now(self.value_of(value), var, body), {})})
-            case _:
-                return self
-
-    def value_of(self, e: Expr) -> Expr:
-        """Return an expression without names: what they stand for is in their place."""
-        return normal(e, self.env).expr()
-
-    def guarded(self, facts: list[Affine]) -> _Place:
-        """Return the place behind a test."""
-        return replace(self, around=(*self.around, ((), tuple(facts))), known=None, has_guards=True) if facts else self
-
-    def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> _Place:
-        """Return the place where a condition holds or not; what it says of memory that is written there is left out."""
-        known: dict[Expr, Expr] = {v: a.expr() for v, a in self.env.items()}
-        condition = rewrite(condition, known) if known else condition
-        names = {b.name for b in stored}
-        found = conditions(condition, holds)
-        return self.guarded([f for f in found if all(x.buffer.name not in names for x in loads(f.expr()))])
-
-    def residue(self, goals: Sequence[Affine]) -> tuple[Affine, ...]:
-        """Return the least values of the goals as sums of sizes, if they are in loops alone."""
-        if self.has_guards:
-            return ()
-        found = [self.checked.residue(g) for g in goals]
-        return tuple(f for f in found if f is not None) if None not in found else ()
-
-
-def _as_now(e: Expr, name: Var, body: tuple[Stmt, ...]) -> Expr:
-    """Return an expression that `name` stands for: memory that the body writes is apart from what it is later."""
-    if not loads(e):
-        return e
-    return rewrite(e, move_loads({b.name: replace(b, name=f"{b.name}.{name.name}") for b in writes(body)}))
 
 
 def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:

@@ -87,6 +87,17 @@ class Described:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A call with its kernel: the values that are its parameters, which of these are packed, and its sizes' names."""
+
+    call: Call
+    kernel: Kernel
+    values: tuple[str, ...]
+    packed: frozenset[str]
+    sizes: dict[Var, Var]
+
+
 class ProgramBuilder:
     """Builds the program step by step; `text` collects the choices, for dumps."""
 
@@ -111,6 +122,7 @@ class ProgramBuilder:
         self.names: set[str] = set()
         self._places: dict[Var, int] = {}  # of all sizes, in the order of `known`
         self.calls: list[Call] = []
+        self.uses: list[Use] = []
         self.text: list[object] = []  # lines, or objects whose text they are: few compilations are dumped
         self._made: dict[_Key, _Made] = {}
         self.flow = Flow(self.calls, self.text, steps.sizes)
@@ -270,8 +282,10 @@ class ProgramBuilder:
             self._count_denormals(values[b.name] for b in made.kernel.buffers)
         call = Call(name, args, sizes, unit, step.layers, flops, moved, flush)
         self.calls.append(call)
+        passed = tuple(values[b.name] for b in made.kernel.buffers)
+        self.uses.append(Use(call, made.kernel, passed, frozenset(made.packs), back))
         self.text.append(Described(len(self.calls) - 1, name, step.layers, made.works, made.schedules, back))
-        return call, tuple(values[b.name] for b in made.kernel.buffers)
+        return call, passed
 
     def _sizes(self, works: tuple[Work, ...]) -> tuple[Var, ...]:
         """Return the symbols that the kernel reads, in the program's order."""

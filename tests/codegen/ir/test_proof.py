@@ -30,6 +30,7 @@ WITHIN = [
     (A - A, M, (A, Var("p", select(prim("lt", 0, M), K, 0)))),
     (prim("max", prim("min", X, ROOM - 1), 0), ROOM, (Var("r", ROOM),)),
     (prim("min", 15 - prim("and", X, 15), N - 1), N, (A,)),
+    (N // 14 * 14 + N % 14 // 8 * 8 + Var("t", N % 14 % 8), N, (Var("t", N % 14 % 8),)),
 ]
 OUTSIDE = [
     (A + 1, N, (A,)),
@@ -41,6 +42,8 @@ OUTSIDE = [
     (prim("max", prim("min", X, ROOM - 1), 0), ROOM, ()),
     (prim("max", prim("min", X, ROOM), 0), ROOM, (Var("r", ROOM),)),
     (prim("min", 14 - prim("and", X, 15), N - 1), N, (A,)),
+    (N // 14 * 14 + N % 14 // 8 * 8 + Var("t", N % 14 % 9), N, (Var("t", N % 14 % 9),)),
+    (N // 14 * 14 + (N - 14) // 8 * 8, N, (A,)),
 ]
 
 

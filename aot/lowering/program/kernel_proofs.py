@@ -1,0 +1,31 @@
+"""Proofs that no load and no store of a program's loop nests leaves its buffer: of tiles, vectors and panels, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from aot.codegen.ir.rename_sizes import renamed
+from aot.lowering.ir.obligations import Least, Obligation
+from aot.lowering.ir.proof import prove
+from aot.lowering.ir.steps import Step
+from aot.lowering.program.build_program import ProgramBuilder
+
+
+def prove_calls(builder: ProgramBuilder, kernel: str | None = None) -> Iterator[Obligation | Least]:
+    """Yield the obligations of each call of a program that was built, or of those of one kernel.
+
+    The kernel's parameters are the values that the call gives it; a packed constant has the memory of its panels.
+    """
+    checks = tuple(r for b in builder.steps.blocks() for s in b.steps for r in s.checks)
+    for use in builder.uses:
+        if kernel not in (None, use.call.kernel):
+            continue
+        body, buffers = renamed((use.kernel.body, use.kernel.buffers), use.sizes)
+        values = {b.name: builder.steps.values[name] for b, name in zip(buffers, use.values, strict=True)}
+        given = {
+            b.name: replace(values[b.name], buffer=b, elements=0 if b.name in use.packed else values[b.name].elements)
+            for b in buffers
+        }
+        step = Step((body,), (use.call.kernel, *use.call.layers), "Kernel", checks=checks)
+        yield from prove(replace(builder.steps, steps=[step], values=given))
