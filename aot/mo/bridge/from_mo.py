@@ -221,7 +221,9 @@ class _Import:
         return found
 
     def _operation(self, node: Node, wiring: _Wiring) -> tuple[Definition, Any]:
-        op = operation_or_none(node)
+        kept = kept_of(node)
+        grown = kept is not None and len(wiring.sources) > len(kept.node.in_ports())
+        op = operation_or_none(node, by_type=grown)
         if op is None and node.has_valid("infer"):
             attrs = {k: v for k, v in node.attrs().items() if k not in ("_in_ports", "_out_ports", KEPT)}
             facts = self.made.graph["layout"], self.made.graph["fw"]
@@ -230,7 +232,6 @@ class _Import:
             op = operation_of(node)  # which raises the error
         if not isinstance(op, Constant):
             return op, None
-        kept = kept_of(node)
         if kept is not None and op is kept.node.op:
             return op, kept.node.data
         return _constant(node)

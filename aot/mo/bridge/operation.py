@@ -37,9 +37,14 @@ def is_new(node: Any) -> bool:
     return kept is None or any(key in kept.changed(node.attrs()) for key in IDENTITY)
 
 
-def operation_or_none(node: Any) -> Definition | None:
-    """Return the operation of a node; None if no operation set and no extension has it."""
+def operation_or_none(node: Any, by_type: bool = False) -> Definition | None:
+    """Return the operation of a node; None if no operation set and no extension has it.
+
+    `by_type`: a node of a file is of its type in the operation set, for it has inputs that the file's operation lacks.
+    """
     kept = kept_of(node)
+    if by_type and kept is not None and isinstance(kept.node.op, Foreign) and (found := _built(node)) is not None:
+        return found
     if kept is None or is_new(node):
         known = None if kept is None or kept.hidden is None else kept.hidden.type_of(node)
         return _built(node, known)

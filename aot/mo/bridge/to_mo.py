@@ -95,6 +95,7 @@ class _Export:
             attrs["pb"] = self.pb(node)
         kept = Kept(node, {k: v for k, v in attrs.items() if k != "pb"})
         outputs = 0 if node.type == "Result" else len(node.out_ports())
+        inputs = max(len(node.in_ports()), attrs.get("in_ports_count") or 0)
         held: dict[str, Any] = {
             "kind": "op",
             "name": node.name,
@@ -102,7 +103,7 @@ class _Export:
             KEPT: kept,
             **_functions(node),
             **attrs,
-            "_in_ports": {i: {} for i in node.in_ports()},
+            "_in_ports": {i: {} for i in range(inputs)},
             "_out_ports": {i: {} for i in range(outputs)},
         }
         self.graph.add_node(id, **with_properties(held))
@@ -163,7 +164,9 @@ def _attributes(node: IrNode) -> dict[str, Any]:
     if isinstance(op, Foreign):
         library = REGISTERED.get(name)
         row = None if library is None else getattr(library, "row", None)
-        known = {} if row is None else {"type": row.type, "version": row.version}
+        known: dict[str, Any] = {} if row is None else {"type": row.type, "version": row.version}
+        if row is not None and row.counts[0] is not None:
+            known["in_ports_count"] = max(row.counts[0], len(node.in_ports()))
         own = {k: value_of(v) for k, v in op.attrs}
         return {**own, "op": name, **known, **extracted(op, len(node.out_ports()))}
     own = without_maps(attributes_of(op)) if isinstance(op, RegionOp) else attributes_of(op)
