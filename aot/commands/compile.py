@@ -14,6 +14,7 @@ from aot.commands.line.declared import echo, option
 from aot.commands.output import echo_json
 from aot.options import CompileOptions, Stage
 from aot.options.declaration import Group
+from aot.options.derived import with_exact_data
 from aot.precision import is_auto, without_auto
 from aot.runtime.arrays.files import read_arrays
 from aot.runtime.atomic import replacing
@@ -106,7 +107,9 @@ def compile(
         chosen = (
             aot.find_precision(model, read_arrays(data), options, max_error=max_error) if data is not None else None
         )
-        made = aot.stages(model, options if chosen is None else replace(options, precision=chosen.precision))
+        made = aot.stages(
+            model, options if chosen is None else replace(with_exact_data(options), precision=chosen.precision)
+        )
         if stop_after is not None:
             echo(made.text(stop_after.value))
             return

@@ -11,10 +11,11 @@ from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.build import Built
 from aot.codegen.llvm.host import parse_target
 from aot.compilation.driver import stages
-from aot.compilation.hints import BF16, INT8, bf16_options, flags
+from aot.compilation.hints import BF16, F32, INT8, bf16_options, flags
 from aot.compilation.jit import in_memory
 from aot.ir.types import Array
 from aot.options import CompileOptions
+from aot.options.rules import ROUNDED
 from aot.runtime.arrays.files import Arrays
 from aot.runtime.describe import size_text
 from aot.runtime.loading.manifest import Manifest
@@ -25,7 +26,7 @@ from aot.tools.comparing.sides import results
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`flags` of `aot compile`, "" for f32; seconds of an inference; `bytes` of code and weights.
+    """`flags` of `aot compile`, "" for f32 as it is the default; seconds of an inference; `bytes` of code and weights.
 
     `error`: the largest difference of an output from that in f32, over its largest number.
     """
@@ -39,18 +40,20 @@ class Row:
 def measured(
     model: Path, options: CompileOptions, threads: int | None, seconds: float, inputs: Callable[[Manifest], Arrays]
 ) -> list[Row]:
-    """Return a row for f32, bf16, f16 and, if weights have 8 bits or fewer, data in 8 bits.
+    """Return a row for data in f32, bf16, f16 and, if weights have 8 bits or fewer, data in 8 bits.
 
     `seconds`: for which all are measured together; `inputs`: arrays for the model that a manifest describes.
     """
     target = parse_target("native")
     others: list[Mapping[str, Any]] = [bf16_options(target, True) or {**BF16, "fast_math": True}, {"precision": "f16"}]
     made = stages(model, options)
+    plain: Mapping[str, Any] = F32 if made.decided.activations == ROUNDED else {}
+    made = stages(model, replace(options, **plain)) if plain else made
     one, size = in_memory(made.built, threads), _bytes(made.built)
     others += [INT8] if made.weight_bits is not None and target.abilities.dots else []
     given, each = inputs(one.manifest), seconds / (len(others) + 1)
     expected = results(one, given)
-    rows = [Row("", profile.measure(one, given, each).median, size, 0.0)]
+    rows = [Row(flags(plain), profile.measure(one, given, each).median, size, 0.0)]
     for changed in others:
         built = stages(model, replace(options, **changed)).built
         one = in_memory(built, threads)

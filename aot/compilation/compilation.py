@@ -49,6 +49,11 @@ class Compilation:
         return self.session.options
 
     @property
+    def decided(self) -> CompileOptions:
+        """Return the options with the type of data that weights decide, where it was left to them."""
+        return self.session.with_data(self._optimized.rounds).options
+
+    @property
     def target(self) -> Target:
         return self.session.target
 
@@ -183,7 +188,7 @@ class Compilation:
         """Return the steps as text after a lowering pass; `define`: before the first one; None: after the last one."""
         if name is None:
             return text(self.steps)
-        context = self.session.context
+        context = self.session.with_data(self._optimized.rounds).context
         passes = lowering_pipeline(context)
         known = [DEFINE, *(p.name for p in passes)]
         if name not in known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from aot.extensions.folder import Extensions
 from aot.frontends import front_passes
@@ -24,6 +25,7 @@ from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
 from aot.precision import precision_of
 from aot.runtime.errors import PassError, ShapeError, UsageError
+from aot.text.library_texts import gives_words
 
 
 def run_all(
@@ -37,7 +39,7 @@ def run_all(
 
     Raises UsageError for passes that cannot be ordered, and the errors of passes.
     """
-    passes = _passes(options)
+    passes = _passes(_for(graph, options))
     extra = extensions.passes if extensions is not None else ()
     names = _names(passes, extra)
     if unknown := set(options.print_after) - {"all", *names, *lowering}:
@@ -61,7 +63,7 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
 
     `reshapeable`: sizes are computed, and loops stay loops, where that is possible. Raises the errors of `run_all`.
     """
-    passes, extra = _passes(options), extensions.passes if extensions is not None else ()
+    passes, extra = _passes(_for(graph, options)), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)  # UsageError if there is no order
     chosen = [Reshapeable(p) if reshapeable and isinstance(p, ToOpset) else p for p in passes]
     run_passes(graph, chosen, extra, until=FRONT_FINISH)
@@ -86,6 +88,13 @@ def all_passes(
     passes, extra = _passes(options), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)
     return passes, extra
+
+
+def _for(graph: Graph, options: CompileOptions) -> CompileOptions:
+    """Return the options for a graph: one made for a language model gives the last logits, unless told otherwise."""
+    if options.last_logits is None and gives_words(graph.rt_info):
+        return replace(options, last_logits=True)
+    return options
 
 
 def _passes(options: CompileOptions) -> tuple[Pass | str, ...]:

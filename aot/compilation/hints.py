@@ -8,13 +8,15 @@ from pathlib import Path
 from aot.codegen.target import Target
 from aot.compilation.compilation import Compilation
 from aot.compilation.search.precision import PRODUCTS
-from aot.ir.graph import Graph, Node
-from aot.ir.values.small_weights import WIDEST
+from aot.ir.graph import Graph
+from aot.ir.values.small_weights import rounds_data
+from aot.options.rules import AUTO, EXACT, ROUNDED
 from aot.runtime.machine import refused_tiles
 
 Options = Mapping[str, object]  # fields of CompileOptions
 BF16: Options = {"precision": "bf16"}
-INT8: Options = {"activations": "int8"}
+INT8: Options = {"activations": ROUNDED}
+F32: Options = {"activations": EXACT}
 
 
 def faster_lines(made: Compilation, model: Path) -> list[str]:
@@ -29,9 +31,11 @@ def faster(made: Compilation) -> Options:
 
     Data in 8 bits where weights have so few bits and data are not rounded yet; bf16 where the target sums its products.
     """
-    if made.options.activations != "f32" or not made.session.computes_in_f32 or len(made.session.levels) > 1:
+    if made.options.activations != AUTO or not made.session.computes_in_f32 or len(made.session.levels) > 1:
         return {}
-    if not _has_products(made.optimized) or _rounds(made.optimized):
+    if made.decided.activations == ROUNDED:
+        return {}
+    if not _has_products(made.optimized) or rounds_data(made.optimized):
         return {}
     if made.weight_bits is not None:
         return INT8 if made.target.abilities.dots else {}
@@ -49,19 +53,6 @@ def flags(options: Options) -> str:
     """`--precision bf16 --fast-math`."""
     parts = (f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in options.items())
     return " ".join(parts)
-
-
-def _rounds(graph: Graph) -> bool:
-    """True if data are rounded to integers of 8 bits or fewer."""
-    nodes = graph.nodes.values()
-    return any(_is_rounding(n) or any(map(_rounds, n.regions.values())) for n in nodes)
-
-
-def _is_rounding(node: Node) -> bool:
-    if node.type != "Convert":
-        return node.type == "FakeQuantize"
-    made, given = node.out_port().type.dtype, node.source(0).type.dtype
-    return made.is_integer and made.bits <= WIDEST and given.is_float
 
 
 def _has_products(graph: Graph) -> bool:

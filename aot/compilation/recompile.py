@@ -13,6 +13,7 @@ from aot.extensions.folder import load_for
 from aot.frontends import framework_of
 from aot.options import CompileOptions
 from aot.options.declaration import Record
+from aot.options.rules import AUTO, EXACT
 from aot.options.table import options as rows
 from aot.runtime.loading.manifest import Manifest
 
@@ -25,6 +26,13 @@ def options_of(manifest: Manifest, asked: CompileOptions) -> CompileOptions:
     levels = cast("list[dict[str, str]]", manifest.json.get("levels", []))
     found |= {"target": ",".join(level["target"] for level in levels)} if levels else {}
     return replace(asked, **found)
+
+
+def with_decided(options: CompileOptions, manifest: Manifest) -> CompileOptions:
+    """Return options with the type of data that weights decided in a library, where it was left to them."""
+    if options.activations != AUTO:
+        return options
+    return replace(options, activations=str(manifest.options.get("activations", EXACT)))
 
 
 def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool:

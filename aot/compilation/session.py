@@ -19,6 +19,7 @@ from aot.ir.graph import Graph
 from aot.lowering.context import Context
 from aot.options import CompileOptions
 from aot.options.derived import with_environment
+from aot.options.rules import AUTO, ROUNDED
 from aot.precision import precision_of
 from aot.runtime.atomic import naming
 from aot.runtime.errors import UnsupportedError
@@ -54,6 +55,12 @@ class Session:
         """Return the session of one of the targets."""
         options = replace(self.options, target=name, save_temps=None)
         return replace(self, options=options, target=_target(options))
+
+    def with_data(self, rounds: bool) -> Session:
+        """Return the session with data in 8 bits, if weights ask for it (`rounds`) and options leave it to them."""
+        if not rounds or self.options.activations != AUTO:
+            return self
+        return replace(self, options=replace(self.options, activations=ROUNDED))
 
     @property
     def levels(self) -> tuple[str, ...]:

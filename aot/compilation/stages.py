@@ -40,7 +40,7 @@ from aot.ir.copies import copy_graph
 from aot.ir.graph import Graph
 from aot.ir.scope import within
 from aot.ir.text.printer import print_graph as graph_text
-from aot.ir.values.small_weights import weight_bits
+from aot.ir.values.small_weights import rounded_products, weight_bits
 from aot.lowering.define.define import define
 from aot.lowering.define.regions import lower_region
 from aot.lowering.ir.printer import steps_text
@@ -66,11 +66,15 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """A canonical graph, with those of its versions by their sizes; `weight_bits`: of the imported graph."""
+    """A canonical graph, with those of its versions by their sizes; `weight_bits`: of the imported graph.
+
+    `rounds`: its weights ask for data in 8 bits, where options leave it to them.
+    """
 
     graph: Graph
     report: RunReport
     weight_bits: int | None
+    rounds: bool = False
     versions: tuple[tuple[SizesByName, Optimized], ...] = ()
 
 
@@ -154,13 +158,14 @@ def optimize(session: Session, imported: Imported) -> Optimized:
     """Make the canonical graph, and one for each combination of sizes that the model is specialised for."""
     session.save("00-imported.txt", lambda: graph_text(imported.graph))
     graph, options = copy_graph(imported.graph), session.options
-    lowering = [p.name for p in lowering_pipeline(session.context)]
+    lowering = [p.name for p in lowering_pipeline(session.with_data(rounds=True).context)]
     with within(session.library.scope):
         report = run_all(graph, options, session.library.extensions, lowering, session.event)
     session.save("10-optimized.txt", lambda: graph_text(graph))
     sizes = combinations(graph, options.specialise, options.dims)
     versions = tuple((one, _version(session, imported, one)) for one in sizes)
-    return Optimized(graph, report, imported.weight_bits, versions)
+    rounds = session.computes_in_f32 and rounded_products(graph) > 0
+    return Optimized(graph, report, imported.weight_bits, rounds, versions)
 
 
 def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimized:
@@ -174,6 +179,7 @@ def _version(session: Session, imported: Imported, sizes: SizesByName) -> Optimi
 @stage
 def lower(session: Session, optimized: Optimized) -> Lowered:
     """Define the steps of a graph and of its versions, and run the lowering passes on them."""
+    session = session.with_data(optimized.rounds)
     with within(session.library.scope):
         steps = define(optimized.graph, lower_region)
     options, context = session.options, session.context
@@ -231,6 +237,7 @@ def _tuned(session: Session, graph: Graph, steps: Steps) -> Tuning:
 @stage
 def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built:
     """Generate the code of a program; the weights have their size once all programs of the library are scheduled."""
+    session = session.with_data(optimized.rounds)
     library, rt_info = session.library, optimized.graph.rt_info
     program = replace(scheduled.program, constant_bytes=library.weights.size)
     session.save("30-loops.txt", lambda: loops_text(program))
@@ -257,6 +264,7 @@ def build(session: Session, optimized: Optimized, scheduled: Scheduled) -> Built
 @stage
 def build_levels(session: Session, optimized: Optimized) -> Levels:
     """Generate the code of several targets: they share the graph and the weights, and nothing in between."""
+    session = session.with_data(optimized.rounds)
     levels = [session.at_level(name) for name in session.levels]
     scheduled = [schedule(level, optimized, lower(level, optimized)) for level in levels]
     return join(session.levels, [build(level, optimized, one) for level, one in zip(levels, scheduled, strict=True)])

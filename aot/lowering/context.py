@@ -7,6 +7,7 @@ from dataclasses import field
 from aot.codegen.dataclass import dataclass
 from aot.codegen.target import Target
 from aot.options import CompileOptions
+from aot.options.rules import EXACT
 from aot.precision import Precision, precision_of
 
 
@@ -16,7 +17,7 @@ class Context:
 
     target: Target
     precision: Precision = field(default_factory=Precision)
-    activations: str = "f32"
+    activations: str = EXACT
     small_weights: bool = False
     plain_products: bool = False
     fast_math: bool = False

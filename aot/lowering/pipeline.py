@@ -37,6 +37,7 @@ from aot.lowering.storage.quantise_activations import quantise_activations
 from aot.lowering.storage.shorten_levels import shorten_levels
 from aot.lowering.storage.tabulate_functions import tabulate_functions
 from aot.lowering.storage.use_integer_dots import use_integer_dots, use_integer_dots_again
+from aot.options.rules import ROUNDED
 
 
 class Pass(Protocol):
@@ -86,7 +87,7 @@ def final(run: Pass, *, whole: bool = False, enabled: Callable[[Context], bool] 
 ORDER = (
     logical(fuse_steps),  # views vanish before any pass counts readers
     # before sums of integers are made of products of what it rounds
-    logical(quantise_activations, enabled=lambda context: context.activations != "f32"),
+    logical(quantise_activations, enabled=lambda context: context.activations == ROUNDED),
     logical(use_integer_dots),  # quantised products still have their scales beside them
     logical(group_rows),  # before layouts are voted on: a group votes as one
     logical(split_quotient_axes),  # grouped and transposed convolutions become products

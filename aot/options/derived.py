@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from aot.options.rules import AUTO, EXACT
 from aot.options.table import LOOKS, CompileOptions, options
 from aot.options.texts import names_of
 
@@ -15,6 +16,11 @@ def silent(given: CompileOptions, **changes: Any) -> CompileOptions:
     plain = CompileOptions()
     shown = [name for name, row in options().items() if row.harmless == LOOKS]
     return replace(given, **{name: getattr(plain, name) for name in (*shown, "hard_limits", "tune")}, **changes)
+
+
+def with_exact_data(given: CompileOptions) -> CompileOptions:
+    """Return options with data in f32 where their type was left to the weights: for errors against f32."""
+    return replace(given, activations=EXACT) if given.activations == AUTO else given
 
 
 def with_environment(given: CompileOptions) -> CompileOptions:

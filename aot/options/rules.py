@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from aot.options.declaration import Rule
 
-_ACTIVATIONS = ("f32", "int8")
+AUTO, EXACT, ROUNDED = "auto", "f32", "int8"  # data of products: by what the weights are, as they come, in 8 bits
+_ACTIVATIONS = (AUTO, EXACT, ROUNDED)
 
 
 def _all_in_tuple(holds: Callable[[Any], bool]) -> Callable[[object], bool]:
@@ -30,4 +31,4 @@ NAMES = Rule(_all_in_tuple(lambda name: isinstance(name, str)), "is a tuple of n
 NUMBERS = Rule(_all_in_tuple(_is_numbers), "is a tuple of pairs of an input and numbers")
 NAMED = Rule(_all_in_tuple(_is_named), "is a tuple of tuples that begin with a name")
 POSITIVE = Rule(lambda value: value is None or value > 0, "is more than 0")
-ACTIVATIONS = Rule(lambda value: value in _ACTIVATIONS, f"are {' or '.join(_ACTIVATIONS)}")
+ACTIVATIONS = Rule(lambda value: value in _ACTIVATIONS, f"are {', '.join(_ACTIVATIONS[:-1])} or {ROUNDED}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from aot.codegen.dataclass import dataclass
 from aot.options.declaration import KEY, Group, Option, Record, option
 from aot.options.forms import BYTES, CHANNELS, DIMS, LAYOUTS, PATH, PATHS, SEQUENCE, SHAPES, SIZES, VALUES
-from aot.options.rules import ACTIVATIONS, NAMED, NAMES, NUMBERS, POSITIVE
+from aot.options.rules import ACTIVATIONS, AUTO, NAMED, NAMES, NUMBERS, POSITIVE
 from aot.options.texts import (
     Nested,
     bytes_of,
@@ -373,11 +373,12 @@ class CompileOptions:
         least=1,
         record=Record.IF_SET,
     )
-    last_logits: bool = option(
-        False,
-        help="Language model: logits of the last token only",
+    last_logits: bool | None = option(
+        None,
+        help="Language model: logits of the last token only, or of all; default: the last for GGUF, all for graphs",
         group=Group.LANGUAGE,
-        commands=TEXTS,
+        commands=CODE,
+        flags=("--last-logits/--all-logits",),
         record=Record.IF_SET,
     )
     row_lengths: bool = option(
@@ -403,11 +404,11 @@ class CompileOptions:
         record=Record.IF_SET,
     )
     activations: str = option(
-        "f32",
-        help="int8: quantise the data of products whose weights have 8 bits or fewer",
+        AUTO,
+        help="int8: round data of products whose weights have 8 bits or fewer; auto: if such weights are large",
         group=Group.NUMBERS,
-        commands=TEXTS,
-        metavar="f32|int8",
+        commands=CODE,
+        metavar="auto|f32|int8",
         rule=ACTIVATIONS,
         record=Record.IF_SET,
     )

@@ -45,7 +45,7 @@ class CompileKeywords(TypedDict, total=False):
     plain_products: bool
     disable_layout_change: bool
     max_context: int | None
-    last_logits: bool
+    last_logits: bool | None
     row_lengths: bool
     precision: str
     fast_math: bool

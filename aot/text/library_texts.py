@@ -16,6 +16,9 @@ from aot.runtime.errors import CorruptError
 
 ENTRY = "tokenizer"  # of the manifest
 SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin
+FOLDER = "huggingface"  # where it has the texts of a folder, and the name of these in the entry
+TOKENIZER, SETTINGS, CHAT_TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+STOP, CONTEXT_LENGTH = "stop", "context_length"  # of a folder: tokens that end an answer, tokens that it was trained on
 CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
 TEXTS = ("tokenizer.chat_template", "tokenizer.ggml.model", "tokenizer.ggml.pre")  # that are no JSON, whatever they say
@@ -25,14 +28,26 @@ MOST_BYTES = 256 << 20  # of the JSON: vocabularies of 2^18 tokens have 10 MB
 
 def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
     """Return the entry of a manifest for a graph's information; none for a network without a tokenizer."""
+    folder = rt_info.get(FOLDER)
+    if isinstance(folder, Mapping) and TOKENIZER in folder:
+        return {ENTRY: _packed({FOLDER: dict(cast("Mapping[str, object]", folder))})}
     given = rt_info.get(SOURCE)
     texts: Mapping[str, object] = cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
     found = {k: v for k, v in texts.items() if isinstance(v, str) and (k.startswith(PREFIX) or k.endswith(CONTEXT))}
     if WORDS not in found or not {MERGES, SCORES} & found.keys():
         return {}
     values = {k: v if k in TEXTS else _joined(_value(v)) for k, v in found.items()}
+    return {ENTRY: _packed(values)}
+
+
+def gives_words(rt_info: Mapping[str, object]) -> bool:
+    """True for a graph that was made for a language model whose file holds none."""
+    return SOURCE in rt_info or FOLDER in rt_info
+
+
+def _packed(values: Mapping[str, object]) -> str:
     data = json.dumps(values, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return {ENTRY: base64.b64encode(zlib.compress(data)).decode()}
+    return base64.b64encode(zlib.compress(data)).decode()
 
 
 def metadata_in(manifest: Mapping[str, object], file: str) -> dict[str, object] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from aot.compilation.outputs import check_outputs
@@ -44,7 +44,7 @@ def convert_model(
     the errors of `compile_model` for a wrong model.
     """
     options, path = options or CompileOptions(), Path(output)
-    session = Session.of(model, options)
+    session = Session.of(model, replace(options, last_logits=bool(options.last_logits)))
     if path.suffix != ".xml":
         raise UsageError(f"convert: the output must be an .xml file, got {path}")
     if ir_version not in VERSIONS:

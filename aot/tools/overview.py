@@ -19,7 +19,7 @@ from aot.extensions.folder import load_extensions
 from aot.frontends import framework_of, front_passes, read_model
 from aot.ir.graph import Graph
 from aot.ir.scope import within
-from aot.ir.values.small_weights import plain_products
+from aot.ir.values.small_weights import rounded_products
 from aot.lowering.program.build_program import result_name
 from aot.runtime.describe import size_text
 
@@ -35,7 +35,7 @@ def facts(graph: Graph, operations: Counter[str]) -> Facts:
         "sizes": {name: {"min": low, "max": high} for name, (low, high) in _ranges(graph).items()},
         "operations": dict(operations.most_common()),
         "weights": _weights(graph),
-        "products_in_f32": plain_products(graph),
+        "rounded_products": rounded_products(graph),
         "control": _control(graph),
         "variables": sorted(set(_variables(graph))),
         **({"about": _about(graph)} if _about(graph) else {}),
@@ -68,9 +68,9 @@ def text(graph: Graph, operations: Counter[str]) -> str:
     lines += [f"  weights {sizes or 'none'}"]
     lines += [f"  control {'  ' * depth}{line}" for depth, line in _control_lines(graph, 0)]
     lines += [f"  state   {name}" for name in sorted(set(_variables(graph)))]
-    if found := plain_products(graph):
-        lines.append(f"  note    {found} products have weights of 8 bits or fewer and data of f32, which runs in f32:")
-        lines.append("            --activations int8 rounds data to 8 bits, too, as OpenVINO does as it is installed")
+    if found := rounded_products(graph):
+        lines.append(f"  note    {found} products have large weights of 8 bits or fewer, and round data to 8 bits:")
+        lines.append("            --activations f32 keeps data in f32")
     counts = ", ".join(f"{count} {kind}" for kind, count in operations.most_common())
     return "\n".join([*lines, f"  nodes   {counts}"])
 

@@ -29,7 +29,7 @@ class Drafting(TokenLoop):
         if large.words != small.words:
             raise UsageError(f"draft: must have {large.words} words, as the large model has, got {small.words}")
         if not large.gives_all_logits:
-            raise UsageError("draft: the large model must give the logits of all tokens, got one of --last-logits")
+            raise UsageError("draft: the large model must give all logits, as by --all-logits, got the last")
         if ahead < 1:
             raise UsageError(f"draft: must propose 1 token or more, got {ahead}")
         self.large, self.small, self.ahead = large, small, ahead

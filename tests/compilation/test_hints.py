@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -16,17 +17,19 @@ from aot.compilation.hints import Options, faster, faster_lines, flags
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.ir.types import numpy_dtype
-from aot.ir.values.small_weights import plain_products, weight_bits
+from aot.ir.values.small_weights import rounded_products, weight_bits
 from aot.opset.control.infrastructure import Parameter, Result
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.tools.overview import read, text
 from aot.writers.openvino import write
+from tests.lowering.quantised import HAS
 
+LARGE = 2048  # outputs with which weights are large
 BF16, FAST, INT8 = {"precision": "bf16"}, {"precision": "bf16", "fast_math": True}, {"activations": "int8"}
 
 
-def network(kind: str) -> Graph:
+def network(kind: str, outputs: int = 32) -> Graph:
     """Return a product: of `plain` weights, of weights in `i8` or `i4` with scales, with `rounded` data; or none."""
     graph, rng = Graph(kind), np.random.default_rng(0)
     b, x = Builder(graph), graph.add(Parameter(DType.F32, (Var("n", None, 1), 64)), name="x").out_port(0)
@@ -35,12 +38,12 @@ def network(kind: str) -> Graph:
         return graph
     dtype = DType.I4 if kind == "i4" else DType.I8
     most = 7 if dtype is DType.I4 else 127
-    numbers = rng.integers(-most, most + 1, (32, 64)).astype(numpy_dtype(dtype))
+    numbers = rng.integers(-most, most + 1, (outputs, 64)).astype(numpy_dtype(dtype))
     if kind == "plain":
-        w = b.const(rng.standard_normal((32, 64)).astype(np.float32), DType.F32)
+        w = b.const(rng.standard_normal((outputs, 64)).astype(np.float32), DType.F32)
     else:
         w = b.Convert(b.const(numbers, dtype), destination_type=DType.F32)
-        w = b.Multiply(w, b.const(np.full((32, 1), 0.01, np.float32), DType.F32))
+        w = b.Multiply(w, b.const(np.full((outputs, 1), 0.01, np.float32), DType.F32))
     if kind == "rounded":
         low, high = (b.const(np.float32(n), DType.F32) for n in (-4, 4))
         x = b.FakeQuantize(x, low, high, low, high, levels=256)
@@ -58,18 +61,22 @@ def network(kind: str) -> Graph:
         ("i8", "x86-64-v4-bf16", INT8),
         ("i4", "x86-64-v3", INT8),
         ("i8", "aarch64", {}),
+        ("large i8", "x86-64-v4-bf16", {}),
         ("rounded", "x86-64-v4-bf16", {}),
         ("no product", "x86-64-v4-amx", {}),
         ("plain", "x86-64-v3,v4-bf16", {}),
     ],
 )
 def test_a_faster_precision_is_named_where_there_is_one(kind: str, target: str, found: Options) -> None:
-    made = stages(network(kind), CompileOptions(target=target))
+    made = stages(network(kind.removeprefix("large "), LARGE if "large" in kind else 32), CompileOptions(target=target))
     assert faster(made) == found
     assert len(faster_lines(made, Path("m.xml"))) == bool(found)
 
 
-@pytest.mark.parametrize("asked", [{"precision": "bf16"}, {"activations": "int8"}, {"precision": "f32,y=bf16"}])
+@pytest.mark.parametrize(
+    "asked",
+    [{"precision": "bf16"}, {"activations": "int8"}, {"activations": "f32"}, {"precision": "f32,y=bf16"}],
+)
 def test_who_has_chosen_is_told_nothing(asked: dict[str, str]) -> None:
     assert faster(stages(network("i8"), CompileOptions(target="x86-64-v4-bf16", **asked))) == {}  # type: ignore[arg-type]
 
@@ -82,27 +89,47 @@ def test_options_as_flags() -> None:
     ]
 
 
-@pytest.mark.parametrize(("kind", "bits", "plain"), [("plain", None, 0), ("i8", 8, 1), ("i4", 4, 1), ("rounded", 8, 0)])
-def test_info_says_how_many_products_have_small_weights_alone(
-    kind: str, bits: int | None, plain: int, tmp_path: Path
+@pytest.mark.parametrize(
+    ("kind", "bits", "count"), [("plain", None, 0), ("i8", 8, 1), ("i4", 4, 1), ("small i8", 8, 0), ("rounded", 8, 0)]
+)
+def test_products_of_large_small_weights_round_their_data(
+    kind: str, bits: int | None, count: int, tmp_path: Path
 ) -> None:
-    write(network(kind), tmp_path / "m.xml")
+    """As `aot info` says of the file, and the library of itself."""
+    write(network(kind.removeprefix("small "), 32 if "small" in kind else LARGE), tmp_path / "m.xml")
     graph, counts = read(tmp_path / "m.xml")
-    assert (weight_bits(graph), plain_products(graph)) == (bits, plain)
-    assert ("--activations int8" in text(graph, counts)) == bool(plain)
+    assert (weight_bits(graph), rounded_products(graph)) == (bits, count)
+    assert ("--activations f32" in text(graph, counts)) == bool(count)
+    made = stages(tmp_path / "m.xml", CompileOptions(level=None))
+    assert cast("dict[str, object]", made.built.manifest["options"]).get("activations") == ("int8" if count else None)
+    assert made.groups.count("dots=") == HAS * count
 
 
-def test_precisions_are_measured_beside_each_other(tmp_path: Path) -> None:
-    write(network("i8"), tmp_path / "m.xml")
+def test_versions_and_levels_round_like_the_whole_library() -> None:
+    options = CompileOptions("x86-64-v2,v4", specialise=(("n", (1,)),), dims=(("n", 1, 9),), level=None)
+    made = stages(network("i8", LARGE), options)
+    assert [one.options.activations for _, one in made.versions] == ["int8"]
+    assert cast("dict[str, object]", made.built.manifest["options"])["activations"] == "int8"
+
+
+@pytest.mark.parametrize("asked", [{"activations": "f32"}, {"precision": "bf16"}])
+def test_who_asks_for_a_type_of_data_gets_it(asked: dict[str, str]) -> None:
+    made = stages(network("i8", LARGE), CompileOptions("x86-64-v4", level=None, **asked))  # type: ignore[arg-type]
+    assert made.decided == made.options and "dots=" not in made.groups
+
+
+@pytest.mark.parametrize(("outputs", "first"), [(32, ""), (LARGE, "--activations f32")])
+def test_precisions_are_measured_beside_each_other(outputs: int, first: str, tmp_path: Path) -> None:
+    write(network("i8", outputs), tmp_path / "m.xml")
     np.save(tmp_path / "x.npy", np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32))
     command = ["bench", str(tmp_path / "m.xml"), str(tmp_path / "x.npy"), "--precisions", "--seconds", "0.1"]
     shown = CliRunner().invoke(cli.app, command)
     assert shown.exit_code == 0, shown.output
-    head, first, *others = shown.output.splitlines()
-    assert head.split() == ["ms", "of", "f32", "size", "error"] and first.startswith("f32 ")
+    head, begin, *others = shown.output.splitlines()
+    assert head.split() == ["ms", "of", "f32", "size", "error"] and begin.startswith(f"{first or 'f32'} ")
     told = CliRunner().invoke(cli.app, [*command, "--json"])
     rows = json.loads(told.stdout)["precisions"]
-    assert [row["flags"].split(" --fast")[0] for row in rows][:3] == ["", "--precision bf16", "--precision f16"]
+    assert [row["flags"].split(" --fast")[0] for row in rows][:3] == [first, "--precision bf16", "--precision f16"]
     assert len(rows) == len(others) + 1 and all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
     assert rows[0]["error"] == 0 and all(0 <= row["error"] < 0.05 for row in rows[1:])
 

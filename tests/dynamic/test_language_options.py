@@ -29,8 +29,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompiledModel, Com
     """The same network without options, and with both."""
     folder = tmp_path_factory.mktemp("language")
     path = Network("llama", "Q8_0", layers=1).write(folder / "m.gguf")
-    compile_model(path).export_model(folder / "plain.so")
-    compile_model(path, max_context=CONTEXT, last_logits=True).export_model(folder / "m.so")
+    compile_model(path, last_logits=False).export_model(folder / "plain.so")
+    compile_model(path, max_context=CONTEXT).export_model(folder / "m.so")
     return load(folder / "plain.so", threads=1), load(folder / "m.so", threads=2)
 
 

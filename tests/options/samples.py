@@ -11,7 +11,14 @@ from aot.options.table import options
 
 ROWS = options()
 HINTS = get_type_hints(CompileOptions)
-BY_TYPE: dict[object, object] = {bool: True, int | None: 3, float | None: 0.5, str: "a", str | None: "a"}
+BY_TYPE: dict[object, object] = {
+    bool: True,
+    bool | None: True,
+    int | None: 3,
+    float | None: 0.5,
+    str: "a",
+    str | None: "a",
+}
 BY_TYPE |= {tuple[str, ...]: ("a",), tuple[str, ...] | None: ("a",), Path | None: Path("a")}
 SAMPLES: Mapping[str, Any] = {  # values other than the default, of options whose type does not say one
     "target": "x86-64-v3",

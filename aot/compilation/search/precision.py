@@ -34,7 +34,7 @@ from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.opset.products.matmul import MatMul
 from aot.options import CompileOptions
-from aot.options.derived import silent
+from aot.options.derived import silent, with_exact_data
 from aot.options.typed import CompileKeywords
 from aot.precision import BF16, F32
 from aot.runtime.abi import DType
@@ -111,7 +111,7 @@ class _Search:
         _, _, self.fixed = options.precision.partition(",")
         self.model, self.max_error = model, max_error
         self.observe = options.on_event
-        self.options = silent(options, target="native", specialise=(), tune_file=None)
+        self.options = silent(with_exact_data(options), target="native", specialise=(), tune_file=None)
         self.event(0, 1)
         self.plain = self.compiled(F32)
         self.samples = samples_of("precision", self.plain, data)

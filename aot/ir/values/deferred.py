@@ -56,6 +56,14 @@ class Deferred:
         """Number of bytes that the elements take once they are made."""
         return self.size * self.type.dtype.stored_bytes
 
+    @property
+    def origin(self) -> DType:
+        """Type of the numbers that it is made of, which a file has."""
+        if self.type.dtype.bits <= WIDEST:
+            return self.type.dtype
+        first = self.inputs[0]
+        return first.origin if isinstance(first, Deferred) else self.types[0].dtype
+
     def array(self) -> Array:
         """Return the elements, as the operation's reference makes them."""
         made = self._made() if self._made is not None else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aot.ir.graph import Graph, OutPort
+from aot.ir.graph import Graph, Node, OutPort
+from aot.ir.values.deferred import LEAST_ELEMENTS, WIDEST, Deferred
 from aot.runtime.abi import DType
 
-WIDEST = 8  # bits of a small weight
 _PRODUCTS = ("MatMul", "Convolution")
 _DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # between integers and their product
 
@@ -22,27 +22,47 @@ def weight_bits(graph: Graph) -> int | None:
     return min(found, default=None)
 
 
-def plain_products(graph: Graph) -> int:
-    """Return the number of products whose weights have 8 bits or fewer, and whose data are not rounded to 8 bits."""
-    found = sum(plain_products(body) for node in graph.nodes.values() for body in node.regions.values())
+def rounded_products(graph: Graph) -> int:
+    """Return the number of products whose data are rounded to 8 bits, unless options say otherwise.
+
+    Their weights are more than `LEAST_ELEMENTS` integers of 8 bits or fewer, and their data floats. A graph that rounds
+    data itself says which, so none of its products count. Constants may be deferred.
+    """
+    return 0 if rounds_data(graph) else _plain_products(graph)
+
+
+def rounds_data(graph: Graph) -> bool:
+    """True if data are rounded to integers of 8 bits or fewer."""
+    nodes = graph.nodes.values()
+    return any(_is_rounding(n) or any(map(rounds_data, n.regions.values())) for n in nodes)
+
+
+def _is_rounding(node: Node) -> bool:
+    if node.type != "Convert":
+        return node.type == "FakeQuantize"
+    made, given = node.out_port().type.dtype, node.source(0).type.dtype
+    return made.is_integer and made.bits <= WIDEST and given.is_float
+
+
+def _plain_products(graph: Graph) -> int:
+    found = sum(_plain_products(body) for node in graph.nodes.values() for body in node.regions.values())
     for node in graph.nodes.values():
         ports = [p for p in node.sources() if p is not None][:2] if node.type in _PRODUCTS else []
         if len(ports) == 2 and all(p.type.dtype.is_float for p in ports):
-            held = [_bits(p) for p in ports]
-            found += any(isinstance(n, int) and n <= WIDEST for n in held) and None in held
+            held = [_integers(p) for p in ports]
+            found += None in held and any(n is not None and n > LEAST_ELEMENTS for n in held)
     return found
 
 
-def _bits(port: OutPort) -> int | None:
-    """Return the bits that numbers of a port have been rounded to, as constants or data; None: not to integers.
-
-    More than 8 for a constant of other types.
-    """
+def _integers(port: OutPort) -> int | None:
+    """Return the number of integers of 8 bits or fewer that a constant is made of, 0 if of others; None for data."""
     while port.node.type in _DECOMPRESSION and port.node.held is None:
         if port.type.dtype.is_integer and port.type.dtype.bits <= WIDEST:
-            return port.type.dtype.bits
+            break
         sources = [s for s in port.node.sources() if s is not None]
         port = max(sources, key=lambda s: len(s.type.dims or ()))
-    if port.node.type == "FakeQuantize":
-        return WIDEST
-    return None if port.node.held is None else port.type.dtype.bits
+    held = port.node.held
+    if held is None:
+        return None
+    dtype = held.origin if isinstance(held, Deferred) else port.type.dtype
+    return held.size if dtype.is_integer and dtype.bits <= WIDEST else 0

@@ -24,12 +24,13 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.build import Built
 from aot.codegen.llvm.levels import Levels
-from aot.compilation.recompile import options_of
+from aot.compilation.recompile import options_of, with_decided
 from aot.ir.graph import Graph
 from aot.ir.interpret import interpret
 from aot.ir.types import Array
 from aot.options import CompileOptions, Event
 from aot.options.derived import silent
+from aot.options.rules import EXACT
 from aot.precision import F32
 from aot.runtime.errors import AotError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.manifest import Manifest
@@ -80,8 +81,8 @@ def certified(model: Path, options: CompileOptions, built: Built | Levels, count
 def certify(model: Path, options: CompileOptions, built: Built | Levels, count: int = SAMPLES) -> Certificate:
     """Compare original, optimised graph and code on edge inputs and `count` samples of noise."""
     event = options.on_event or _silent
-    options = silent(options)
     code = _loaded(built)
+    options = with_decided(silent(options), code.manifest)
     with TemporaryDirectory(prefix="aot-certify-") as folder:
         run = _Run(model, options, code, event, Path(folder))
         run.prepare(count)
@@ -191,7 +192,7 @@ class _Run:
 
     def _rows(self, n: int, found: Sequence[Array], side: str) -> Iterator[Row]:
         """Yield the difference of each output."""
-        judge = self.judge if side == CODE else Judge(None, replace(self.options, precision=F32))
+        judge = self.judge if side == CODE else Judge(None, replace(self.options, precision=F32, activations=EXACT))
         for k, (info, array) in enumerate(zip(self.code.outputs, found, strict=True)):
             yield judge.output(info, np.load(self._file(n, k), mmap_mode="r"), _storable(array))
 

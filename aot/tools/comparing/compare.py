@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Unpack, cast
 
 from aot.codegen.dataclass import dataclass
-from aot.compilation.recompile import is_same, options_of
+from aot.compilation.recompile import is_same, options_of, with_decided
 from aot.ir.types import Array
 from aot.ir.values.small_weights import weight_bits
 from aot.options import CompileOptions
@@ -111,8 +111,9 @@ def compare(
     library = load(second, threads, strict=True) if is_compiled(second) else None
     manifest = library.manifest if library is not None else None
     asked = options_of(manifest, asked) if manifest is not None else asked
+    subject = library if library is not None else Compiled(second, asked, threads).made
+    told, asked = asked, with_decided(asked, subject.manifest)
     side, compiled = side_of(against, path, asked), Compiled(second, asked, threads)
-    subject = library if library is not None else compiled.made
     inputs, made = _made(subject, data)
     judge = Judge(bound, asked, _fewer_bits(subject, path, asked))
     library = subject = None  # its weights need not be in memory from here on
@@ -121,7 +122,7 @@ def compare(
     differ = not all(row.agrees for row in outputs)
     if not (differ or layers or keep):
         return found
-    same = None if manifest is None else is_same(manifest, path, asked)
+    same = None if manifest is None else is_same(manifest, path, told)
     search = Search(side, compiled if manifest is None else Compiled(path, asked, threads), judge, inputs)
     rows, first, alone = search.run(_chosen(layers_of(path, asked, inputs), keep), differ and not keep)
     if differ or keep:

@@ -17,6 +17,7 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.ir.types import Array
 from aot.options import CompileOptions
+from aot.options.rules import ROUNDED
 from aot.precision import precision_of
 from aot.runtime.abi import DType
 from aot.runtime.arrays.files import Arrays
@@ -55,7 +56,7 @@ class Judge:
     def __init__(self, bound: float | None, options: CompileOptions, bits: int | None = None) -> None:
         asked = precision_of(options.precision)
         types = [dtype for dtype in (DType.BF16, DType.F16) if asked.has(dtype.value)]
-        types += [DType.I8] if options.activations != "f32" or bits is not None else []
+        types += [DType.I8] if options.activations == ROUNDED or bits is not None else []
         types += [DType.I4] if bits is not None and bits <= DType.I4.bits else []
         self.bound, self.precision = bound, max(types, key=lambda dtype: BOUNDS[dtype], default=DType.F32)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from aot.compilation.outputs import check_outputs
 from aot.options import CompileOptions
 from aot.options.derived import silent
+from aot.options.rules import EXACT
 from aot.runtime.errors import UsageError
 from aot.tools.convert import SAID
 
@@ -20,10 +21,10 @@ def check_xml(output: Path, model: Path) -> None:
 
 
 def here(options: CompileOptions) -> CompileOptions:
-    """Return options for compiling on this machine, silently; UsageError for extensions, which IR cannot hold."""
+    """Return options for compiling here, silently and with data in f32; UsageError for extensions: IR has none."""
     if options.extensions is not None:
         raise UsageError("quantize: a model without extensions, got some; next: aot convert --extensions, then this")
-    return silent(options, target="native", specialise=(), tune_file=None)
+    return silent(options, target="native", specialise=(), tune_file=None, activations=EXACT, last_logits=False)
 
 
 def without_interface(options: CompileOptions) -> CompileOptions:

@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     part = Network("llama", "Q4_0", layers=1)
     part.tensors = {name: large.tensors[name] for name in part.tensors}
     for name, network in (("large", large), ("part", part), ("other", Network("qwen3", "Q8_0"))):
-        compile_model(network.write(folder / f"{name}.gguf")).export_model(folder / f"{name}.so")
+        compile_model(network.write(folder / f"{name}.gguf"), last_logits=False).export_model(folder / f"{name}.so")
     return folder
 
 
@@ -72,8 +72,8 @@ def test_it_ends_where_the_large_model_would(large: CompiledModel) -> None:
 
 def test_what_is_refused(large: CompiledModel, tmp_path: Path) -> None:
     network = Network("llama", "Q4_0")
-    last = compile_model(network.write(tmp_path / "last.gguf"), last_logits=True)
-    with pytest.raises(UsageError, match="must give the logits of all tokens, got one of --last-logits"):
+    last = compile_model(network.write(tmp_path / "last.gguf"))
+    with pytest.raises(UsageError, match="must give all logits, as by --all-logits, got the last"):
         Drafting(Generator(last), Generator(large))
     with pytest.raises(UsageError, match="must propose 1 token or more, got 0"):
         Drafting(Generator(large), Generator(last), 0)

@@ -68,7 +68,7 @@ def test_they_take_half_a_byte(kind: str, tmp_path: Path) -> None:
     sets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(helper.make_graph(nodes, "g", [x], [y], held), opset_imports=sets, ir_version=10)
     onnx.save(model, tmp_path / "m.onnx")
-    made = stages(tmp_path / "m.onnx", CompileOptions(level=None, target="x86-64-v3"))
+    made = stages(tmp_path / "m.onnx", CompileOptions(level=None, target="x86-64-v3", activations="f32"))
     assert made.program.constant_bytes < DEEP * WIDE // 2 + (5 * SCALES.size) * 1.4 + 4096
     data = RNG.standard_normal((2, DEEP)).astype(np.float32)
     default = 8 if kind == "MatMulNBits" else 0
