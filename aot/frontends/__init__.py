@@ -14,6 +14,7 @@ from aot.frontends.kinds import (
     foreign,
     is_exported,
     is_gguf,
+    is_language_model,
     is_tensorflow,
     is_tflite,
     named,
@@ -71,6 +72,8 @@ def _read(path: Path, weights: Path | str | None, signature: str | None) -> Grap
     if path.is_dir():
         if any((path / name).is_file() for name in SAVED_MODEL):
             return _tensorflow(path, signature)
+        if is_language_model(path):
+            return import_module("aot.frontends.huggingface.reader").read(path)
         raise refuse(folder(path), path)
     if not path.exists():
         raise UsageError(f"{path}: there is no such file")

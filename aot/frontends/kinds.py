@@ -148,6 +148,12 @@ def is_gguf(head: bytes) -> bool:
     return head.startswith(b"GGUF")
 
 
+def is_language_model(path: Path) -> bool:
+    """True for a folder of Hugging Face with a network's configuration and its weights in safetensors."""
+    return (path / "config.json").is_file() and any(map(Path.is_file, map(path.joinpath, SAFETENSORS)))
+
+
+SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")  # the weights, or which files have them
 ZIP = b"PK\x03\x04"
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
 FROM_TORCH = (

@@ -19,7 +19,16 @@ from aot.runtime.loading.library import read_manifest
 from aot.runtime.regular import open_file, read_file
 from aot.text.byte_level import ByteLevel, Cut
 from aot.text.ends import HOLES, ends_of
-from aot.text.library_texts import ENTRY, metadata_in
+from aot.text.library_texts import (
+    CHAT_TEMPLATE,
+    CONTEXT_LENGTH,
+    ENTRY,
+    FOLDER,
+    SETTINGS,
+    STOP,
+    TOKENIZER,
+    metadata_in,
+)
 from aot.text.packaged import Packaged, checked
 from aot.text.pieces import PIECES, Pieces
 from aot.text.scored import Scored
@@ -97,15 +106,10 @@ def read_tokenizer(path: Path) -> Tokenizer:
         metadata = metadata_in(read_manifest(path).json, path.name)
         if metadata is None:
             raise UsageError(f"{path.name}: tokenizer: {NEXT}, got a library without one")
-        return of_metadata(metadata, path.name)
-    package = _package(path.name)
-    try:
-        text = read_file(path, "tokenizer").decode()
-    except UnicodeDecodeError as error:
-        raise CorruptError(f"{path.name}: tokenizer: must be a tokenizer.json, got {str(error)[:120]}") from None
-    with checked(path.name):
-        inner = package.Tokenizer.from_str(text)
-    return _beside(inner, path)
+        texts = metadata.get(FOLDER)
+        return of_metadata(metadata, path.name) if texts is None else _of_texts(texts, path.name)
+    beside = {name: _text(other) for name in (SETTINGS, CHAT_TEMPLATE) if (other := path.with_name(name)).is_file()}
+    return _of_texts({TOKENIZER: _text(path), **beside}, path.name)
 
 
 def has_tokenizer(path: Path) -> bool:
@@ -113,22 +117,40 @@ def has_tokenizer(path: Path) -> bool:
     return path.is_file() and is_compiled(path) and ENTRY in read_manifest(path).json
 
 
-def _beside(inner: Any, path: Path) -> Tokenizer:
-    """Return a tokenizer with the settings of files beside a tokenizer.json."""
-    config: dict[str, object] = {}
-    other, template = path.with_name("tokenizer_config.json"), path.with_name("chat_template.jinja")
-    if other.is_file():
-        try:
-            tree: object = json.loads(read_file(other, "tokenizer"))
-        except (ValueError, RecursionError) as error:
-            raise CorruptError(f"{other.name}: tokenizer: must be JSON, got {str(error)[:80]}") from None
-        config = cast("dict[str, object]", tree) if isinstance(tree, dict) else {}
-    marks = {name: _mark(config.get(name)) for name in ("bos_token", "eos_token")}
+def _text(path: Path) -> str:
+    try:
+        return read_file(path, "tokenizer").decode()
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"{path.name}: tokenizer: must be a text in UTF-8, got {str(error)[:120]}") from None
+
+
+def _of_texts(texts: object, file: str) -> Tokenizer:
+    """Build a tokenizer from the texts of a folder, by the names of their files."""
+    if not isinstance(texts, dict) or set(map(type, cast("dict[object, object]", texts).values())) - {str}:
+        raise CorruptError(f"{file}: tokenizer: must be texts by name, got {type(cast('object', texts)).__name__}")
+    given = cast("dict[str, str]", texts)
+    package = _package(file)
+    with checked(file):
+        inner = package.Tokenizer.from_str(given.get(TOKENIZER, ""))
+    config = _json(given.get(SETTINGS, "{}"), SETTINGS)
+    settings = cast("dict[str, object]", config) if isinstance(config, dict) else {}
+    marks = {name: _mark(settings.get(name)) for name in ("bos_token", "eos_token")}
     marks = {name: text for name, text in marks.items() if text}
-    source = template.read_text("utf-8") if template.is_file() else config.get("chat_template")
-    named = [inner.token_to_id(marks["eos_token"])] if "eos_token" in marks else []
-    stop = dict.fromkeys(n for n in (*named, *ends_of(inner.token_to_id)) if n is not None)
-    return Tokenizer(Packaged(inner), tuple(stop), source if isinstance(source, str) else None, marks)
+    source = given.get(CHAT_TEMPLATE, settings.get("chat_template"))
+    told = _json(given.get(STOP, "[]"), STOP)
+    own = [n for n in cast("list[object]", told) if isinstance(n, int)] if isinstance(told, list) else []
+    named: list[int | None] = [inner.token_to_id(marks["eos_token"])] if "eos_token" in marks else []
+    stop = dict.fromkeys(n for n in (*own, *named, *ends_of(inner.token_to_id)) if n is not None)
+    length = _json(given.get(CONTEXT_LENGTH, "null"), CONTEXT_LENGTH)
+    context = length if isinstance(length, int) else None
+    return Tokenizer(Packaged(inner), tuple(stop), source if isinstance(source, str) else None, marks, context=context)
+
+
+def _json(text: str, name: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"{name}: tokenizer: must be JSON, got {str(error)[:80]}") from None
 
 
 def _package(file: str) -> Any:

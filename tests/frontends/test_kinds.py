@@ -111,7 +111,7 @@ FOLDERS = [
     (("openvino_model.xml", "openvino_model.bin"), "an OpenVINO model", ".xml"),
     (("model.onnx",), "an ONNX model", ".onnx"),
     (("Manifest.json", "Data/x"), "a Core ML package", "ONNX"),
-    (("config.json", "model.safetensors"), "a Hugging Face model", "optimum-cli"),
+    (("config.json", "pytorch_model.bin"), "a Hugging Face model", "optimum-cli"),
     (("readme.md",), "a folder", ".xml or .onnx"),
 ]
 

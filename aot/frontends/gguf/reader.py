@@ -7,8 +7,8 @@ from pathlib import Path
 
 from aot.frontends.gguf.config import config_of
 from aot.frontends.gguf.container import Container, read_container
-from aot.frontends.gguf.decoder import Decoder
 from aot.frontends.gguf.weights import Weights
+from aot.frontends.language.decoder import Decoder
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
 from aot.runtime.errors import CorruptError, UnsupportedError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aot import compile_model
-from aot.frontends.gguf.decoder import Decoder
+from aot.frontends.language.decoder import Decoder
 from aot.runtime import Batch, CompiledModel, Generator, load
 from aot.runtime.errors import UsageError
 from tests.frontends.gguf.networks import WORDS, Network

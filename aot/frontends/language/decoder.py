@@ -9,14 +9,12 @@ Learned positions are added to x at its begin, and rotations turn queries and ke
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Var
-from aot.frontends.gguf.config import Config
-from aot.frontends.gguf.weights import Weights
+from aot.frontends.language.config import GELU, RELU, TANH_GELU, Config
+from aot.frontends.language.tensors import Tensors
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
 from aot.opset.control.infrastructure import Parameter, Result
@@ -40,7 +38,7 @@ class _Rotation:
 class Decoder:
     """Builds the network of `config` in `graph` with the tensors of `weights`."""
 
-    def __init__(self, graph: Graph, config: Config, weights: Weights, positions: int | None = None) -> None:
+    def __init__(self, graph: Graph, config: Config, weights: Tensors, positions: int | None = None) -> None:
         """`positions`: rows of the table of learned ones."""
         self.graph, self.config, self.weights = graph, config, weights
         self.b = Builder(graph)
@@ -60,57 +58,86 @@ class Decoder:
         table = w.matrix("token_embd.weight", words, c.width)
         head = w.matrix("output.weight", words, c.width) if w.has("output.weight") else table
         x = self._rows(table, self.ids)
-        if c.family.scaled:
-            x = b.Multiply(x, sqrt(c.width))
+        if c.factors.embedding != 1:
+            x = b.Multiply(x, c.factors.embedding)
         if self.positions is not None:
             x = b.Add(x, self._rows(w.matrix("position_embd.weight", self.positions, c.width), self.places))
         past = [self._variables(layer) for layer in range(c.layers)]
         kept = self._size(b.ShapeOf(past[0][0], output_type=DType.I64), 2)
         wide = None if c.family.learned else self._rotation(c.base, c.stretch)
-        near = self._rotation(c.local_base, 1.0) if c.family.local else None
+        near = self._rotation(c.local_base, 1.0) if any(c.local) else None
         masks = self._masks(kept)
-        for layer in range(c.layers):
-            local = near is not None and (layer + 1) % c.family.local != 0
-            rotation = near if local and near is not None else wide
+        for layer, local in enumerate(c.local):
+            rotation = None if layer in c.unturned else near if local else wide
             x = self._layer(layer, x, past[layer], rotation, masks[local])
         logits = self._biased(b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True), "output", words)
+        logits = self._capped(self._times(logits, c.factors.logits), c.logit_cap)
         logits.names = ("logits",)
         self.graph.add(Result(), logits, name="logits").out_port(0).names = ("logits",)
 
     def _layer(
         self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: _Rotation | None, mask: OutPort
     ) -> OutPort:
-        b, at = self.b, f"blk.{layer}"
-        h = self._norm(x, f"{at}.attn_norm")
+        b, c, at = self.b, self.config, f"blk.{layer}"
+        h = self._norm(x, f"{at}.attn_norm", optional=c.family.behind)
         mixed = self._norm(self._attention(layer, h, past, rotation, mask), f"{at}.post_attention_norm", optional=True)
-        x = b.Add(x, mixed)
-        h = self._mlp(at, h if self.config.family.parallel else self._norm(x, f"{at}.ffn_norm"))
-        return b.Add(x, self._norm(h, f"{at}.post_ffw_norm", optional=True))
+        first = b.Add(x, self._times(mixed, c.factors.added))
+        if not c.family.parallel or c.family.apart:
+            h = self._norm(x if c.family.parallel else first, f"{at}.ffn_norm", optional=c.family.behind)
+        h = self._norm(self._mlp(at, h), f"{at}.post_ffw_norm", optional=True)
+        return b.Add(first, self._times(h, c.factors.added))
 
     def _mlp(self, at: str, x: OutPort) -> OutPort:
         b, c = self.b, self.config
         up = self._linear(x, f"{at}.ffn_up", c.inner, c.width)
         gate = self._linear(x, f"{at}.ffn_gate", c.inner, c.width) if c.family.gated else up
-        gate = b.Gelu(gate, approximation_mode=Approximation.TANH) if c.family.gelu else b.Swish(gate)
+        gate = self._activated(gate)
         return self._linear(b.Multiply(gate, up) if c.family.gated else gate, f"{at}.ffn_down", c.width, c.inner)
+
+    def _activated(self, x: OutPort) -> OutPort:
+        kind = self.config.activation
+        if kind in (TANH_GELU, GELU):
+            return self.b.Gelu(x, approximation_mode=Approximation.TANH if kind == TANH_GELU else Approximation.ERF)
+        return self.b.Relu(x) if kind == RELU else self.b.Swish(x)
+
+    def _times(self, x: OutPort, factor: float) -> OutPort:
+        return x if factor == 1 else self.b.Multiply(x, factor)
+
+    def _capped(self, x: OutPort, cap: float) -> OutPort:
+        """Keep numbers below a cap: cap tanh(x / cap)."""
+        return x if cap == 0 else self.b.Multiply(self.b.Tanh(self.b.Multiply(x, 1 / cap)), cap)
 
     def _attention(
         self, layer: int, x: OutPort, past: tuple[OutPort, OutPort], rotation: _Rotation | None, mask: OutPort
     ) -> OutPort:
         b, c, at = self.b, self.config, f"blk.{layer}"
         q, k, v = self._projections(x, at)
+        if c.family.whole:
+            q = self._norm(q, f"{at}.attn_q_norm", size=c.heads * c.key)
+            k = self._norm(k, f"{at}.attn_k_norm", size=c.kept * c.key)
         q, k, v = self._heads(q, c.heads, c.key), self._heads(k, c.kept, c.key), self._heads(v, c.kept, c.value)
-        q = self._rotated(self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key), rotation)
-        k = self._rotated(self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key), rotation)
+        if not c.family.whole:
+            q = self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key)
+            k = self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key)
+        q, k = self._rotated(q, rotation), self._rotated(k, rotation)
         spread: list[OutPort] = []
         for kind, before, now, size in zip(("key", "value"), past, (k, v), (c.key, c.value), strict=True):
             both = b.Concat(before, now, axis=2)
             self.graph.add(Assign(variable_id=_variable(layer, kind)), both)
             spread.append(self._repeated(both, size))
-        mixed = b.ScaledDotProductAttention(q, *spread, mask, b.const(c.key**-0.5, DType.F32))
+        mixed = self._mixed(q, spread[0], spread[1], mask)
         rows = b.Transpose(mixed, self._integers(0, 2, 1, 3))
         joined = b.Reshape(rows, self._integers(0, 0, c.heads * c.value), special_zero=True)
         return self._linear(joined, f"{at}.attn_output", c.width, c.heads * c.value)
+
+    def _mixed(self, q: OutPort, k: OutPort, v: OutPort, mask: OutPort) -> OutPort:
+        """Return the values, weighted by the softmax of scores."""
+        b, c = self.b, self.config
+        scale = c.scale or c.key**-0.5
+        if c.score_cap == 0:
+            return b.ScaledDotProductAttention(q, k, v, mask, b.const(scale, DType.F32))
+        scores = self._capped(b.MatMul(b.Multiply(q, scale), k, transpose_b=True), c.score_cap)
+        return b.MatMul(b.Softmax(b.Add(scores, mask), axis=-1), v)
 
     # ---- layers
 
@@ -211,7 +238,7 @@ class Decoder:
         columns, rows = b.Unsqueeze(columns, self._integers(0)), b.Unsqueeze(rows, self._integers(1))
         padding = b.Equal(b.Unsqueeze(self.mask, self._integers(1, 2)), self._integer(0))
         found: dict[bool, OutPort] = {}
-        for local in (False, True) if c.family.local else (False,):
+        for local in (False, True) if any(c.local) else (False,):
             hidden = b.Greater(columns, rows)
             hidden = b.Unsqueeze(hidden, self._integers(0, 1))
             if local:

@@ -1,0 +1,282 @@
+"""Sizes and variants of a network, from config.json of its folder: as transformers writes it, of version 4 and 5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import pi, sqrt
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from aot.codegen.dataclass import dataclass
+from aot.frontends.huggingface.names import GEMMA, GPT2, LLAMA, NEOX, OLMO2, PHI, PHI3, STARCODER2, Names
+from aot.frontends.language.config import (
+    GELU,
+    MOST_LAYERS,
+    RELU,
+    SILU,
+    TANH_GELU,
+    Config,
+    Factors,
+    Family,
+    Values,
+    check_heads,
+)
+from aot.ir.types import Array
+from aot.runtime.errors import UnsupportedError
+
+FILE = "config.json"
+HEADS = ("ForCausalLM", "LMHeadModel")  # ends of the names of networks that give logits of words
+ACTIVATIONS = {
+    "silu": SILU,
+    "swish": SILU,
+    "gelu": GELU,
+    "gelu_new": TANH_GELU,
+    "gelu_fast": TANH_GELU,
+    "gelu_pytorch_tanh": TANH_GELU,
+    "relu": RELU,
+}
+LOCAL, GLOBAL = "sliding_attention", "full_attention"
+ALL_TOKENS = 1 << 30  # a window that no sequence fills
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What config.json does not say of a network.
+
+    `tied`: the head is the embedding where nothing else is said; `from_one`: weights of norms are differences from 1;
+    `scaled`: embeddings are multiplied by the root of the width; `activation`: key of the function of the MLP;
+    `turned`: share of a head that is rotated; `windows`: which layers are local where `layer_types` are missing.
+    """
+
+    family: Family
+    names: Names
+    tied: bool = False
+    from_one: bool = False
+    scaled: bool = False
+    activation: str = "hidden_act"
+    function: str = "silu"
+    turned: float = 1.0
+    windows: Callable[[Values, int], bool] = lambda _values, _layer: False
+
+
+def _all_local(v: Values, _layer: int) -> bool:
+    return v.find("sliding_window") is not None
+
+
+def _last_local(v: Values, layer: int) -> bool:
+    return v.find("use_sliding_window") is True and layer >= v.integer("max_window_layers", 0, 0)
+
+
+def _every(count: int) -> Callable[[Values, int], bool]:
+    return lambda v, layer: (layer + 1) % v.integer("sliding_window_pattern", count) != 0
+
+
+ARCHITECTURES = {
+    "llama": Architecture(Family(), LLAMA),
+    "mistral": Architecture(Family(), LLAMA, windows=_all_local),
+    "qwen2": Architecture(Family(), LLAMA, windows=_last_local),
+    "qwen3": Architecture(Family(), LLAMA, windows=_last_local),
+    "smollm3": Architecture(Family(), LLAMA, tied=True),
+    "granite": Architecture(Family(), LLAMA),
+    "olmo2": Architecture(Family(behind=True, whole=True), OLMO2),
+    "gemma": Architecture(Family(), LLAMA, True, True, True, "hidden_activation", "gelu_pytorch_tanh"),
+    "gemma2": Architecture(Family(), GEMMA, True, True, True, "hidden_activation", "gelu_pytorch_tanh", 1.0, _every(2)),
+    "gemma3_text": Architecture(
+        Family(), GEMMA, True, True, True, "hidden_activation", "gelu_pytorch_tanh", 1.0, _every(6)
+    ),
+    "phi3": Architecture(Family(), PHI3, windows=_all_local),
+    "phi": Architecture(Family(centred=True, gated=False, parallel=True), PHI, function="gelu_new", turned=0.5),
+    "starcoder2": Architecture(
+        Family(centred=True, gated=False), STARCODER2, True, function="gelu_pytorch_tanh", windows=_all_local
+    ),
+    "gpt_neox": Architecture(
+        Family(centred=True, gated=False, parallel=True, apart=True), NEOX, function="gelu", turned=0.25
+    ),
+    "gpt2": Architecture(
+        Family(centred=True, gated=False, learned=True), GPT2, True, False, False, "activation_function", "gelu_new"
+    ),
+}
+GPT2_KEYS = {
+    "hidden_size": "n_embd",
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "intermediate_size": "n_inner",
+    "max_position_embeddings": "n_positions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Sizes of a network, its architecture, and what the rates of rotations are divided by (None: nothing)."""
+
+    config: Config
+    architecture: Architecture
+    tied: bool
+    words: int
+    positions: int
+    rates: Array | None
+
+
+def network_of(folder: Path, found: Mapping[str, object]) -> Network:
+    """Return the network that config.json describes; UnsupportedError for one without a graph here."""
+    v = Values(f"{folder.name}/{FILE}", found)
+    kind = v.find("model_type")
+    architecture = ARCHITECTURES.get(kind) if isinstance(kind, str) else None
+    if architecture is None:
+        rule = f"language models of type {', '.join(ARCHITECTURES)} can be read"
+        raise _unsupported(v, rule, kind, folder)
+    named = v.find("architectures")
+    names = list(map(str, _list(named)))
+    if names and not names[0].endswith(HEADS):
+        raise _unsupported(v, "networks that give logits of words can be read", names[0], folder)
+    if v.find("quantization_config") is not None:
+        raise _unsupported(v, "weights of floats can be read", "quantization_config", folder)
+    if kind == "gpt2":
+        v = Values(v.file, {**found, **{k: found.get(name) for k, name in GPT2_KEYS.items()}})
+    config = _config(v, architecture)
+    check_heads(config, v.file)
+    tied = v.find("tie_word_embeddings", architecture.tied) is True
+    places = v.integer("max_position_embeddings", 2048, most=1 << 40)
+    words = v.integer("vocab_size", most=1 << 31)
+    return Network(config, architecture, tied, words, places, _rates(v, config))
+
+
+def _unsupported(v: Values, rule: str, got: object, folder: Path) -> UnsupportedError:
+    return UnsupportedError(
+        f"{v.file}: {rule}, got {str(got)[:60]}",
+        advice=f"optimum-cli export onnx --model {folder} {folder.name}-onnx, then compile the .onnx file",
+    )
+
+
+def _config(v: Values, a: Architecture) -> Config:
+    width, heads, layers = v.integer("hidden_size"), v.integer("num_attention_heads"), _layers(v)
+    kept = heads if a.names.turned or a.names.transposed else v.integer("num_key_value_heads", heads)
+    key = v.integer("head_dim", max(width // heads, 1))
+    inner = v.integer("intermediate_size", 4 * width, most=1 << 24)
+    wide, near = _rotation(v, GLOBAL), _rotation(v, LOCAL)
+    window = v.integer("sliding_window", ALL_TOKENS, most=1 << 40)
+    local = _local(v, a, layers, window)
+    bases = [r.real("rope_theta", v.real("rope_theta", _base(v))) for r in (wide, near)]
+    if "rope_local_base_freq" in v.metadata:
+        bases[1] = v.real("rope_local_base_freq")
+    stretch = _stretch(wide)
+    if any(local) and stretch != 1 and near is wide:
+        raise UnsupportedError(f"{v.file}: networks with windows and one scaling of positions cannot be read")
+    names = ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon") if a.family.centred else ("rms_norm_eps",)
+    epsilon = next((v.real(name) for name in names if v.find(name) is not None), 1e-5 if a.family.centred else 1e-6)
+    asked = v.real("attention_multiplier", v.real("query_pre_attn_scalar", key) ** -0.5)
+    one_by_one = v.find("use_parallel_residual") is False
+    return Config(
+        replace(a.family, parallel=False) if one_by_one else a.family,
+        layers,
+        width,
+        inner,
+        heads,
+        kept,
+        key,
+        key,
+        _turned(v, wide, key, a.turned),
+        epsilon,
+        bases[0],
+        bases[1],
+        stretch,
+        window,
+        local,
+        _activation(v, a),
+        asked,
+        v.real("attn_logit_softcapping") if v.find("attn_logit_softcapping") is not None else 0.0,
+        v.real("final_logit_softcapping") if v.find("final_logit_softcapping") is not None else 0.0,
+        Factors(
+            sqrt(width) if a.scaled else v.real("embedding_multiplier", 1.0),
+            v.real("residual_multiplier", 1.0),
+            1 / v.real("logits_scaling", 1.0),
+        ),
+        _unturned(v, layers),
+    )
+
+
+def _layers(v: Values) -> int:
+    return v.integer("num_hidden_layers", most=MOST_LAYERS)
+
+
+def _base(v: Values) -> float:
+    return v.real("rotary_emb_base", 2e6 if v.find("model_type") == "smollm3" else 10000.0)
+
+
+def _rotation(v: Values, kind: str) -> Values:
+    """Return the parameters of rotations: one for all layers, or one for each kind of them."""
+    found = v.find("rope_parameters", v.find("rope_scaling", {}))
+    if not isinstance(found, dict):
+        raise v.wrong("rope_parameters", "an object", found)
+    own = cast("dict[str, object]", found).get(kind)
+    chosen = cast("dict[str, object]", own if isinstance(own, dict) else found)
+    is_wide = "rope_parameters" in v.metadata or kind == GLOBAL or v.find("model_type") != "gemma3_text"
+    return Values(v.file, chosen if is_wide else {})
+
+
+def _stretch(r: Values) -> float:
+    kind = r.find("rope_type", r.find("type", "default"))
+    if kind not in ("default", "linear", "llama3"):
+        rule = "rotations of type default, linear and llama3 can be read"
+        raise UnsupportedError(f"{r.file}: {rule}, got {str(kind)[:60]}")
+    return r.real("factor") if kind == "linear" else 1.0
+
+
+def _rates(v: Values, config: Config) -> Array | None:
+    """Return what the rates of rotations are divided by, in the scaling of Llama 3."""
+    r = _rotation(v, GLOBAL)
+    if r.find("rope_type", r.find("type")) != "llama3":
+        return None
+    lengths = 2 * pi * config.base ** (np.arange(0, config.turned, 2) / config.turned)
+    trained, factor = r.real("original_max_position_embeddings", v.real("max_position_embeddings")), r.real("factor")
+    low, high = r.real("low_freq_factor"), r.real("high_freq_factor")
+    if high <= low:
+        raise v.wrong("high_freq_factor", "more than low_freq_factor", high)
+    share = np.clip((trained / lengths - low) / (high - low), 0, 1)
+    return (1 / ((1 - share) / factor + share)).astype(np.float64)
+
+
+def _turned(v: Values, r: Values, key: int, usual: float) -> int:
+    share = r.real("partial_rotary_factor", v.real("partial_rotary_factor", v.real("rotary_pct", usual)))
+    return int(key * share)
+
+
+def _local(v: Values, a: Architecture, layers: int, window: int) -> tuple[bool, ...]:
+    """Return which layers see a window of tokens only; none where no sequence is longer."""
+    kinds = v.find("layer_types")
+    found = [LOCAL if a.windows(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
+    if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):
+        raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", found)
+    is_short = window < v.integer("max_position_embeddings", ALL_TOKENS, most=1 << 40)
+    return tuple(is_short and one == LOCAL for one in found)
+
+
+def _unturned(v: Values, layers: int) -> frozenset[int]:
+    """Return the layers without rotations."""
+    if v.find("model_type") != "smollm3":
+        return frozenset()
+    given = v.find("no_rope_layers")
+    if given is None:
+        count = v.integer("no_rope_layer_interval", 4)
+        return frozenset(layer for layer in range(layers) if (layer + 1) % count == 0)
+    found = _list(given)
+    if len(found) < layers:
+        raise v.wrong("no_rope_layers", f"a list for {layers} layers", found)
+    return frozenset(layer for layer in range(layers) if not found[layer])
+
+
+def _list(value: object) -> Sequence[object]:
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _activation(v: Values, a: Architecture) -> str:
+    name = v.find(a.activation, v.find("hidden_act", a.function))
+    if name == "gelu" and a.from_one:
+        name = a.function  # Gemma's first folders say gelu, and mean its approximation
+    if name not in ACTIVATIONS:
+        rule = f"functions {', '.join(ACTIVATIONS)} can be read"
+        raise UnsupportedError(f"{v.file}: {rule}, got {str(name)[:60]}")
+    return ACTIVATIONS[str(name)]

@@ -1,0 +1,86 @@
+"""Names of tensors by architecture: where a folder has what the decoder asks for by the names of GGUF."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from aot.codegen.dataclass import dataclass
+
+TOKENS, POSITIONS, NORM, HEAD = "token_embd", "position_embd", "output_norm", "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """`whole`: names of tensors that there are once; `layers`: what those of a layer begin with; `parts`: their rest.
+
+    A tensor of several matrices, one behind the other, has them in `halves`, as its name and which one. `turned`: heads
+    of queries, keys and values lie in turns. `transposed`: matrices are, but tables. `unread`: ends of names of tensors
+    that are no weights.
+    """
+
+    whole: Mapping[str, str]
+    layers: str
+    parts: Mapping[str, str]
+    halves: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    turned: bool = False
+    transposed: bool = False
+    unread: tuple[str, ...] = ("rotary_emb.inv_freq",)
+
+
+_WHOLE = {TOKENS: "model.embed_tokens", NORM: "model.norm", HEAD: "lm_head"}
+_ATTENTION = {**{f"attn_{part}": f"self_attn.{part}_proj" for part in "qkv"}, "attn_output": "self_attn.o_proj"}
+_QK_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+_MLP = {f"ffn_{part}": f"mlp.{part}_proj" for part in ("gate", "up", "down")}
+_BEFORE = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+_BEHIND = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+_AROUND = {"attn_norm": "input_layernorm", "ffn_norm": "pre_feedforward_layernorm", **_BEHIND}
+_LAYERS = "model.layers"
+
+LLAMA = Names(_WHOLE, _LAYERS, {**_ATTENTION, **_QK_NORMS, **_MLP, **_BEFORE})
+GEMMA = Names(_WHOLE, _LAYERS, {**_ATTENTION, **_QK_NORMS, **_MLP, **_AROUND})
+OLMO2 = Names(_WHOLE, _LAYERS, {**_ATTENTION, **_QK_NORMS, **_MLP, **_BEHIND})
+PHI3 = Names(
+    _WHOLE,
+    _LAYERS,
+    {"attn_qkv": "self_attn.qkv_proj", "attn_output": "self_attn.o_proj", "ffn_down": "mlp.down_proj", **_BEFORE},
+    {"ffn_gate": ("mlp.gate_up_proj", 0), "ffn_up": ("mlp.gate_up_proj", 1)},
+)
+PHI = Names(
+    {**_WHOLE, NORM: "model.final_layernorm"},
+    _LAYERS,
+    {**_ATTENTION, "attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2", **_BEFORE},
+)
+STARCODER2 = Names(_WHOLE, _LAYERS, {**_ATTENTION, "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj", **_BEFORE})
+NEOX = Names(
+    {TOKENS: "gpt_neox.embed_in", NORM: "gpt_neox.final_layer_norm", HEAD: "embed_out"},
+    "gpt_neox.layers",
+    {
+        "attn_qkv": "attention.query_key_value",
+        "attn_output": "attention.dense",
+        "ffn_up": "mlp.dense_h_to_4h",
+        "ffn_down": "mlp.dense_4h_to_h",
+        **_BEFORE,
+    },
+    turned=True,
+    unread=("attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"),
+)
+GPT2 = Names(
+    {
+        TOKENS: "transformer.wte",
+        POSITIONS: "transformer.wpe",
+        NORM: "transformer.ln_f",
+        HEAD: "lm_head",
+    },
+    "transformer.h",
+    {
+        "attn_qkv": "attn.c_attn",
+        "attn_output": "attn.c_proj",
+        "ffn_up": "mlp.c_fc",
+        "ffn_down": "mlp.c_proj",
+        "attn_norm": "ln_1",
+        "ffn_norm": "ln_2",
+    },
+    transposed=True,
+    unread=("attn.bias", "attn.masked_bias"),
+)

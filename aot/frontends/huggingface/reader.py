@@ -1,0 +1,39 @@
+"""Reads a language model in a folder of Hugging Face: a stateful graph, with the tokenizer in its information."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aot.frontends.huggingface.config import FILE, network_of
+from aot.frontends.huggingface.container import read_json, read_tensors
+from aot.frontends.huggingface.texts import texts_of
+from aot.frontends.huggingface.weights import FolderWeights
+from aot.frontends.language.decoder import Decoder
+from aot.ir.build import Builder
+from aot.ir.graph import Graph
+from aot.runtime.errors import CorruptError, UnsupportedError
+from aot.text.library_texts import FOLDER
+
+SHOWN = 5  # names in an error
+
+
+def read(path: Path) -> Graph:
+    """Return the network in a folder.
+
+    CorruptError for files that are damaged, UnsupportedError for architectures and types without a graph.
+    """
+    found = read_json(path / FILE)
+    network = network_of(path, found)
+    name = path.absolute().name
+    graph = Graph(name=name, file=name)
+    weights = FolderWeights(read_tensors(path), network, Builder(graph), name)
+    if network.words < 1:
+        raise CorruptError(f"{name}: vocab_size is 1 or more, got {network.words}")
+    positions = network.positions if network.config.family.learned else None
+    Decoder(graph, network.config, weights, positions).build(network.words)
+    if weights.unread:
+        names = ", ".join(map(repr, weights.unread[:SHOWN]))
+        rule = "all tensors belong to the network"
+        raise UnsupportedError(f"{name}: {rule}, got {len(weights.unread)} others: {names}")
+    graph.rt_info[FOLDER] = texts_of(path, found)
+    return graph

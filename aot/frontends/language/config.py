@@ -1,0 +1,113 @@
+"""Sizes and variants of a decoder-only language model, and values of a file's metadata, checked as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import cast
+
+from aot.codegen.dataclass import dataclass
+from aot.runtime.errors import CorruptError
+
+MOST_LAYERS, MOST_WIDTH = 1 << 12, 1 << 20
+SILU, TANH_GELU, GELU, RELU = "silu", "gelu_tanh", "gelu", "relu"  # functions of the MLP
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Differences of an architecture from Llama.
+
+    `pairs`: rotations turn neighbours (2 i, 2 i + 1) instead of halves. `centred`: norms subtract the mean, and may add
+    a bias. `gated`: the MLP has a gate. `learned`: positions are rows of a table, which are added to embeddings.
+    `parallel`: attention and MLP read the same values, behind one norm, or behind one each (`apart`). `behind`: norms
+    stand behind attention and MLP only. `whole`: norms of queries and keys go over all heads together.
+    """
+
+    pairs: bool = False
+    centred: bool = False
+    gated: bool = True
+    learned: bool = False
+    parallel: bool = False
+    apart: bool = False
+    behind: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Numbers that some networks multiply by: embeddings, what a layer adds, logits."""
+
+    embedding: float = 1.0
+    added: float = 1.0
+    logits: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Sizes of a decoder. `heads` of queries share `kept` heads of keys and values, of `key` and `value` elements."""
+
+    family: Family
+    layers: int
+    width: int
+    inner: int
+    heads: int
+    kept: int
+    key: int
+    value: int
+    turned: int  # elements of a head that are rotated
+    epsilon: float
+    base: float
+    local_base: float  # of local layers
+    stretch: float  # positions are divided by it, but in local layers
+    window: int  # tokens that local layers see
+    local: tuple[bool, ...]  # of each layer
+    activation: str = SILU
+    scale: float = 0.0  # of scores; 0: the root of the elements of a key
+    score_cap: float = 0.0  # scores are cap tanh(score / cap), 0: as they are
+    logit_cap: float = 0.0
+    factors: Factors = field(default_factory=Factors)
+    unturned: frozenset[int] = frozenset()  # layers without rotations
+
+
+class Values:
+    """Metadata of one architecture; CorruptError for values of another type or range."""
+
+    def __init__(self, file: str, metadata: Mapping[str, object], prefix: str = "") -> None:
+        """`file`: the file and its format, for errors; `prefix`: what the names of all keys begin with."""
+        self.file, self.metadata, self.prefix = file, metadata, prefix
+
+    def find(self, key: str, default: object = None) -> object:
+        """Return a value, `default` where it is missing or null."""
+        found = self.metadata.get(self.prefix + key)
+        return default if found is None else found
+
+    def integer(self, key: str, default: int | None = None, least: int = 1, most: int = MOST_WIDTH) -> int:
+        found = self.find(key, default)
+        if isinstance(found, list):
+            each = set(map(str, cast("list[object]", found)))
+            found = cast("list[object]", found)[0] if len(each) == 1 else ", ".join(sorted(each))
+        if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+            raise self.wrong(key, f"an integer from {least} to {most}", found)
+        return found
+
+    def real(self, key: str, default: float | None = None) -> float:
+        found = self.find(key, default)
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
+            raise self.wrong(key, "a positive number", found)
+        return float(found)
+
+    def wrong(self, key: str, rule: str, found: object) -> CorruptError:
+        return CorruptError(f"{self.file}: {self.prefix}{key} is {rule}, got {str(found)[:60]}")
+
+
+def check_heads(config: Config, file: str) -> None:
+    """Raise CorruptError for heads that do not fit each other."""
+    rules = {
+        "the number of heads is a multiple of that of keys and values": config.heads % config.kept == 0,
+        "the rotated elements of a head are even and no more than it has": (
+            config.turned % 2 == 0 and config.turned <= config.key
+        ),
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            raise CorruptError(f"{file}: {rule}, got {config.heads}, {config.kept}, {config.key}, {config.turned}")

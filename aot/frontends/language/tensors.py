@@ -1,0 +1,35 @@
+"""Tensors of a language model as the decoder asks for them: by the names that GGUF has, whatever the file calls them.
+
+token_embd.weight    blk.0.attn_q.weight    blk.0.attn_q.bias    output_norm.weight
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+
+
+class Tensors(Protocol):
+    """The tensors of a file; each may become a constant once. CorruptError for one of another shape, or none."""
+
+    def has(self, name: str) -> bool:
+        """True if there is a tensor of this name."""
+        ...
+
+    def floats(self, name: str, *shape: int) -> Array:
+        """Return a small tensor as f32."""
+        ...
+
+    def vector(self, name: str, size: int) -> OutPort:
+        """Return a vector as f32."""
+        ...
+
+    def bias(self, name: str, size: int, turned: int = 0, heads: int = 1) -> OutPort:
+        """Return a vector whose elements lie as the rows of `matrix`."""
+        ...
+
+    def matrix(self, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
+        """Return a matrix as f32. `turned`: the first rows of each head that come in pairs, and become halves."""
+        ...

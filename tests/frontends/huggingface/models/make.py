@@ -1,0 +1,93 @@
+"""Makes the files of this folder, in the project's folder: `python -m tests.frontends.huggingface.models.make [NAMES]`.
+
+Needs torch and transformers. Small networks whose weights follow from the names of their tensors: config.json as
+transformers writes it, the shapes of the tensors, 64 greedy tokens that PyTorch gives in f64, and the logits of every
+eighth position.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+from tests.frontends.huggingface.folders import weight
+
+SIZES = {
+    "vocab_size": 96,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": None,
+    "attn_implementation": "eager",
+}
+GEMMA = {"head_dim": 32, "hidden_activation": "gelu_pytorch_tanh"}
+SOFT = {
+    "query_pre_attn_scalar": 24,
+    "attn_logit_softcapping": 5.0,
+    "final_logit_softcapping": 9.0,
+    "sliding_window": 16,
+}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 1000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+LINEAR = {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}
+GRANITE = {"embedding_multiplier": 3.0, "residual_multiplier": 0.5, "attention_multiplier": 0.2, "logits_scaling": 2.0}
+KINDS = {
+    "llama": ("Llama", {"tie_word_embeddings": False, "attention_bias": True, "mlp_bias": True}),
+    "llama3": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}),
+    "linear": ("Llama", {"rope_parameters": LINEAR}),
+    "mistral": ("Mistral", {"sliding_window": 16, "head_dim": 24}),
+    "qwen2": ("Qwen2", {"tie_word_embeddings": True}),
+    "qwen3": ("Qwen3", {"head_dim": 32, "use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1}),
+    "gemma": ("Gemma", GEMMA),
+    "gemma2": ("Gemma2", {**GEMMA, **SOFT}),
+    "gemma3": ("Gemma3", {**GEMMA, "num_hidden_layers": 7, "query_pre_attn_scalar": 24, "sliding_window": 16}),
+    "phi3": ("Phi3", {"sliding_window": None}),
+    "phi": ("Phi", {}),
+    "smollm3": ("SmolLM3", {"no_rope_layer_interval": 2}),
+    "olmo2": ("Olmo2", {}),
+    "granite": ("Granite", GRANITE),
+    "starcoder2": ("Starcoder2", {"use_bias": True, "sliding_window": 16}),
+    "gpt2": ("GPT2", {"n_inner": 96}),
+    "gpt_neox": ("GPTNeoX", {}),
+    "gpt_neox_serial": ("GPTNeoX", {"use_parallel_residual": False}),
+}
+PROMPT, TOKENS, EVERY = [5, 17, 90, 33, 2], 64, 8
+
+
+def main(folder: Path, *names: str) -> None:
+    for name in names or KINDS:
+        family, more = KINDS[name]
+        config = getattr(transformers, family + ("TextConfig" if family == "Gemma3" else "Config"))(**{**SIZES, **more})
+        head = "LMHeadModel" if family == "GPT2" else "ForCausalLM"
+        model = getattr(transformers, family + head)(config).eval()
+        around = 0.0 if family.startswith("Gemma") else 1.0
+        shapes = {key: list(p.shape) for key, p in model.named_parameters()}
+        with torch.no_grad():
+            for key, p in model.named_parameters():
+                p.copy_(torch.from_numpy(weight(key, shapes[key], around)))
+            model, tokens = model.double(), torch.tensor([PROMPT])
+            for _ in range(TOKENS):
+                tokens = torch.cat([tokens, model(tokens).logits[:, -1:].argmax(-1)], 1)
+            logits = model(tokens).logits[0].numpy().astype(np.float32)
+        told = {**json.loads(model.config.to_json_string(use_diff=False)), "architectures": [family + head]}
+        facts = {"config": told, "shapes": shapes, "around": around}
+        tokens = tokens[0].numpy()
+        np.savez_compressed(folder / f"{name}.npz", facts=json.dumps(facts), tokens=tokens, logits=logits[::EVERY])
+
+
+if __name__ == "__main__":
+    main(Path(__file__).parent, *sys.argv[1:])

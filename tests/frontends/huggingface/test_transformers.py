@@ -1,0 +1,33 @@
+"""Networks of transformers as folders: 64 greedy tokens are PyTorch's, and logits those that it has in f64."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aot import compile_model
+from aot.runtime import Generator
+from tests.archives import arrays_of
+from tests.frontends.huggingface.folders import weight, write
+
+MODELS = Path(__file__).with_name("models")
+PROMPT, EVERY = 5, 8
+CLOSE = 1e-5  # of the largest logit
+NAMES = sorted(path.stem for path in MODELS.glob("*.npz"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tokens_and_logits_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
+    found = arrays_of(MODELS / f"{name}.npz")
+    tokens, logits, facts = found["tokens"].tolist(), found["logits"], json.loads(str(found["facts"]))
+    tensors = {key: weight(key, shape, facts["around"]) for key, shape in facts["shapes"].items()}
+    model = compile_model(write(tmp_path / name, facts["config"], tensors), threads=1)
+    assert Generator(model).generate(tokens[:PROMPT], 64) == tokens[PROMPT:]
+    one = Generator(model)
+    for n, token in enumerate(tokens):
+        got = one.feed([token])
+        if n % EVERY == 0:
+            np.testing.assert_allclose(got, logits[n // EVERY], rtol=0, atol=CLOSE * np.abs(logits).max())
