@@ -14,13 +14,15 @@ MOST_TOKENS = 1 << 32  # the package numbers tokens in 32 bits
 class Packaged:
     """A tokenizer of the package."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
+    def __init__(self, inner: Any, begin: int | None = None) -> None:
+        """`begin`: the token that begins a text, which chat templates write and the package adds again."""
+        self._inner, self._begin = inner, begin
         self._stand_in: list[int] | None = None
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text; UsageError for a text that is no Unicode, CorruptError for a damaged file."""
-        return self._tokens(text, marks=True)
+        found = self._tokens(text, marks=True)
+        return found[1:] if self._begin is not None and found[:2] == [self._begin] * 2 else found
 
     def decode(self, ids: Sequence[int], *, begins: bool) -> str:
         """Return the text of tokens; `begins`: they are the first ones of a text.

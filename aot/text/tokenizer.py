@@ -136,6 +136,7 @@ def _of_texts(texts: object, file: str) -> Tokenizer:
     settings = cast("dict[str, object]", config) if isinstance(config, dict) else {}
     marks = {name: _mark(settings.get(name)) for name in ("bos_token", "eos_token")}
     marks = {name: text for name, text in marks.items() if text}
+    begin = inner.token_to_id(marks["bos_token"]) if "bos_token" in marks else None
     source = given.get(CHAT_TEMPLATE, settings.get("chat_template"))
     told = _json(given.get(STOP, "[]"), STOP)
     own = [n for n in cast("list[object]", told) if isinstance(n, int)] if isinstance(told, list) else []
@@ -143,7 +144,9 @@ def _of_texts(texts: object, file: str) -> Tokenizer:
     stop = dict.fromkeys(n for n in (*own, *named, *ends_of(inner.token_to_id)) if n is not None)
     length = _json(given.get(CONTEXT_LENGTH, "null"), CONTEXT_LENGTH)
     context = length if isinstance(length, int) else None
-    return Tokenizer(Packaged(inner), tuple(stop), source if isinstance(source, str) else None, marks, context=context)
+    return Tokenizer(
+        Packaged(inner, begin), tuple(stop), source if isinstance(source, str) else None, marks, context=context
+    )
 
 
 def _json(text: str, name: str) -> object:
