@@ -81,7 +81,7 @@ def compile(
     from aot.codegen.platforms import platform_named
 
     ending = ".o" if emit is arg.Emit.OBJ else platform_named(options.target).library
-    out = output if output is not None else Path(model.with_suffix(ending).name)
+    out = output if output is not None else _beside(model, ending)
     from aot.codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
     from aot.codegen.llvm.object.link import find_linker
     from aot.commands.line.progress import Watch
@@ -142,6 +142,11 @@ def compile(
     echo("\n  ".join(lines))
     if time_passes:
         echo("\n".join(f"  {line}" for line in _times(watch, made)))
+
+
+def _beside(model: Path, suffix: str) -> Path:
+    """Return the output for a model, in this folder. What is behind a dot of a folder's name is no suffix."""
+    return Path(f"{model.resolve().name}{suffix}" if model.is_dir() else model.with_suffix(suffix).name)
 
 
 def _times(watch: Watch, made: Compilation) -> Iterator[str]:

@@ -20,7 +20,10 @@ class CacheAction(StrEnum):
 
 Model = Annotated[
     Path,
-    argument(exists=True, help="Model file: .xml with its .bin, .onnx, .pb or a SavedModel, .tflite, .pt2, .gguf"),
+    argument(
+        exists=True,
+        help="Model file: .xml with its .bin, .onnx, .pb or a SavedModel, .tflite, .pt2, .gguf; folder of Hugging Face",
+    ),
 ]
 Runnable = Annotated[Path, argument(exists=True, help="m.so, or a model file to compile in memory")]
 LanguageModel = Annotated[

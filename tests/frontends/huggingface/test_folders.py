@@ -79,26 +79,28 @@ def test_the_last_logits_are_given_unless_all_are_asked_for(tmp_path: Path) -> N
     assert np.array_equal(Generator(every).feed_all(IDS)[-1], Generator(last).feed(IDS))
 
 
-def test_a_library_keeps_the_texts_of_its_folder(tmp_path: Path) -> None:
+def test_a_library_keeps_the_texts_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     words = {"<unk>": 0, "<s>": 1, "</s>": 2, **{f"w{n}": n for n in range(3, WORDS)}}
     inner = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
     inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     inner.add_special_tokens(["<s>"])
     inner.post_processor = tokenizers.processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
-    folder = write(tmp_path / "m", CONFIG, tensors())
+    folder = write(tmp_path / "m-1.5", CONFIG, tensors())
     inner.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<s>", "eos_token": {"content": "</s>"}}))
     (folder / "chat_template.jinja").write_text("{{ bos_token }} {{ messages[0]['content'] }}")
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [9, 2]}))
-    compile_model(folder).export_model(tmp_path / "m.so")
-    found = read_tokenizer(tmp_path / "m.so")
+    monkeypatch.chdir(tmp_path)
+    told = CliRunner().invoke(app, ["compile", str(folder), "--quiet"])
+    assert told.exit_code == 0, told.output
+    found = read_tokenizer(tmp_path / "m-1.5.so")
     assert (found.encode("w5 w1 w40"), found.decode([5, 40]), found.stop) == ([1, 5, 0, 40], "w5 w40", (9, 2))
     assert (found.context, found.marks) == (128, {"bos_token": "<s>", "eos_token": "</s>"})
     asked = found.chat_template().render([{"role": "user", "content": "w7"}])
     assert (asked, found.begin(asked)) == ("<s> w7", [1, 7])  # the template's token is not added again
-    wanted = Generator(load(tmp_path / "m.so")).generate([1, 5, 40], 4, stop=[9, 2])
-    told = CliRunner().invoke(app, ["generate", str(tmp_path / "m.so"), "w5 w40", "--tokens", "4", "--quiet"])
+    wanted = Generator(load(tmp_path / "m-1.5.so")).generate([1, 5, 40], 4, stop=[9, 2])
+    told = CliRunner().invoke(app, ["generate", str(tmp_path / "m-1.5.so"), "w5 w40", "--tokens", "4", "--quiet"])
     assert told.stdout.split() == [f"w{n}" for n in wanted if n not in (9, 2)], told.output
 
 
