@@ -80,7 +80,7 @@ class RandomUniform(LoopOp):
             generator._legacy_seeding(self.global_seed & 0xFFFFFFFF)  # type: ignore[attr-defined]
             words = np.asarray(generator.random_raw(count)).astype(np.uint64)
         else:
-            words = _philox_words(count, self.global_seed, self.op_seed)
+            words = philox_words(count, self.global_seed, self.op_seed)
         return self._numbers(words, low.reshape(-1)[0], high.reshape(-1)[0]).reshape(dims)
 
     def _numbers(self, words: Array, low: np.generic, high: np.generic) -> Array:
@@ -141,10 +141,11 @@ def _words_of(words: Scripted, number: Scripted, each: int) -> tuple[Expr, ...]:
     return tuple(words[first + w, number * each // 4] for w in range(each))
 
 
-def _philox_words(count: int, key: int, counter: int) -> Array:
+def philox_words(count: int, key: int, counter: int, first: int = 0) -> Array:
+    """Return words of the blocks from number `first` on, at most 2^64 - 1."""
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-    n0 = np.arange(-(-count // 4), dtype=np.uint64)
-    n1 = np.zeros_like(n0)
+    blocks = np.arange(-(-count // 4), dtype=np.uint64) + np.uint64(first)
+    n0, n1 = blocks & low, blocks >> shift
     c0, c1 = (np.full_like(n0, (counter >> s) & 0xFFFFFFFF) for s in (0, 32))
     k0, k1 = key & 0xFFFFFFFF, key >> 32
     for _ in range(10):

@@ -99,6 +99,61 @@ def _eliminate(left: Scripted, right: Scripted, size: Scripted, o: Scripted, k: 
 
 
 @op()
+class Cholesky(LoopOp):
+    """The lower triangle L of each matrix L L' of x [.., M, M], whose upper triangle is not read.
+
+    Elements are NaN from the first pivot on that is not positive.
+    """
+
+    elements = Elements.FLOAT
+
+    def infer(self, x: Operand) -> TensorType:
+        if x.rank < 2:
+            raise ShapeError(f"Cholesky: the rank must be at least 2, got {x.rank}")
+        return x.type
+
+    def conditions(self, x: Operand) -> Sequence[Condition]:
+        return [(x.shape[-2], x.shape[-1], "matrices must be square")]
+
+    def nest(self, outs: tuple[Buffer, ...], x: Input) -> tuple[Work, ...]:
+        root = dense("root", volume(x.shape[:-2]), *x.shape[-2:], space=Space.ARENA, dtype=DType.F64)
+        return (_take_root(outs[0], x.buffer, root, x.shape),)
+
+    def reference(self, x: Array) -> Array:
+        root = np.zeros(x.shape)
+        wide = x.astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for k in range(x.shape[-1]):
+                rest = wide[..., k:, k] - (root[..., k:, :k] * root[..., k : k + 1, :k]).sum(-1)
+                root[..., k:, k] = rest / np.sqrt(np.where(rest[..., :1] > 0, rest[..., :1], np.nan))
+        return root.astype(x.dtype)
+
+
+@loops
+def _take_root(out: Scripted, x: Scripted, root: Scripted, shape: Scripted) -> None:
+    """Compute the columns of L from the left to the right."""
+    size = shape[-1]
+    for o in parallel(volume(shape[:-2])):
+        before = unravel(o, shape[:-2])
+        for k in range(size):
+            pivot = var(cast(x[(*before, k, k)], DType.F64), DType.F64)
+            for j in range(k):
+                pivot -= root[o, k, j] * root[o, k, j]
+            if not pivot > 0.0:
+                pivot = math.nan
+            for i in range(size):
+                rest = var(cast(x[(*before, i, k)], DType.F64), DType.F64)
+                if i < k:
+                    rest = 0.0
+                else:
+                    for j in range(k):
+                        rest -= root[o, i, j] * root[o, k, j]
+                    rest = rest / prim("sqrt", pivot)
+                root[o, i, k] = rest
+                out[(*before, i, k)] = cast(rest, out.dtype)
+
+
+@op()
 class Det(LoopOp):
     """The determinant of each matrix of x [.., M, M]; by elimination with partial pivoting."""
 

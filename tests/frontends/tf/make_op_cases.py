@@ -203,7 +203,11 @@ def write(family: str) -> None:
     def kept(value: np.ndarray) -> list[Any]:
         value = np.asarray(value, order="C")
         if value.dtype.kind in "OS":  # strings
-            return ["string", list(value.shape), [v.decode() for v in value.astype(object).reshape(-1)]]
+            return [
+                "string",
+                list(value.shape),
+                [v.decode() if isinstance(v, bytes) else v for v in value.astype(object).reshape(-1)],
+            ]
         place = len(data)
         data.extend(value.tobytes())
         return [str(value.dtype), list(value.shape), place]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from aot.frontends.conversion.special_functions import log_gamma
 from aot.frontends.pt2.arrays.indexing import scatter
 from aot.frontends.pt2.math.arithmetic import combined, pow_, times
 from aot.frontends.pt2.math.products import outer
@@ -14,36 +15,10 @@ from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
-# Lanczos's coefficients for g = 7, n = 9: ln gamma to 15 digits.
-LANCZOS = (
-    0.99999999999980993,
-    676.5203681218851,
-    -1259.1392167224028,
-    771.32342877765313,
-    -176.61502916214059,
-    12.507343278686905,
-    -0.13857109526572012,
-    9.9843695780195716e-6,
-    1.5056327351493116e-7,
-)
-
 
 @aten("lgamma.default", "special_gammaln.default")
 def lgamma(node: Call, x: OutPort) -> OutPort:
-    """ln |gamma(x)| by Lanczos; below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x)."""
-    build = node.build
-    wide = node.cast(x, DType.F64)
-    small = build.Less(wide, 0.5)
-    place = build.Subtract(build.Select(small, build.Subtract(node.like(1, wide), wide), wide), 1.0)
-    total = build.Add(build.Multiply(place, 0.0), LANCZOS[0])
-    for k, c in enumerate(LANCZOS[1:], 1):
-        total = build.Add(total, build.Divide(node.like(c, wide), build.Add(place, float(k))))
-    t = build.Add(place, 7.5)
-    found = build.Subtract(build.Multiply(build.Add(place, 0.5), build.Log(t)), t)
-    found = build.Add(build.Add(found, build.Log(total)), 0.5 * math.log(2 * math.pi))
-    sine = build.Abs(build.Sin(build.Multiply(build.FloorMod(wide, node.like(1, wide)), math.pi)))
-    turned = build.Subtract(build.Subtract(node.like(math.log(math.pi), wide), build.Log(sine)), found)
-    return node.cast(build.Select(small, turned, found), node.dtype())
+    return node.cast(log_gamma(node, node.cast(x, DType.F64)), node.dtype())
 
 
 @aten("float_power.Tensor_Tensor", "float_power.Scalar")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from zlib import crc32
 
+import numpy as np
+
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
+from aot.opset.control.random_numbers import philox_words
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
@@ -45,36 +48,108 @@ def _seeds(node: Call) -> tuple[int, int]:
     return (node.seed << 32 | name) & MASK, 1
 
 
-def _uniform(node: Call, shape: OutPort, dtype: DType, low: float, high: float) -> OutPort:
+SCRAMBLED = 0x02461E293EC8F720  # key of TensorFlow's words that become the seeds of a stateless operation
+
+
+def _mixed(node: Call, seed: OutPort) -> tuple[int, int]:
+    """Return the two seeds that TensorFlow makes of those of a stateless operation; the file must have them."""
+    one, two = (int(v) & MASK for v in node.ints(seed, "seed"))
+    words = [int(w) for w in philox_words(4, SCRAMBLED, two, first=one)]
+    return words[1] << 32 | words[0], words[3] << 32 | words[2]
+
+
+def _given_seeds(node: Call, key: OutPort, counter: OutPort) -> tuple[int, int]:
+    """Return the seeds that a key and a counter are, where the blocks are counted from 0."""
+    first, second = (int(v) & MASK for v in node.ints(counter, "counter"))
+    node.refuse(first != 0, f"the counter begins with 0, got {first}")
+    return int(node.ints(key, "key")[0]) & MASK, second
+
+
+def _uniform(
+    node: Call, shape: OutPort, dtype: DType, low: float, high: float, seeds: tuple[int, int] | None = None
+) -> OutPort:
     ends = (node.build.const(v, dtype) for v in (low, high))
-    first, second = _seeds(node)
+    first, second = _seeds(node) if seeds is None else seeds
     return node.build.RandomUniform(shape, *ends, output_type=dtype, global_seed=first, op_seed=second)
 
 
 @tf("RandomUniform")
 def random_uniform(node: Call, shape: OutPort) -> OutPort:
+    return _units(node, shape, _seeds(node))
+
+
+@tf("StatelessRandomUniform")
+def stateless_uniform(node: Call, shape: OutPort, seed: OutPort) -> OutPort:
+    return _units(node, shape, _mixed(node, seed))
+
+
+@tf("StatelessRandomUniformV2")
+def stateless_uniform_v2(node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
+    _require_philox(node, algorithm)
+    return _units(node, shape, _given_seeds(node, key, counter))
+
+
+def _units(node: Call, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
     dtype = node.dtype("dtype")
     wide = dtype if dtype is DType.F64 else DType.F32
-    return node.cast(_uniform(node, shape, wide if dtype.bits > 16 else dtype, 0.0, 1.0), dtype)
+    return node.cast(_uniform(node, shape, wide if dtype.bits > 16 else dtype, 0.0, 1.0, seeds), dtype)
+
+
+PHILOX = 1  # number of the algorithm
+AUTOMATIC = 3  # Philox on CPUs
+
+
+def _require_philox(node: Call, algorithm: OutPort) -> None:
+    found = node.ints(algorithm, "the algorithm")[0]
+    node.refuse(found not in (PHILOX, AUTOMATIC), f"numbers are drawn by Philox (1), got algorithm {found}")
+
+
+@tf("StatelessRandomGetAlg")
+def stateless_algorithm(node: Call) -> OutPort:
+    return node.build.const(PHILOX, DType.I32)
+
+
+@tf("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg")
+def key_and_counter(node: Call, seed: OutPort) -> tuple[OutPort, ...]:
+    """The key, the counter and the algorithm of Philox."""
+    build, (key, counter) = node.build, _mixed(node, seed)
+    first = build.const(np.array([key], np.uint64), DType.U64)
+    return first, build.const(np.array([0, counter], np.uint64), DType.U64), build.const(PHILOX, DType.I32)
 
 
 @tf("RandomUniformInt")
 def random_uniform_int(node: Call, shape: OutPort, low: OutPort, high: OutPort) -> OutPort:
-    first, second = _seeds(node)
-    dtype = low.type.dtype
+    return _whole(node, shape, low, high, _seeds(node))
+
+
+@tf("StatelessRandomUniformInt")
+def stateless_uniform_int(node: Call, shape: OutPort, seed: OutPort, low: OutPort, high: OutPort) -> OutPort:
+    return _whole(node, shape, low, high, _mixed(node, seed))
+
+
+@tf("StatelessRandomUniformIntV2")
+def stateless_uniform_int_v2(
+    node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort, low: OutPort, high: OutPort
+) -> OutPort:
+    _require_philox(node, algorithm)
+    return _whole(node, shape, low, high, _given_seeds(node, key, counter))
+
+
+def _whole(node: Call, shape: OutPort, low: OutPort, high: OutPort, seeds: tuple[int, int]) -> OutPort:
+    (first, second), dtype = seeds, low.type.dtype
     return node.build.RandomUniform(shape, low, high, output_type=dtype, global_seed=first, op_seed=second)
 
 
 MIN_UNIFORM = 1e-7  # uniform numbers below count as this before a logarithm, as in TensorFlow
 
 
-def _normal(node: Call, shape: OutPort) -> OutPort:
+def _normal(node: Call, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
     """Pairs of uniform numbers (u, v) become sqrt(-2 log u) (sin 2 pi v, cos 2 pi v); Box and Muller 1958."""
     build, one = node.build, node.list([1])
     wanted = node.cast(shape, DType.I64)
     count = build.ReduceProd(wanted, node.list([0]), keep_dims=True)
     pairs = build.Divide(build.Add(count, 1), 2)
-    drawn = _uniform(node, build.Concat(pairs, node.list([2]), axis=0), DType.F32, 0.0, 1.0)
+    drawn = _uniform(node, build.Concat(pairs, node.list([2]), axis=0), DType.F32, 0.0, 1.0, seeds)
     u, v = build.Split(drawn, node.scalar(1), num_splits=2, outputs=2).node.out_ports().values()
     size = build.Sqrt(build.Multiply(build.Log(build.Maximum(u, MIN_UNIFORM)), -2.0))
     angle = build.Multiply(v, 2 * math.pi)
@@ -85,7 +160,18 @@ def _normal(node: Call, shape: OutPort) -> OutPort:
 
 @tf("RandomStandardNormal")
 def random_normal(node: Call, shape: OutPort) -> OutPort:
-    return node.cast(_normal(node, shape), node.dtype("dtype"))
+    return node.cast(_normal(node, shape, _seeds(node)), node.dtype("dtype"))
+
+
+@tf("StatelessRandomNormal")
+def stateless_normal(node: Call, shape: OutPort, seed: OutPort) -> OutPort:
+    return node.cast(_normal(node, shape, _mixed(node, seed)), node.dtype("dtype"))
+
+
+@tf("StatelessRandomNormalV2")
+def stateless_normal_v2(node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
+    _require_philox(node, algorithm)
+    return node.cast(_normal(node, shape, _given_seeds(node, key, counter)), node.dtype("dtype"))
 
 
 @tf("TruncatedNormal")

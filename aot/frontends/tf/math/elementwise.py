@@ -49,7 +49,6 @@ SAME_TWO = {
     "BitwiseAnd": "BitwiseAnd",
     "BitwiseOr": "BitwiseOr",
     "BitwiseXor": "BitwiseXor",
-    "Equal": "Equal",
     "Greater": "Greater",
     "GreaterEqual": "GreaterEqual",
     "Less": "Less",
@@ -58,7 +57,6 @@ SAME_TWO = {
     "LogicalOr": "LogicalOr",
     "Maximum": "Maximum",
     "Minimum": "Minimum",
-    "NotEqual": "NotEqual",
     "Pow": "Power",
     "SquaredDifference": "SquaredDifference",
 }

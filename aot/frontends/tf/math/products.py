@@ -47,6 +47,11 @@ def inverse(node: Call, x: OutPort) -> OutPort:
     return node.build.Inverse(x, adjoint=node.flag("adjoint"))
 
 
+@tf("Cholesky")
+def cholesky(node: Call, x: OutPort) -> OutPort:
+    return node.build.Cholesky(x)
+
+
 @tf("MatrixDeterminant", "BatchMatrixDeterminant")
 def determinant(node: Call, x: OutPort) -> OutPort:
     return node.build.Det(x)

@@ -1,11 +1,13 @@
-"""Constant strings: operations on them are computed while the file is converted."""
+"""Strings: constants are computed with while the file is converted, those of inputs when the network runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
+from aot.frontends.conversion.texts import equal_texts, in_letters, joined_texts, parts_of, texts_of, words_of
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
@@ -17,6 +19,17 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "StringUpper": str.upper,
     "StringStrip": lambda text: text.strip(SPACE),
 }
+
+
+def _in_ascii(change: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda text: "".join(change(c) if c.isascii() else c for c in text)
+
+
+ASCII_CHANGES = {kind: _in_ascii(change) for kind, change in CHANGES.items()}
+
+
+def _is_known(*xs: OutPort) -> bool:
+    return all(x.value is not None for x in xs)
 
 
 def _texts(node: Call, x: OutPort) -> Array:
@@ -36,15 +49,23 @@ def _encoded(text: str) -> bytes:
 @tf(*CHANGES)
 def changed(node: Call, x: OutPort) -> OutPort:
     """Only letters of ASCII have two cases, unless an encoding is given."""
-    change, found = CHANGES[node.kind], _texts(node, x)
-    if node.kind != "StringStrip" and node.text("encoding") != "utf-8":
-        return _constant(node, ["".join(change(c) if c.isascii() else c for c in t) for t in found.flat], found.shape)
+    is_ascii = node.kind != "StringStrip" and node.text("encoding") != "utf-8"
+    change = (ASCII_CHANGES if is_ascii else CHANGES)[node.kind]
+    if node.kind != "StringStrip" and not _is_known(x):
+        return in_letters(node, x, change)
+    found = _texts(node, x)
     return _constant(node, [change(t) for t in found.flat], found.shape)
 
 
 @tf("StringJoin")
 def join(node: Call, *xs: OutPort) -> OutPort:
     """Strings one behind the other; scalars go with all."""
+    if not _is_known(*xs):
+        between = node.text("separator")
+        middle = [texts_of(node, [between])] if between else []
+        parts = [p for x in xs for p in (*middle, x)][len(middle) :]
+        found = reduce(lambda a, b: joined_texts(node, a, b), parts)
+        return found if any(x.type.rank for x in xs) or not middle else node.single(found)
     parts = np.broadcast_arrays(*(_texts(node, x) for x in xs))
     rows = zip(*(p.flat for p in parts), strict=True)
     return _constant(node, [node.text("separator").join(row) for row in rows], parts[0].shape)
@@ -53,7 +74,11 @@ def join(node: Call, *xs: OutPort) -> OutPort:
 @tf("StringLength")
 def length(node: Call, x: OutPort) -> OutPort:
     """Counts of bytes, or of characters."""
-    found, characters = _texts(node, x), node.text("unit") == "UTF8_CHAR"
+    characters = node.text("unit") == "UTF8_CHAR"
+    if not characters and not _is_known(x):
+        begins, ends, _ = parts_of(node, x)
+        return node.build.Subtract(ends, begins)
+    found = _texts(node, x)
     sizes = [len(t) if characters else len(_encoded(t)) for t in found.flat]
     return node.build.const(np.array(sizes, np.int32).reshape(found.shape), DType.I32)
 
@@ -70,8 +95,30 @@ def split(node: Call, x: OutPort, separator: OutPort) -> tuple[OutPort, ...]:
     """The words of each string as a sparse tensor: places [count, 2], words, and shape [strings, most words]."""
     most = node.integer("maxsplit")
     between = str(_texts(node, separator).reshape(-1)[0]) or None
+    if not _is_known(x):
+        return _split(node, x, between or "", most)
     rows = [t.split(between, most) for t in _texts(node, x).reshape(-1)]
     places = np.array([(i, k) for i, row in enumerate(rows) for k in range(len(row))], np.int64).reshape(-1, 2)
     words = [w for row in rows for w in row]
     shape = node.list([len(rows), max(map(len, rows), default=0)])
     return node.build.const(places, DType.I64), _constant(node, words, (len(words),)), shape
+
+
+def _split(node: Call, x: OutPort, separator: str, most: int) -> tuple[OutPort, ...]:
+    """Return the words of a vector of strings, as `split` does."""
+    build, zero = node.build, node.scalar(0)
+    words, counts = words_of(node, x, separator, most)
+    width = node.dims(words, [1])
+    places = build.Range(zero, build.Squeeze(width, node.list([0])), node.scalar(1), output_type=DType.I64)
+    inside = build.Less(places, build.Unsqueeze(counts, node.list([1])))
+    at = build.Transpose(build.NonZero(inside, output_type=DType.I64), node.list([1, 0]))
+    return at, build.GatherND(words, at), build.Concat(node.dims(x, [0]), width, axis=0)
+
+
+@tf("Equal", "NotEqual")
+def equal(node: Call, a: OutPort, b: OutPort) -> OutPort:
+    build = node.build
+    if DType.STRING not in (a.type.dtype, b.type.dtype):
+        return build.Equal(a, b) if node.kind == "Equal" else build.NotEqual(a, b)
+    found = equal_texts(node, a, b)
+    return found if node.kind == "Equal" else build.LogicalNot(found)

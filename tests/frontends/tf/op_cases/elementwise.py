@@ -13,6 +13,9 @@ INTS, J = np.array([-7, -6, -1, 0, 1, 6, 7], np.int32), np.array([3, -4, 2, 5, -
 EMPTY = np.zeros((0, 3), np.float32)
 F16 = N.f32(2, 3).astype(np.float16)
 Z, W = (N.f32(2, 3) + 1j * N.f32(2, 3)).astype(np.complex64), (P[:1, :3] + 1j * P[1:, :3]).astype(np.complex64)
+SPECIAL = np.array([0.25, 0.5, 1, 2.5, 4, 7.75, 8.25, 30, -0.5, -2.75, 90, 500], np.float32)
+DEGREES = np.array([[0.5], [1], [3.5], [20]], np.float32)
+PLACES = np.array([0, 0.125, 1, 4, 19, 40, 500], np.float32)
 
 REAL = {
     "Abs": A,
@@ -208,4 +211,9 @@ CASES = [
     case("MatMul", Z, W, transpose_b=True),
     case("Pack", [Z, Z], axis=1),
     case("StridedSlice", Z, Known([0, 1]), Known([2, 3]), Known([1, 1])),
+    *(case(op, SPECIAL) for op in ("Lgamma", "BesselI0e", "BesselI1e")),
+    case("Digamma", SPECIAL[:-3], tolerance=4e-6),
+    *(case(op, SPECIAL[:-2]) for op in ("BesselI0", "BesselI1")),
+    case("Lgamma", SPECIAL.astype(np.float64)),
+    *(case(op, DEGREES, PLACES, tolerance=1e-5) for op in ("Igamma", "Igammac")),
 ]

@@ -10,6 +10,7 @@ Q = (N.f32(2, 3, 3) + 4 * np.eye(3)).astype(np.float32)
 Z = (N.f32(2, 3, 4) + 1j * N.f32(2, 3, 4)).astype(np.complex64)
 Z4 = (N.f32(2, 3, 5, 4) + 1j * N.f32(2, 3, 5, 4)).astype(np.complex64)
 R = N.f32(2, 3, 8)
+ROOTS = Numbers(9).f32(2, 3, 3) + 3 * np.eye(3, dtype=np.float32)
 
 CASES = [
     case("MatMul", A, B),
@@ -62,4 +63,6 @@ CASES = [
         for turn in (True, False)
     ),
     case("_FusedMatMul", A, Known(B), [Known(N.f32(5))], fused_ops=["BiasAdd", "Relu"], dynamic=False),
+    case("Cholesky", ROOTS @ ROOTS.swapaxes(1, 2)),
+    case("Cholesky", (ROOTS[0] @ ROOTS[0].T).astype(np.float64), dynamic=False),
 ]

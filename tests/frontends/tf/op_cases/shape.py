@@ -29,6 +29,7 @@ SLICES = [
     ((0, 1), (1, 2), (1, 1), {"new_axis_mask": 1, "shrink_axis_mask": 3}),
     ((1, 0, 0), (0, 3, 4), (1, 1, 1), {}),
 ]
+TEXTS = np.array(["aB, c,, d", "ÄÖж x", ", ", "", "  Two   words ", "ÄÖж x"], object)
 
 CASES = [
     case("Identity", A),
@@ -124,6 +125,15 @@ CASES = [
     case("StringToNumber", Known(np.array(["15", "-2"], object)), out_type=np.int64),
     case("StringSplitV2", Known(np.array(["a b  c", "", "d"], object)), Known(np.array("", object))),
     case("StringSplitV2", Known(np.array(["a,b,,c", "d"], object)), Known(np.array(",", object)), maxsplit=2),
+    *(case(op, TEXTS, encoding=how) for op in ("StringLower", "StringUpper") for how in ("", "utf-8")),
+    case("StringJoin", [TEXTS, Known(np.array("x", object)), TEXTS], separator="-"),
+    case("StringJoin", [TEXTS, TEXTS[::-1].copy()]),
+    case("StringLength", TEXTS),
+    case("StringSplitV2", TEXTS, Known(np.array("", object))),
+    case("StringSplitV2", TEXTS[:2], Known(np.array("", object)), maxsplit=1),
+    case("StringSplitV2", TEXTS[:3], Known(np.array(", ", object)), maxsplit=2),
+    *(case(op, TEXTS, TEXTS[::-1].copy()) for op in ("Equal", "NotEqual")),
+    case("Equal", TEXTS, Known(np.array("", object)), dynamic=False),
     case("DeepCopy", A),
     case("Print", A, [INTS], message="Print: "),
 ]

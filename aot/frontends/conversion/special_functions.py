@@ -1,0 +1,129 @@
+"""Special functions of numbers in f64: the logarithm of gamma, its derivative, incomplete gamma, Bessel functions."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from aot.frontends.conversion.calls import Call
+from aot.ir.graph import OutPort
+from aot.ir.types import Array
+from aot.runtime.abi import DType
+
+# Lanczos's coefficients for g = 7, n = 9: ln gamma to 15 digits.
+LANCZOS = (
+    0.99999999999980993,
+    676.5203681218851,
+    -1259.1392167224028,
+    771.32342877765313,
+    -176.61502916214059,
+    12.507343278686905,
+    -0.13857109526572012,
+    9.9843695780195716e-6,
+    1.5056327351493116e-7,
+)
+# Bernoulli numbers B(2k) / 2k, of the asymptotic series of the derivative of ln gamma
+BERNOULLI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+SHIFTED = 8  # steps up before that series, which then has an error below 1e-15
+TERMS = 512  # of the series of the incomplete gamma function: right for x up to a + 300
+BESSEL_ANGLES = 4000  # of the trapezoidal rule, whose error falls exponentially
+BESSEL_SPLIT = 8.0  # below, a polynomial of x, above, of 1 / x
+BESSEL_DEGREE = 29
+
+
+def log_gamma(node: Call, x: OutPort) -> OutPort:
+    """Return ln |gamma(x)| by Lanczos; below 1/2 by gamma(x) gamma(1 - x) = pi / sin(pi x)."""
+    build = node.build
+    small = build.Less(x, 0.5)
+    place = build.Subtract(build.Select(small, build.Subtract(node.like(1, x), x), x), 1.0)
+    total = build.Add(build.Multiply(place, 0.0), LANCZOS[0])
+    for k, c in enumerate(LANCZOS[1:], 1):
+        total = build.Add(total, build.Divide(node.like(c, x), build.Add(place, float(k))))
+    t = build.Add(place, 7.5)
+    found = build.Subtract(build.Multiply(build.Add(place, 0.5), build.Log(t)), t)
+    found = build.Add(build.Add(found, build.Log(total)), 0.5 * math.log(2 * math.pi))
+    sine = build.Abs(build.Sin(build.Multiply(build.FloorMod(x, node.like(1, x)), math.pi)))
+    turned = build.Subtract(build.Subtract(node.like(math.log(math.pi), x), build.Log(sine)), found)
+    return build.Select(small, turned, found)
+
+
+def digamma(node: Call, x: OutPort) -> OutPort:
+    """Return the derivative of ln gamma; below 1/2 by that of 1 - x, less pi / tan(pi x)."""
+    build, one = node.build, node.like(1, x)
+    small = build.Less(x, 0.5)
+    place = build.Select(small, build.Subtract(one, x), x)
+    steps = [build.Divide(one, build.Add(place, float(k))) for k in range(SHIFTED)]
+    high = build.Add(place, float(SHIFTED))
+    inverse = build.Divide(one, build.Multiply(high, high))
+    series = build.Multiply(inverse, BERNOULLI[-1])
+    for c in reversed(BERNOULLI[:-1]):
+        series = build.Multiply(inverse, build.Add(series, c))
+    found = build.Subtract(build.Subtract(build.Log(high), build.Divide(node.like(0.5, x), high)), series)
+    for step in steps:
+        found = build.Subtract(found, step)
+    angle = build.Multiply(build.FloorMod(x, one), math.pi)
+    turn = build.Multiply(build.Divide(build.Cos(angle), build.Sin(angle)), math.pi)
+    pole = build.LogicalAnd(build.LessEqual(x, 0.0), build.Equal(x, build.Floor(x)))
+    found = build.Select(small, build.Subtract(found, turn), found)
+    return build.Select(pole, node.like(math.nan, x), found)
+
+
+def incomplete_gamma(node: Call, a: OutPort, x: OutPort) -> OutPort:
+    """Return the regularised lower function P(a, x): the sum of x^(a + n) e^-x / gamma(a + n + 1)."""
+    build = node.build
+    rank = max(a.type.rank, x.type.rank)
+    last = node.list([rank])
+    powers = build.Add(_last_axis(node, a, rank), build.const(np.arange(TERMS, dtype=np.float64), DType.F64))
+    wide = _last_axis(node, x, rank)
+    logs = build.Subtract(build.Multiply(powers, build.Log(wide)), wide)
+    total = build.ReduceSum(build.Exp(build.Subtract(logs, log_gamma(node, build.Add(powers, 1.0)))), last)
+    far = build.Greater(x, build.Add(build.Add(a, 300.0), build.Multiply(build.Sqrt(build.Abs(a)), 8.0)))
+    found = build.Select(far, node.like(1, x), build.Minimum(total, 1.0))
+    found = build.Select(build.Equal(x, 0.0), node.like(0, x), found)
+    wrong = build.LogicalOr(build.LessEqual(a, 0.0), build.Less(x, 0.0))
+    return build.Select(wrong, node.like(math.nan, x), found)
+
+
+def _last_axis(node: Call, x: OutPort, rank: int) -> OutPort:
+    """Return `x` with `rank` axes and one more, behind."""
+    before = node.build.Unsqueeze(x, node.list(range(rank - x.type.rank))) if x.type.rank < rank else x
+    return node.build.Unsqueeze(before, node.list([rank]))
+
+
+def scaled_bessel_i(node: Call, x: OutPort, order: int) -> OutPort:
+    """Return I0(x) e^-|x| or I1(x) e^-|x|, by Chebyshev polynomials up to 8 and above."""
+    build, size = node.build, node.build.Abs(x)
+    low, high = _bessel_polynomials(order)
+    below = _polynomial(node, build.Subtract(build.Multiply(size, 2 / BESSEL_SPLIT), 1.0), low)
+    held = build.Maximum(size, BESSEL_SPLIT)
+    place = build.Subtract(build.Divide(node.like(2 * BESSEL_SPLIT, x), held), 1.0)
+    above = build.Divide(_polynomial(node, place, high), build.Sqrt(held))
+    found = build.Select(build.LessEqual(size, BESSEL_SPLIT), below, above)
+    return build.Multiply(build.Sign(x), found) if order else found
+
+
+def _polynomial(node: Call, t: OutPort, coefficients: Array) -> OutPort:
+    """Return a sum of Chebyshev polynomials of `t`, by Clenshaw."""
+    build = node.build
+    first, second = node.like(0, t), node.like(0, t)
+    double = build.Multiply(t, 2.0)
+    for c in coefficients[:0:-1].tolist():
+        first, second = build.Add(build.Subtract(build.Multiply(double, first), second), c), first
+    return build.Add(build.Subtract(build.Multiply(t, first), second), float(coefficients[0]))
+
+
+@lru_cache(maxsize=2)
+def _bessel_polynomials(order: int) -> tuple[Array, Array]:
+    """Return coefficients of I(x) e^-x for x = 4 (t + 1), and of sqrt(x) I(x) e^-x for x = 16 / (t + 1)."""
+    angles = (np.arange(BESSEL_ANGLES) + 0.5) * (math.pi / BESSEL_ANGLES)
+
+    nodes: Array = np.polynomial.chebyshev.chebpts1(BESSEL_DEGREE + 1)
+    found: list[Array] = []
+    for is_above in (False, True):
+        x = 2 * BESSEL_SPLIT / (nodes + 1) if is_above else (nodes + 1) * BESSEL_SPLIT / 2
+        values: Array = np.mean(np.exp(x[:, None] * (np.cos(angles) - 1)) * np.cos(order * angles), axis=1)
+        values = values * np.sqrt(x) if is_above else values
+        found.append(np.polynomial.chebyshev.chebfit(nodes, values, BESSEL_DEGREE))
+    return found[0], found[1]
