@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.affine_facts import conditions
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, normal
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, Let, Load, Stmt, Var, While
-from aot.codegen.ir.proof import Facts
+from aot.codegen.ir.proof.affine_facts import conditions
+from aot.codegen.ir.proof.facts import Facts
 from aot.codegen.ir.traverse import move_loads, writes
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial, reduce
 from itertools import islice
 
-from aot.codegen.ir.affine_facts import before_end
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import Affine, bounds, exactly, normal
@@ -35,7 +34,8 @@ from aot.codegen.ir.loops import (
     prim,
 )
 from aot.codegen.ir.program import Region, Rule
-from aot.codegen.ir.proof import FIRST_GOALS, MAX_WORK, PRINTED_WORK, Facts
+from aot.codegen.ir.proof.affine_facts import before_end
+from aot.codegen.ir.proof.facts import FIRST_GOALS, MAX_WORK, PRINTED_WORK, Facts
 from aot.codegen.ir.traverse import Work, writes
 from aot.ir.dims import shortest
 from aot.lowering.ir.counters import Counters

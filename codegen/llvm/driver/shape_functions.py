@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aot.codegen.ir.affine_facts import coefficient
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var, prim
 from aot.codegen.ir.program import Program, Tensor
+from aot.codegen.ir.proof.affine_facts import coefficient
 from aot.codegen.llvm.driver.size_code import CheckedSizeCode, SizeCode
 from aot.runtime import abi
 from aot.runtime.errors import InternalError, UnsupportedError

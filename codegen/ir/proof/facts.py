@@ -11,10 +11,10 @@ from dataclasses import field
 from math import gcd, inf
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.affine_facts import coefficient, conditions, iterates, occurs, plain, plus_product, replaced
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Var, as_expr, prim
+from aot.codegen.ir.proof.affine_facts import coefficient, conditions, iterates, occurs, plain, plus_product, replaced
 from aot.runtime.abi import DType
 
 MAX_DEPTH = 14  # substitutions one after another

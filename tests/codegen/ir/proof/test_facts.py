@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aot.codegen.ir.affine_facts import before_end, conditions
 from aot.codegen.ir.index import exactly, normal
 from aot.codegen.ir.loops import Expr, Var, cast, prim, select
-from aot.codegen.ir.proof import Facts
+from aot.codegen.ir.proof.affine_facts import before_end, conditions
+from aot.codegen.ir.proof.facts import Facts
 from aot.runtime.abi import DType
 
 N, M, K = Var("n"), Var("m"), Var("k")

@@ -1,0 +1,1 @@
+"""Proofs about affine expressions over loops and sizes."""
