@@ -101,15 +101,13 @@ class MoFront:
     def __call__(self, graph: IrGraph) -> None:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
-            options, stays = _options(self.framework), self.keep_layout or not _has_channels_last(graph, self.framework)
-            options.disable_nhwc_to_nchw = self.keep_layout
-            options.auto_disable_nhwc_to_nchw = stays and not self.keep_layout
+            stays = self.keep_layout or not _has_channels_last(graph, self.framework)
             made = exported(
                 graph,
                 "front",
                 framework=self.framework,
                 pb=describe_of(self.framework),
-                cli=options,
+                cli=_options(self.framework, self.keep_layout, stays),
                 layout="NCHW" if stays else None,
             )
             made.graph["fw_opset_version"] = _opset(graph)
@@ -180,31 +178,28 @@ class MoMiddle:
         return self._shown(graph, "NCHW")
 
 
-def _options(framework: str) -> Namespace:
-    """Return the options that extensions ask for, as Model Optimizer had them by default."""
-    return Namespace(
-        framework=framework,
-        static_shape=False,
-        data_type="float",
-        layout_values={},
-        transformations_config=None,
-        disable_nhwc_to_nchw=False,
-        reverse_input_channels=False,
-        mean_scale_values={},
-        input=None,
-        output=None,
-        batch=None,
-        silent=True,
-        log_level="ERROR",
-        generate_deprecated_IR_V7=False,
-        compress_to_fp16=False,
-        enable_concat_optimization=False,
-        disable_fusing=False,
-        disable_resnet_optimization=False,
-        tensorflow_custom_operations_config_update=None,
-        finegrain_fusing=None,
-        freeze_placeholder_with_value=None,
-    )
+_FALSE = (  # options of Model Optimizer 2024.6, and of earlier releases, by their defaults
+    "static_shape use_new_frontend reverse_input_channels progress stream_output share_weights compress_to_fp16 "
+    "disable_omitting_optional enable_flattening_nested_params remove_output_softmax remove_memory is_python_api_used "
+    "generate_deprecated_IR_V7 enable_concat_optimization disable_fusing disable_resnet_optimization"
+)
+_NONE = (
+    "input_model input output input_shape example_input batch scale extensions transformations_config version "
+    "input_model_is_text input_checkpoint input_meta_graph saved_model_dir saved_model_tags model_name output_dir "
+    "tensorflow_custom_operations_config_update tensorflow_object_detection_api_pipeline_config tensorboard_logdir "
+    "tensorflow_custom_layer_libraries input_proto caffe_parser_path k counts finegrain_fusing "
+    "freeze_placeholder_with_value placeholder_shapes placeholder_data_types"
+)
+
+
+def _options(framework: str, keep_layout: bool, stays: bool) -> Namespace:
+    """Return the options that extensions ask for: Model Optimizer's defaults. `stays`: the layout does not change."""
+    found: dict[str, Any] = {**dict.fromkeys(_FALSE.split(), False), **dict.fromkeys(_NONE.split())}
+    found |= dict.fromkeys(("mean_values", "scale_values", "source_layout", "target_layout", "layout"), ())
+    found |= {"layout_values": {}, "mean_scale_values": {}, "transform": "", "log_level": "ERROR", "data_type": "float"}
+    found |= {"framework": framework, "silent": True, "use_legacy_frontend": True}
+    found |= {"disable_nhwc_to_nchw": keep_layout, "auto_disable_nhwc_to_nchw": stays and not keep_layout}
+    return Namespace(**found)
 
 
 def _has_channels_last(graph: IrGraph, framework: str) -> bool:

@@ -23,6 +23,8 @@ class Write(FrontReplacementPattern):
     enabled = True
     def find_and_replace_pattern(self, graph):
         graph.graph["factor"] = 3
+        options = graph.graph["cmd_params"]
+        assert options.batch is options.transformations_config is None and options.compress_to_fp16 is False
         graph.graph["cmd_params"].mine = "option"
         for node in graph.get_op_nodes(op="ReLU"):
             node["mark"] = node["name"]
