@@ -12,6 +12,7 @@ _ZIG = {
     "cc": ["cc"],
     "c++": ["c++"],
     "aarch64-linux-gnu-gcc": ["cc", "-target", "aarch64-linux-musl"],
+    "riscv64-linux-gnu-gcc": ["cc", "-target", "riscv64-linux-musl"],
     "x86_64-w64-mingw32-gcc": ["cc", "-target", "x86_64-windows-gnu"],
     "x86_64-w64-mingw32-g++": ["c++", "-target", "x86_64-windows-gnu"],
 }

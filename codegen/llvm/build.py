@@ -137,7 +137,7 @@ class Built:
         code.write_bytes(self.code)
         sections = seal_section(self.tag), placeholder(), *map(reserved, self.sections())
         with data.open("wb") as stream:
-            write_data_object(stream, self.machine.architecture.elf, sections)
+            write_data_object(stream, self.machine.architecture.elf, sections, self.machine.elf_flags)
         return [code, data]
 
     def sections(self) -> tuple[Data, ...]:

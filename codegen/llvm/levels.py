@@ -126,7 +126,7 @@ class Levels:
         paths += [folder / "query.o", folder / "manifest.o"]
         paths[-2].write_bytes(_compiled(self))
         with paths[-1].open("wb") as stream:
-            write_data_object(stream, self.machine.architecture.elf, (self._manifest(), *more))
+            write_data_object(stream, self.machine.architecture.elf, (self._manifest(), *more), self.machine.elf_flags)
         return paths
 
 

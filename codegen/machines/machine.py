@@ -97,6 +97,8 @@ class Machine:
     level_caches: Mapping[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
     uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # see `object.features`
     scheduled: Callable[[str], str] = str  # CPU by whose model LLVM schedules code for one of a name
+    module_flags: str = ""  # LLVM IR at the end of each module: its convention of calls
+    elf_flags: int = 0  # e_flags of ELF, which all objects of a library have in common
     flush: FlushMode | None = None  # where computing with denormal numbers takes far longer than without
     fetches_near: bool = True  # lines that many rows use are prefetched into L1, not L2
     prefetches_rows: bool = True  # registers are left for the strides of rows that a product prefetches

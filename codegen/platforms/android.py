@@ -11,6 +11,7 @@ _LIBC = tuple(name for name in LINUX.functions if name != "aligned_alloc")  # wh
 ANDROID = replace(
     LINUX,
     name="android",
+    machines=("x86_64", "aarch64"),
     suffix="unknown-linux-android24",
     pool=(*LINUX.pool, "android.ll"),
     imports={"libc.so": (*_LIBC, "posix_memalign")},

@@ -10,7 +10,7 @@ LINUX = Platform(
     name="linux",
     suffix="unknown-linux-gnu",
     library=".so",
-    machines=("x86_64", "aarch64"),
+    machines=("x86_64", "aarch64", "riscv64"),
     pool=("linux.ll",),
     numbers={
         "monotonic": 1,  # CLOCK_MONOTONIC
@@ -20,7 +20,7 @@ LINUX = Platform(
         "cpu_words": CPUS // 64,
         "cpu_bytes": CPUS // 8,
     },
-    calls={"futex": {"x86_64": 202, "aarch64": 98}},
+    calls={"futex": {"x86_64": 202, "aarch64": 98, "riscv64": 98}},
     # arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA); refused where a thread's signal stack is too small, or by a policy
     tiles={"x86_64": "call i64 (i64, ...) @syscall(i64 158, i64 4131, i64 18)"},
     imports={

@@ -30,6 +30,7 @@ from aot.codegen.llvm.object.relocatable import Object, taken_apart
 from aot.runtime.errors import InternalError
 
 _NULL, _RELA, _GROUP, _ADDRSIG = 0, 4, 17, 0x6FFF4C03
+_ATTRIBUTES = 0x70000003  # of a processor: the extensions of RISC-V that code uses; of Arm, the same number
 _RESERVED = 0xFF00  # section numbers from here on have special meanings
 _FILE = 4  # type of a symbol
 _RELOCATION = struct.Struct("<QQq")
@@ -92,6 +93,8 @@ class _Joined:
         for old, row in enumerate(parts.rows):
             if row[1] == _GROUP:
                 raise InternalError(f"elf: objects without groups of sections, got {own[old]}")
+            if row[1] == _ATTRIBUTES and number:  # equal in all objects, and one section for all
+                continue
             if row[1] not in (_NULL, SYMTAB, STRTAB, _ADDRSIG, _RELA):
                 section = self._section(own[old], row)
                 moved[old] = section, section.add(_body(parts, row), row[5], row[8])

@@ -54,8 +54,8 @@ class Data:
         return 0 if self.reserved else self.size
 
 
-def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data]) -> None:
-    """Write a relocatable object for the e_machine `machine`; the stream need not seek."""
+def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data], flags: int = 0) -> None:
+    """Write a relocatable object for the e_machine `machine`, with its e_flags; the stream need not seek."""
     names, strings = _Strings(), _Strings()
     headers = [SECTION.pack(*[0] * 10)]
     symbols = [SYMBOL.pack(0, 0, 0, 0, 0, 0)]
@@ -88,7 +88,7 @@ def write_data_object(stream: BinaryIO, machine: int, sections: Sequence[Data]) 
     out = Writer(stream)
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     sizes = (HEADER.size, 0, 0, SECTION.size, count, link + 1)
-    out.write(HEADER.pack(ident, 1, machine, 1, 0, 0, at_headers, 0, *sizes))
+    out.write(HEADER.pack(ident, 1, machine, 1, 0, 0, at_headers, flags, *sizes))
     for data in sections:
         out.data(data)
     out.pad_to(at_symbols)

@@ -65,7 +65,7 @@ def link(objects: Sequence[Path], output: Path, linker: Linker, machine: Machine
         functions = Data(".text", "libc_stub", 16, 16, [], called)
         stub, libc = Path(folder) / "libc.o", Path(folder) / name
         with stub.open("wb") as stream:
-            write_data_object(stream, machine.architecture.elf, [functions])
+            write_data_object(stream, machine.architecture.elf, [functions], machine.elf_flags)
         _check(linker, _called(linker.command([stub], libc, ("-soname", libc.name))))
         with replacing(output) as made:
             _check(linker, _called(linker.command([*objects, libc], made, platform.link_options)))

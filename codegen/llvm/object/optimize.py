@@ -48,7 +48,7 @@ def _triple(target: Target) -> str:
 def _optimized(text: str, target: Target, machine: llvm.TargetMachine, level: int | None) -> llvm.ModuleRef:
     head = f'target triple = "{_triple(target)}"\ntarget datalayout = "{machine.target_data}"\n'
     try:
-        module = llvm.parse_assembly(head + text)
+        module = llvm.parse_assembly(head + text + target.machine.module_flags)
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"emit: LLVM refuses the module, got {error}") from error

@@ -20,7 +20,9 @@ _ASK_FOR_TILES = {"x86_64": (158, 0x1023, 18)}
 
 def features(cpuinfo: Path = CPUINFO) -> frozenset[str]:
     """Return the features that the system reports, in its own names; none if it reports none."""
-    return frozenset(_told(cpuinfo, "flags", "features").split())
+    letters, *names = _told(cpuinfo, "isa").split("_")  # on RISC-V: rv64imafdcv_zicbom
+    letters = letters.removeprefix("rv64").replace("g", "imafd")
+    return frozenset((*_told(cpuinfo, "flags", "features").split(), *letters, *names))
 
 
 def model(cpuinfo: Path = CPUINFO) -> str:

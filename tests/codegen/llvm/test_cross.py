@@ -61,14 +61,15 @@ def test_library_for_another_machine(tmp_path: Path) -> None:
 def program(
     made: Built | Levels, folder: Path, source: Path = RUNNER
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """A C program for aarch64 with the model inside, which runs on the given processor with the given arguments."""
-    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+    """A C program with the model inside, which an emulator runs on the given processor with the given arguments."""
+    machine = made.machine.name
+    emulator = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
     if emulator is None:
         pytest.skip("needs qemu-user")
     made.write_object(folder / "network.o")
     (folder / "network.h").write_text(header_text(made))
     options = ["-static", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I.", f"-DQUERY={QUERY_PREFIX}{made.tag}"]
-    command = [*compiler("aarch64-linux-gnu-gcc"), *options, str(source), "network.o", "-pthread", "-o", "network"]
+    command = [*compiler(f"{machine}-linux-gnu-gcc"), *options, str(source), "network.o", "-pthread", "-o", "network"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -80,7 +81,7 @@ def program(
 
 
 def emulated(made: Built | Levels, folder: Path, inputs: Sequence[Array], cpu: str = "max") -> bytes:
-    """Return the bytes that a C program for aarch64 writes, which runs the model under an emulator."""
+    """Return the bytes that a C program writes, which runs the model under an emulator of its machine."""
     (folder / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
     ran = program(made, folder)(cpu, "in", "out")
     assert ran.returncode == 0, ran.stderr
