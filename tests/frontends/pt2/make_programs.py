@@ -210,6 +210,7 @@ PROGRAMS: list[tuple[str, nn.Module, list[tuple[Any, ...]], Any]] = [
     ("autocast", Autocast(), [(F(3, 16),), (F(3, 16),)], None),
     ("regions_inside", Of(regions_inside), [(F(5, 3), F(3)), (F(5, 3), F(3))], None),
     ("wide_product", Of(wide_product, w=WEIGHTS["w"][0, 0]), [(F(5, 3) * 40,)] * 2, None),
+    ("number_as_tensor", Of(lambda _, x: torch.special.xlog1py(2.0, x)), [(torch.rand(3),)] * 2, None),
     ("derived", Of(derived), [(F(2, 5), F(2, 8)), (F(2, 9), F(2, 12))], ({1: M + 1}, {1: 2 * H})),
 ]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from aot.frontends.pt2.files.element_types import COMPLEX
 from aot.frontends.pt2.registry import Call, Complex, Size, aten
 from aot.ir.graph import OutPort
@@ -153,9 +155,24 @@ def to(
 
 @aten("view.dtype")
 def view_dtype(node: Call, x: OutPort, dtype: DType) -> OutPort:
-    """The bits of `x` as another type of the same size."""
-    node.refuse(x.type.dtype.bits != dtype.bits, "types of another size are not supported")
-    return x if x.type.dtype is dtype else node.build.BitCast(x, destination_type=dtype)
+    """The bits of `x` as another type; the last axis shrinks or grows where that has another size."""
+    build, (old, new) = node.build, (x.type.dtype.bits, dtype.bits)
+    if old == new:
+        return x if x.type.dtype is dtype else build.BitCast(x, destination_type=dtype)
+    node.refuse(min(old, new) < 8 or not x.type.rank, "types have bytes, and tensors an axis")
+    bits, last = {8: DType.U8, 16: DType.U16, 32: DType.U32, 64: DType.U64}, x.type.rank - 1
+    if new > old:  # the first of some elements is the low part
+        count = new // old
+        x = build.Reshape(x, build.Concat(node.dims(x, range(last)), node.list([-1, count]), axis=0))
+    whole = node.cast(view_dtype(node, x, bits[old]), bits[max(old, new)])
+    shifts = node.build.const(np.arange(0, max(old, new), min(old, new)), whole.type.dtype)
+    if new > old:
+        parts = build.BitwiseLeftShift(whole, shifts)
+        return view_dtype(node, build.ReduceSum(parts, node.list([last + 1])), dtype)
+    parts = build.BitwiseRightShift(build.Unsqueeze(whole, node.list([last + 1])), shifts)
+    low = node.cast(build.BitwiseAnd(parts, node.like((1 << new) - 1, parts)), bits[new])
+    flat = build.Reshape(low, build.Concat(node.dims(x, range(last)), node.list([-1]), axis=0))
+    return view_dtype(node, flat, dtype)
 
 
 @aten("as_strided.default", "as_strided_copy.default")

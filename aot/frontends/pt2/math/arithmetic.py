@@ -183,3 +183,16 @@ def addc(node: Call, x: OutPort, tensor1: OutPort, tensor2: OutPort, value: Numb
 def copy(node: Call, x: OutPort, src: OutPort) -> OutPort:
     """`src` in the shape and type of `x`."""
     return node.build.Broadcast(node.cast(src, x.type.dtype), node.dims(x, range(x.type.rank)))
+
+
+@aten("gcd.default", "lcm.default")
+def gcd(node: Call, x: OutPort, other: OutPort) -> OutPort:
+    """The greatest common divisor; the least common multiple, 0 beside a 0."""
+    build = node.build
+    a, b = node.promoted(x, other)
+    both = build.ShapeOf(build.Add(a, b))
+    found = build.GreatestDivisor(*(build.Broadcast(v, both) for v in (a, b)))
+    if node.kind.startswith("gcd"):
+        return found
+    parts = build.Divide(a, build.Maximum(found, node.like(1, found)), m_pythondiv=False)
+    return build.Abs(build.Multiply(parts, b))

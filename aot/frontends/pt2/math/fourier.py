@@ -223,3 +223,26 @@ def _weighted(node: Call, frames: OutPort, size: int, length: int, window: OutPo
         around = node.list([before]), node.list([size - length - before])
         window = build.Pad(window, *around, node.like(0, window))
     return build.Multiply(frames, node.cast(window, frames.type.dtype))
+
+
+@aten_complex("istft.default")
+def istft(
+    node: Call,
+    x: Complex,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: OutPort | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: Size | None = None,
+    return_complex: bool = False,
+) -> OutPort:
+    """[.., frequencies, frames] -> [.., length]"""
+    node.refuse(return_complex or onesided is False, "spectra of both sides, of complex signals, are not supported")
+    build, data, hop = node.build, paired(node, x), hop_length or n_fft // 4
+    if window is None:
+        window = build.Broadcast(node.like(1, data), node.list([win_length or n_fft]))
+    sizes = [node.scalar(n_fft), node.scalar(hop), *([] if length is None else [node.port(length, DType.I64)])]
+    return build.ISTFT(data, node.cast(window, data.type.dtype), *sizes, center=center, normalized=normalized)

@@ -34,8 +34,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[OutPort, ...]:
-    """Sums or means of the rows of bags, which begin at offsets; an empty bag gives 0. Nothing reads other outputs."""
-    node.refuse(mode not in (0, 1), "the maximum of a bag is not supported")
+    """Sums, means or maxima of bags, which begin at offsets; an empty one gives 0. Nothing reads other outputs."""
     has_padding = padding_idx is not None and (padding_idx >= 0 or node.kind.startswith("embedding_bag"))
     node.refuse(has_padding, "rows of padding in a bag are not supported")
     node.refuse(any(node.outputs[1:]), "outputs behind the bags are not supported")
@@ -46,7 +45,18 @@ def embedding_bag(
         return (build.EmbeddingBagPacked(weight, node.cast(indices, DType.I64), *weights, **fields),) * 4
     if include_last_offset:
         offsets = build.Slice(offsets, node.list([0]), node.list([-1]), node.list([1]))
+    if mode == 2:
+        return (_maxima(node, weight, indices, node.cast(offsets, DType.I64)),) * 4
     inputs = [weight, node.cast(indices, DType.I64), node.cast(offsets, DType.I64)]
     if per_sample_weights is not None:
         inputs += [node.scalar(-1), node.cast(per_sample_weights, weight.type.dtype)]
     return (build.EmbeddingBagOffsets(*inputs, reduction=Bag.MEAN if mode else Bag.SUM),) * 4
+
+
+def _maxima(node: Call, weight: OutPort, indices: OutPort, offsets: OutPort) -> OutPort:
+    """Return the maxima of the rows of bags, which begin at offsets; 0 of an empty one."""
+    build = node.build
+    rows = build.Gather(weight, indices, node.scalar(0))
+    places = build.Range(node.scalar(0), node.size(indices, 0), node.scalar(1))
+    bags = build.Subtract(build.SearchSorted(offsets, places, right_mode=True), node.scalar(1))
+    return build.SegmentMax(rows, bags, node.size(offsets, 0))

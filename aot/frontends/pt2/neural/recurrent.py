@@ -26,6 +26,7 @@ class Stack:
     has_biases: bool
     directions: int
     batch_first: bool
+    projected: bool = False  # the last weight of each is w_hr: h = w_hr m for the outputs m of the cell
 
     @property
     def family(self) -> str:
@@ -33,17 +34,16 @@ class Stack:
 
     def run(self, x: OutPort, layers: int, *states: OutPort) -> tuple[OutPort, ...]:
         """Return the outputs of the last layer, and the last states of all."""
-        node, build, each = self.node, self.node.build, 4 if self.has_biases else 2
+        node, build, each = self.node, self.node.build, (4 if self.has_biases else 2) + self.projected
         if len(self.weights) != layers * self.directions * each:
-            rule = f"{layers * self.directions * each} weights; projections of states are not supported"
-            node.refuse(True, f"{rule}, got {len(self.weights)}")
+            raise ModelError(f"{node.kind}: {layers * self.directions * each} weights, got {len(self.weights)}")
         x = x if self.batch_first else build.Transpose(x, node.list([1, 0, 2]))
         last: list[list[OutPort]] = []
         for layer in range(layers):
             first = layer * self.directions
             own = [self._rows(s, first) for s in states]
             parts = [self.weights[(first + d) * each : (first + d + 1) * each] for d in range(self.directions)]
-            y, *after = self._layer(x, own, parts)
+            y, *after = self._projection(x, own, parts) if self.projected else self._layer(x, own, parts)
             last.append(after)
             rows = build.Transpose(y, node.list([0, 2, 1, 3]))
             x = build.Reshape(rows, build.Concat(node.dims(rows, [0, 1]), node.list([-1]), axis=0))
@@ -72,6 +72,30 @@ class Stack:
             fields["activations"] = ("relu",) if "relu" in node.kind else ("tanh",)
         made = getattr(build, f"{self.family.upper()}Sequence")(*inputs, **fields, outputs=1 + len(states))
         return list(made.node.out_ports().values())
+
+    def _projection(self, x: OutPort, states: Sequence[OutPort], parts: Sequence[Sequence[OutPort]]) -> list[OutPort]:
+        """Return outputs and last states of a layer of h = w_hr m: a cell of m with recurrent weights w_hh w_hr.
+
+        The first state is no m: features of the first step, the last one in reverse, have it, by weights w_hh.
+        """
+        node, build = self.node, self.node.build
+        h, c = states
+        batch, steps = node.dims(x, [0]), node.dims(x, [1])
+        features, changed, turned = [x], list[list[OutPort]](), list[OutPort]()
+        for d, own in enumerate(parts):
+            row = build.Gather(h, node.list([d]), node.scalar(1))  # [batch, 1, projected]
+            rest = build.Concat(batch, build.Subtract(steps, node.list([1])), node.dims(row, [2]), axis=0)
+            zeros = build.Broadcast(node.like(0, x), rest)
+            features.append(build.Concat(*((zeros, row) if d else (row, zeros)), axis=1))
+            none = build.Broadcast(node.like(0, x), node.dims(own[1], [0, 1]))
+            columns = [own[1] if k == d else none for k in range(self.directions)]
+            changed.append([build.Concat(own[0], *columns, axis=1), build.MatMul(own[1], own[-1]), *own[2:-1]])
+            turned.append(build.Unsqueeze(own[-1], node.list([0])))
+        zero = build.Broadcast(node.like(0, c), build.ShapeOf(c))
+        y, m, last = self._layer(build.Concat(*features, axis=2), [zero, c], changed)
+        heads = turned[0] if len(turned) == 1 else build.Concat(*turned, axis=0)
+        state = build.MatMul(build.Unsqueeze(m, node.list([2])), heads, transpose_b=True)
+        return [build.MatMul(y, heads, transpose_b=True), build.Squeeze(state, node.list([2])), last]
 
     def _stacked(self, ports: Sequence[OutPort]) -> OutPort:
         build, zero = self.node.build, self.node.list([0])
@@ -116,7 +140,8 @@ def lstm(
     batch_first: bool,
 ) -> tuple[OutPort, ...]:
     node.refuse(train and dropout > 0, "dropout in training is not supported: export model.eval()")
-    stack = Stack(node, params, has_biases, 2 if bidirectional else 1, batch_first)
+    projected = node.kind.startswith("lstm") and params[1].shape[0] != 4 * params[1].shape[1]
+    stack = Stack(node, params, has_biases, 2 if bidirectional else 1, batch_first, projected)
     return stack.run(x, num_layers, *hx)
 
 

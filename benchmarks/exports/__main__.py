@@ -1,0 +1,170 @@
+"""Compiles networks as people export them, and compares them with eager PyTorch.
+
+    python -m benchmarks.exports RESULTS transformers [NAME ..]     needs torch, transformers and aot in one environment
+    python -m benchmarks.exports RESULTS --table                    the table of what is in RESULTS
+
+Each network has small random weights and a process of its own: `torch.export.export(model, (), inputs)` and
+`torch.export.save`, nothing around them. RESULTS is a file with a line of JSON for each network; a network that is in
+it is not run again. A difference is relative to the largest number of an output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+SECONDS = 240  # of one network, then its process is ended
+FAMILIES = ("transformers",)
+NEAR = 1e-4  # of the largest number of an output: f32 sums in another order
+OUTCOMES = ("right", "differs", "refused", "fails", "not exported", "not built")
+COUNTED = OUTCOMES[:4]  # the others say nothing of the compiler
+Verdict = tuple[str, str]
+
+
+def verdict(family: str, name: str) -> Verdict:
+    """The outcome for a network, and what there is to say of it."""
+    import torch  # noqa: PLC0415  (in the process of the network: a fork of one that has used torch would hang)
+
+    import aot  # noqa: PLC0415
+    from aot.runtime.errors import AotError  # noqa: PLC0415
+    from benchmarks.pytorch.check import difference, plain  # noqa: PLC0415
+    from benchmarks.pytorch.network import draw_silent_weights  # noqa: PLC0415
+
+    warnings.simplefilter("ignore")
+    torch.manual_seed(7)
+    torch.set_num_threads(1)
+    try:
+        module, inputs = import_module(f"benchmarks.exports.{family}_networks").network(name)
+        draw_silent_weights(module)
+        with torch.no_grad():
+            found = module(**inputs)
+        wanted = tensors(
+            [v for v in found.values() if "Cache" not in type(v).__name__] if isinstance(found, dict) else found
+        )
+    except Exception as error:  # of many kinds: what is small may not fit a network
+        return "not built", said(error)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.pt2"
+        try:
+            torch.export.save(exported(module, inputs), path)
+        except Exception as error:  # PyTorch's, of many kinds
+            return "not exported", said(error)
+        try:
+            model = aot.compile_model(path, threads=1, max_seconds=SECONDS)
+            found = model(*(plain(a) for a in tensors(inputs)))
+        except AotError as error:
+            return "refused", " | ".join(str(error).splitlines()[:4])[:600]
+    outputs = [found[i] for i in range(len(model.outputs))][: len(wanted)]
+    gap = difference(outputs, [plain(a) for a in wanted])
+    return ("right" if gap <= NEAR else "differs"), f"{gap:.1e}"
+
+
+def exported(module: Any, inputs: dict[str, Any]) -> Any:
+    """The program of a module; of one whose caches PyTorch cannot return, as its error says, without them."""
+    import torch  # noqa: PLC0415
+
+    try:
+        return torch.export.export(module, (), inputs)
+    except RuntimeError as error:
+        if "Cache'> in output" not in str(error):
+            raise
+        return torch.export.export(module, (), {**inputs, "use_cache": False})
+
+
+def tensors(values: Any) -> list[Any]:
+    """The tensors in arguments or results, in order, as arrays."""
+    import torch  # noqa: PLC0415
+    from torch.utils import _pytree as pytree  # noqa: PLC0415
+
+    return [t.detach().numpy() for t in pytree.tree_leaves(values) if isinstance(t, torch.Tensor)]
+
+
+def said(error: Exception) -> str:
+    """The last lines of an error: a listing of the whole program comes first."""
+    text = str(error).strip().rpartition("\n\n\n")[2].replace("\n", " ")
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def worker(family: str, name: str, pipe: Connection) -> None:
+    try:
+        found = verdict(family, name)
+    except BaseException as error:
+        found = "fails", f"{type(error).__name__}: {error}"[:600]
+    pipe.send(found)
+
+
+def apart(family: str, name: str) -> Verdict:
+    """The verdict, found in a process of its own."""
+    context = get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=worker, args=(family, name, theirs))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(SECONDS) else ("fails", "takes too long")
+    except EOFError:
+        return "fails", "ends the process"
+    finally:
+        process.kill()
+        process.join()
+
+
+def recorded(results: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """A line for each family, and one for each network that is not right."""
+    lines = ["| networks | " + " | ".join(OUTCOMES) + " |", "|--" * (len(OUTCOMES) + 1) + "|"]
+    for family in dict.fromkeys(r["family"] for r in rows):
+        counts = Counter(r["outcome"] for r in rows if r["family"] == family)
+        lines.append(f"| {family} | " + " | ".join(str(counts[o]) for o in OUTCOMES) + " |")
+    lines += ["", "| network | outcome | what is said |", "|--|--|--|"]
+    wrong = [r for r in rows if r["outcome"] in COUNTED[1:]]
+    lines += [f"| {r['name']} | {r['outcome']} | {r['text'].replace('|', ';')} |" for r in wrong]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """0; 1 if a network is refused or differs."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.exports", description=__doc__)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("family", nargs="?", choices=FAMILIES)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--again", action="store_true", help="run the names again, or all that are not right")
+    parser.add_argument("--table", action="store_true", help="print the table of RESULTS")
+    args = parser.parse_args()
+    rows = recorded(args.results)
+    if args.family:
+        networks = import_module(f"benchmarks.exports.{args.family}_networks")
+        networks.load()
+        names = args.names or networks.names()
+        done = {(r["family"], r["name"]): r for r in rows}
+        for name in names:
+            before = done.get((args.family, name))
+            if before is not None and not (args.again and (args.names or before["outcome"] != "right")):
+                continue
+            begin = time.perf_counter()
+            outcome, text = apart(args.family, name)
+            row = {"family": args.family, "name": name, "outcome": outcome, "text": text}
+            done[args.family, name] = row
+            print(f"{name}: {outcome}: {text} ({time.perf_counter() - begin:.0f} s)", flush=True)
+            args.results.write_text("".join(json.dumps(r) + "\n" for r in done.values()))
+        rows = list(done.values())
+    if args.table or not args.family:
+        print(table(rows))
+    return int(any(r["outcome"] in COUNTED[1:] for r in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""Networks of transformers: each model type that has a base model, with a small configuration. Needs transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Sizes of configurations by name; a configuration gets those that it has. The first ones win where one means another.
+SMALL: dict[str, Any] = {
+    "hidden_size": 32,
+    "d_model": 32,
+    "n_embd": 32,
+    "embed_dim": 32,
+    "dim": 32,
+    "projection_dim": 32,
+    "embedding_size": 32,
+    "num_hidden_layers": 2,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "n_layer": 2,
+    "n_layers": 2,
+    "num_layers": 2,
+    "num_decoder_layers": 2,
+    "num_encoder_layers": 2,
+    "num_attention_heads": 4,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "n_head": 4,
+    "n_heads": 4,
+    "num_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "d_kv": 8,
+    "intermediate_size": 48,
+    "moe_intermediate_size": 48,
+    "shared_expert_intermediate_size": 48,
+    "ffn_dim": 48,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "d_ff": 48,
+    "n_inner": 48,
+    "vocab_size": 99,
+    "max_position_embeddings": 64,
+    "n_positions": 64,
+    "max_source_positions": 50,
+    "max_target_positions": 50,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "type_vocab_size": 4,
+    "image_size": 32,
+    "patch_size": 8,
+    "num_channels": 3,
+    "num_mel_bins": 16,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "word_embed_proj_dim": 32,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 8,
+    "state_size": 8,
+    "num_labels": 3,
+}
+TOKENS, SIDE, SAMPLES = 7, 32, 4000
+
+
+def load() -> None:
+    """Import what all networks need, once: each has a process that is a fork of this one."""
+    import torch  # noqa: F401, PLC0415
+    from transformers import AutoModel, BertModel, MixtralModel  # noqa: F401, PLC0415
+
+    import aot.frontends.pt2.convert  # noqa: F401, PLC0415
+
+
+def names() -> list[str]:
+    """Model types that have a base model."""
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES  # noqa: PLC0415
+
+    return sorted(MODEL_MAPPING_NAMES)
+
+
+def shrink(config: Any) -> Any:
+    """Make a configuration small, and those inside of it."""
+    for name, value in SMALL.items():
+        old = getattr(config, name, None)
+        if old is not None and isinstance(old, int) and not isinstance(old, bool):
+            setattr(config, name, value)
+    for value in list(vars(config).values()):
+        if hasattr(value, "to_dict") and value is not config:
+            shrink(value)
+    if getattr(config, "layer_types", None):
+        config.layer_types = list(config.layer_types)[:2]
+    return config
+
+
+def network(name: str) -> tuple[Any, dict[str, Any]]:
+    """A model of a type, in evaluation, and arguments for it."""
+    from transformers import AutoConfig, AutoModel  # noqa: PLC0415
+
+    config = shrink(AutoConfig.for_model(name))
+    module = AutoModel.from_config(config).eval()
+    return module, inputs(module, config)
+
+
+def inputs(module: Any, config: Any) -> dict[str, Any]:
+    """Arguments by the name of the main input."""
+    import torch  # noqa: PLC0415
+
+    main, tokens = module.main_input_name, torch.arange(3, 3 + TOKENS)[None]
+    mels = getattr(config, "num_mel_bins", None) or getattr(config, "num_mel_channels", 16)
+    side = getattr(config, "image_size", SIDE)
+    size = tuple(side) if isinstance(side, list | tuple) else (side, side)
+    made: dict[str, Any] = {
+        "input_ids": tokens,
+        "pixel_values": torch.randn(1, getattr(config, "num_channels", 3), *size),
+        "input_values": torch.randn(1, SAMPLES),
+        "input_features": torch.randn(1, mels, 2 * getattr(config, "max_source_positions", 50)),
+    }
+    given = {main: made[main]}
+    if main == "pixel_values" and hasattr(config, "text_config") and "input_ids" in module.forward.__code__.co_varnames:
+        given["input_ids"] = tokens
+    if main == "input_ids":
+        given["attention_mask"] = torch.ones_like(tokens)
+        if "pixel_values" in module.forward.__code__.co_varnames and not hasattr(config, "image_token_id"):
+            given["pixel_values"] = made["pixel_values"]
+    if getattr(config, "is_encoder_decoder", False):
+        given["decoder_input_ids"] = tokens[:, :4]
+    return given
