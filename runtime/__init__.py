@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 
 from aot.runtime.alias import alias
 from aot.runtime.errors import AotError, BusyError, CancelledError
-from aot.runtime.inference.executor import Executor
-from aot.runtime.inference.request import InferRequest, Outputs
-from aot.runtime.loading.manifest import Dim, TensorInfo
-from aot.runtime.model import CompiledModel, import_model, load
 
 if TYPE_CHECKING:
     from aot.runtime.generation.batch import Batch
     from aot.runtime.generation.drafting import Drafting
     from aot.runtime.generation.generator import Generator
     from aot.runtime.generation.sampling import Sampling
+    from aot.runtime.inference.executor import Executor
+    from aot.runtime.inference.request import InferRequest, Outputs
     from aot.runtime.inference.variables import VariableState
+    from aot.runtime.loading.manifest import Dim, TensorInfo
     from aot.runtime.loading.weights import update_weights
+    from aot.runtime.model import CompiledModel, import_model, load
     from aot.runtime.pipeline import Pipeline
     from aot.runtime.queue import AsyncInferQueue
 
@@ -42,14 +42,22 @@ __all__ = [
     "update_weights",
 ]
 
-# Imported when they are first used: a process that only infers does not wait for them.
+# Imported when they are first used: a process that compiles needs no loader, and one that infers no generator.
 _LATER = {
     "AsyncInferQueue": ".queue",
     "Batch": ".generation.batch",
+    "CompiledModel": ".model",
+    "Dim": ".loading.manifest",
     "Drafting": ".generation.drafting",
+    "Executor": ".inference.executor",
     "Generator": ".generation.generator",
+    "import_model": ".model",
+    "InferRequest": ".inference.request",
+    "load": ".model",
+    "Outputs": ".inference.request",
     "Pipeline": ".pipeline",
     "Sampling": ".generation.sampling",
+    "TensorInfo": ".loading.manifest",
     "update_weights": ".loading.weights",
     "VariableState": ".inference.variables",
 }
