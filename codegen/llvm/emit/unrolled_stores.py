@@ -10,7 +10,9 @@ The text is that of a walk through all iterations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
+from operator import itemgetter
 from typing import NamedTuple
 
 from aot.codegen.costs import COSTS
@@ -52,7 +54,7 @@ class Steps:
         self._buffer, self._ranges = buffer, ranges
         self._folded = [slot for slot, r in enumerate(ranges) if r.var in inner]
         linear = {r.var: slot for slot, r in enumerate(ranges) if r.var in whole.terms and r.var not in inner}
-        self._slots = [*self._folded, *linear.values()]
+        self._key = _chosen([*self._folded, *linear.values()])
         self._added = [
             (slot, [whole.terms[var] * value.const for value in ranges[slot].values]) for var, slot in linear.items()
         ]
@@ -60,7 +62,7 @@ class Steps:
         self._vector = next(((slot, whole.terms[v]) for v, slot in linear.items() if ranges[slot].lanes), None)
         self._rest = Affine({x: c for x, c in whole.terms.items() if x not in linear}, whole.const)
         self._forms: dict[tuple[int | Var | None, ...], Form] = {}
-        self._known: dict[tuple[int, ...], Access] = {}
+        self._known: dict[object, Access] = {}
 
     def are_near(self, is_target: bool) -> bool:
         """True if all lanes access one element, or elements near each other; for a target, one after the other.
@@ -82,7 +84,7 @@ class Steps:
 
     def at(self, indices: list[int]) -> Access:
         """Return the access where each variable has the value with that number."""
-        key = tuple([indices[slot] for slot in self._slots])
+        key = self._key(indices)
         found = self._known.get(key)
         if found is None:
             form, const = self._form(indices), 0
@@ -118,6 +120,11 @@ class Steps:
             return Form(offset, step, Affine({**offset.terms, lane: step}, offset.const))
         step, rest = offset.terms.get(lane, 0), {x: c for x, c in offset.terms.items() if x != lane}
         return Form(Affine(rest, offset.const) if step else offset, step, offset)
+
+
+def _chosen(slots: list[int]) -> Callable[[list[int]], object]:
+    """Return a function of the elements in some slots, which tells them apart."""
+    return itemgetter(*slots) if slots else lambda indices: None
 
 
 class Leaf(NamedTuple):
