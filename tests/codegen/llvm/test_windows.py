@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from typer.testing import CliRunner
 
 import runtime
@@ -20,7 +22,7 @@ from aot import cli
 from aot.codegen.llvm.build import build
 from aot.codegen.llvm.header import header_text
 from aot.codegen.machines import MACHINES
-from aot.codegen.platforms import WINDOWS
+from aot.codegen.platforms import WINDOWS, platform_named
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
@@ -145,6 +147,33 @@ def test_a_signature_of_windows_keeps_the_digest(library: Path, tmp_path: Path) 
     path.write_bytes(bytes(signed))
     with pytest.raises(CorruptError):
         verify(path)
+
+
+@pytest.mark.parametrize("target", ["windows-v3", "macos-v8"])
+def test_commands_that_describe_and_sign(target: str, tmp_path: Path) -> None:
+    """A library of another system is like one of this."""
+    library, key, public = tmp_path / f"m{platform_named(target).library}", tmp_path / "key.pem", tmp_path / "key.pub"
+    private = Ed25519PrivateKey.generate()
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    for line in (
+        f"compile {DIGITS} -o {library} --target {target} -q",
+        f"info {library}",
+        f"sign {library} {key}",
+        f"verify {library} {public}",
+        f"sbom {library} --model {DIGITS} -o {tmp_path / 'm.cdx.json'}",
+        f"provenance {library} --model {DIGITS} -o {tmp_path / 'm.intoto.json'}",
+        f"provenance {library} --model {DIGITS} --check {tmp_path / 'm.intoto.json'}",
+    ):
+        result = CliRunner().invoke(cli.app, line.split())
+        assert result.exit_code == 0, f"{line}: {result.output}"
+    assert library.name in (tmp_path / "m.cdx.json").read_text()
+    measured = CliRunner().invoke(cli.app, ["report", str(library), "-o", str(tmp_path / "m.html")])
+    assert (measured.exit_code, "this system is linux" in measured.output) == (5, True)
+    damaged = bytearray(library.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    library.write_bytes(damaged)
+    assert CliRunner().invoke(cli.app, ["verify", str(library), str(public)]).exit_code == 4
 
 
 def test_damaged_files(library: Path, tmp_path: Path) -> None:
