@@ -30,7 +30,10 @@ BF16, FAST, INT8 = {"precision": "bf16"}, {"precision": "bf16", "fast_math": Tru
 
 
 def network(kind: str, outputs: int = 32) -> Graph:
-    """Return a product: of `plain` weights, of weights in `i8` or `i4` with scales, with `rounded` data; or none."""
+    """Return a product, or none: of `plain` weights, of weights in `i8` or `i4` with scales, with `rounded` data.
+
+    `i32`: numbers of 8 bits that are converted by way of i32.
+    """
     graph, rng = Graph(kind), np.random.default_rng(0)
     b, x = Builder(graph), graph.add(Parameter(DType.F32, (Var("n", None, 1), 64)), name="x").out_port(0)
     if kind == "no product":
@@ -42,7 +45,9 @@ def network(kind: str, outputs: int = 32) -> Graph:
     if kind == "plain":
         w = b.const(rng.standard_normal((outputs, 64)).astype(np.float32), DType.F32)
     else:
-        w = b.Convert(b.const(numbers, dtype), destination_type=DType.F32)
+        w = b.const(numbers, dtype)
+        w = b.Convert(w, destination_type=DType.I32) if kind == "i32" else w  # as of DequantizeLinear
+        w = b.Convert(w, destination_type=DType.F32)
         w = b.Multiply(w, b.const(np.full((outputs, 1), 0.01, np.float32), DType.F32))
     if kind == "rounded":
         low, high = (b.const(np.float32(n), DType.F32) for n in (-4, 4))
@@ -90,7 +95,8 @@ def test_options_as_flags() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "bits", "count"), [("plain", None, 0), ("i8", 8, 1), ("i4", 4, 1), ("small i8", 8, 0), ("rounded", 8, 0)]
+    ("kind", "bits", "count"),
+    [("plain", None, 0), ("i8", 8, 1), ("i4", 4, 1), ("small i8", 8, 0), ("rounded", 8, 0), ("i32", 8, 0)],
 )
 def test_products_of_large_small_weights_round_their_data(
     kind: str, bits: int | None, count: int, tmp_path: Path

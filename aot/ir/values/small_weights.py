@@ -57,8 +57,8 @@ def _plain_products(graph: Graph) -> int:
 def _integers(port: OutPort) -> int | None:
     """Return the number of integers of 8 bits or fewer that a constant is made of, 0 if of others; None for data."""
     while port.node.type in _DECOMPRESSION and port.node.held is None:
-        if port.type.dtype.is_integer and port.type.dtype.bits <= WIDEST:
-            break
+        if port.type.dtype.is_integer:  # wider ones are not kept small: DequantizeLinear computes in them
+            return 0
         sources = [s for s in port.node.sources() if s is not None]
         port = max(sources, key=lambda s: len(s.type.dims or ()))
     held = port.node.held
