@@ -114,10 +114,9 @@ def test_blocks_that_run_time_counts_are_shared(cores: int) -> None:
         return b.Convolution(x, w, strides=ones, pads_begin=ones, pads_end=ones, dilations=ones)
 
     graph = graph_of(make, (1, 64, "h=14", "w=14"))
-    made = stages(graph, CompileOptions(level=None))
-    made.target = replace(made.target, cores=cores)
+    made = stages(graph, CompileOptions(level=None, cores=cores))
     groups = [w for s in made.steps.steps for w in s.works if isinstance(w, Group) and w.name == "winograd"]
-    h, w = (n for n in graph.parameters[0].out_port(0).shape if not isinstance(n, int))
+    h, w = (n for n in made.optimized.parameters[0].out_port(0).shape if not isinstance(n, int))
     blocks = made.steps.sizes.written_out(groups[0].axes[0].extent or 0)
     assert normal(rewrite(blocks, {h: Const(14), w: Const(14)}), {}).expr() == Const(min(cores, 2))
 
