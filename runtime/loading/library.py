@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from aot.runtime.abi import (
     ABI_VERSION,
@@ -132,8 +132,8 @@ def _of_level(manifest: Manifest, table: Table) -> Manifest:
     return from_json(tree | entries, manifest.name)
 
 
-def _check_threads(threads: int) -> None:
-    if not isinstance(threads, int) or isinstance(threads, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+def _check_threads(threads: Any) -> None:
+    if not hasattr(threads, "__index__"):  # NumPy's integers are numbers, too
         rule = "must be an integer; properties are set by set_property"
         raise UsageError(f"threads: {rule}, got {threads!r}")
     if not 1 <= threads <= MAX_THREADS:
