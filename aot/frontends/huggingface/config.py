@@ -44,7 +44,7 @@ ALL_TOKENS = 1 << 30  # a window that no sequence fills
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What config.json does not say of a network.
+    """Facts of a type of networks that config.json leaves out, or may leave out.
 
     `tied`: the head is the embedding where nothing else is said; `from_one`: weights of norms are differences from 1;
     `scaled`: embeddings are multiplied by the root of the width; `activation`: key of the function of the MLP;
