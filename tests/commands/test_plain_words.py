@@ -63,7 +63,7 @@ def test_words_mean_what_typer_reads(name: str):
     joined, apart = list(every), list(every)
     for p in parameters:
         if not facts_of(p).is_argument:
-            text, names = text_for(p), names_of(p)
+            text, names = text_for(p), [flag for name in names_of(p) for flag in name.split("/")]
             joined.append(names[0] if text is None else f"{names[0]}={text}")
             apart += [names[-1], *([] if text is None else [text])]
     for words in (needed(parameters), joined, apart, apart + joined[len(every) :]):

@@ -21,6 +21,9 @@ from aot.commands.line.declared import Facts
 NUMBERS = {int: re.compile(r"\d{1,18}"), float: re.compile(r"\d{1,18}(\.\d{1,18})?")}
 
 
+YES, NO = "yes", "no"  # texts of a flag without a value: `--name`, or the second one of `--name/--other`
+
+
 class _NotPlainError(Exception):
     """The words have a form that is not read here, or a fault."""
 
@@ -47,8 +50,14 @@ def names_of(parameter: Parameter) -> list[str]:
 
 
 def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the texts of all parameters that are given, by name; a flag without a value has none."""
-    flags = {flag: p for p in parameters if not facts_of(p).is_argument for flag in names_of(p)}
+    """Return the texts of all parameters that are given, by name."""
+    flags = {
+        flag: (p, text)
+        for p in parameters
+        if not facts_of(p).is_argument
+        for name in names_of(p)
+        for flag, text in zip(name.split("/"), (YES, NO), strict=False)
+    }
     found: dict[str, list[str]] = {}
     free: list[str] = []
     rest = iter(words)
@@ -59,11 +68,14 @@ def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, l
         flag, equals, text = word.partition("=")
         if flag not in flags or (equals and not flag.startswith("--")):
             raise _NotPlainError
-        texts = found.setdefault(flags[flag].name, [])
-        if _kind(flags[flag]) is not bool:
+        parameter, answer = flags[flag]
+        texts = found.setdefault(parameter.name, [])
+        if _kind(parameter) is not bool:
             texts.append(text if equals else next(rest, "-"))
         elif equals:
             raise _NotPlainError
+        else:
+            texts.append(answer)
     for p in (p for p in parameters if facts_of(p).is_argument):
         count = len(free) if _is_list(p) else 1
         if free:
@@ -93,7 +105,7 @@ def _value(parameter: Parameter, texts: list[str]) -> Any:
     """Return the value of what is given for a parameter."""
     facts, kind = facts_of(parameter), _kind(parameter)
     if kind is bool:
-        return True
+        return texts[-1] == YES
     if _is_list(parameter):
         return [_one(get_args(kind)[0], facts, text) for text in texts]
     return _one(kind, facts, texts[-1])
