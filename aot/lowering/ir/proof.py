@@ -43,7 +43,7 @@ from aot.lowering.ir.halos import halos_of
 from aot.lowering.ir.obligations import Least, Obligation, Proof
 from aot.lowering.ir.place import Place
 from aot.lowering.ir.rule_facts import either_of, facts_of
-from aot.lowering.ir.steps import Steps, sizes_of
+from aot.lowering.ir.steps import Cycle, Steps, sizes_of
 from aot.runtime.abi import DType
 
 KEEPING = ("CacheSizes", "CacheRoom")  # operations that compute sizes and room of a state that grows
@@ -215,7 +215,10 @@ class Prover:
             for work in step.works:
                 yield from self.work(work, Place(partial(self._of, work), plain))
             for block in step.blocks():
-                yield from Prover(block, self).block(plain)
+                inner = Prover(block, self)
+                if isinstance(step.control, Cycle):
+                    inner.check(Rule(prim("max", step.control.counter + 1 - step.control.limit, 0), 0, ""))
+                yield from inner.block(plain)
 
     def work(self, work: Work, at: Place) -> Iterator[Obligation]:
         """Yield the obligations of a work."""

@@ -162,6 +162,17 @@ def test_samples_of_a_grid_are_tested_once() -> None:
     assert steps.count("within(") == 4
 
 
+def test_the_counter_of_a_loop_is_below_its_limit() -> None:
+    """Results are collected at the counter, in as many places as there may be iterations."""
+    text = """<ir_version: 8, opset_import: ["": 17]> m (float[2] x, int64 n) => (float[2] y, float[k,2] z)
+    <bool on={1}> { y, z = Loop(n, on, x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w, float[2] u)
+    { d = Identity(c) w = Add(v, v) u = Mul(v, v) }> }"""
+    with as_file(onnx.parser.parse_model(text).SerializeToString()) as file:
+        lines = aot.stages(file).text("steps", proof=True).splitlines()
+    stores = [line for line in lines if ": store " in line and ".body.i <" in line]
+    assert stores and all(line.startswith(("proved", "checked")) for line in stores)
+
+
 def last_rows() -> bytes:
     """x[-k:], k being the size of another input."""
     text = """<ir_version: 8, opset_import: ["": 17]> m (float[n,4] x, float[k,2] q) => (float[j,4] y)
