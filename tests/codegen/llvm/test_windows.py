@@ -37,6 +37,7 @@ from aot.runtime.machine import missing_features
 from tests.codegen.llvm.test_cross import QUANTISED
 from tests.compilers import compiler
 from tests.dynamic import loops
+from tests.frontends.gguf.networks import Network
 from tests.lowering.quantised import data
 from tests.lowering.storage.short_networks import CASES as SHORT
 from tests.networks import NETWORKS
@@ -248,6 +249,11 @@ def run(
     return started
 
 
+def needs_level() -> None:
+    if missing_features(MACHINES["x86_64"].architecture.features_of(LEVEL)):
+        pytest.skip(f"needs a processor of {LEVEL}")
+
+
 def packed(inputs: Sequence[Array]) -> bytes:
     parts: list[bytes] = []
     for x in inputs:
@@ -286,8 +292,7 @@ def test_results_are_those_of_linux(
     name: str, precision: str, run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     """Bytes of all outputs of three calls of one request, with 1, 2 and 5 threads."""
-    if missing_features(MACHINES["x86_64"].architecture.features_of(LEVEL)):
-        pytest.skip(f"needs a processor of {LEVEL}")
+    needs_level()
     make, inputs = MODELS[name]
     here = in_memory(stages(make(), CompileOptions(target=LEVEL, precision=precision)).built)
     request = here.create_infer_request()
@@ -327,3 +332,40 @@ def test_the_program_of_the_page_reads_the_digit(
     ran = wine(tmp_path, program(tmp_path, EXAMPLES / "c" / "windows.c"), str(DIGITS.parent / "seven.npy"))
     assert (ran.returncode, ran.stdout.strip()) == (0, "7"), ran.stderr
     program(tmp_path, EXAMPLES / "cpp" / "digits.cpp", "x86_64-w64-mingw32-g++", "-std=c++17", "-DUSE_DLOPEN", "-c")
+
+
+DLFCN = """
+#include <windows.h>
+enum { RTLD_NOW, RTLD_LOCAL };
+#define dlopen(path, flags) ((void)(flags), (void *)LoadLibraryA(path))
+#define dlsym(library, name) ((void *)GetProcAddress((HMODULE)(library), name))
+"""
+
+
+@pytest.mark.slow
+def test_a_language_model_draws_the_tokens_of_linux(
+    wine: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """The loop inside of the library, with two threads: `examples/c/story.c`, for which Windows loads the library."""
+    needs_level()
+    story = Network("llama", "Q4_0").write(tmp_path / "story.gguf")
+    (tmp_path / "dlfcn.h").write_text(DLFCN)
+    for target, name in ((LEVEL, "story.so"), (f"windows-{LEVEL}", "story.dll")):
+        given = [
+            str(story),
+            "-o",
+            str(tmp_path / name),
+            "--header",
+            str(tmp_path / "story.h"),
+            "--target",
+            target,
+            "-q",
+        ]
+        result = CliRunner().invoke(cli.app, ["compile", *given])
+        assert result.exit_code == 0, result.output
+    made = program(tmp_path, EXAMPLES / "c" / "story.c")
+    ids = [5, 1, 40, 7, 7, 63, 2]
+    for how in (runtime.Sampling(), runtime.Sampling(0.8, seed=3)):
+        wanted = runtime.Generator(runtime.load(tmp_path / "story.so")).generate(ids, 40, how)
+        ran = wine(tmp_path, made, "story.dll", "40", str(how.temperature), str(how.seed), *map(str, ids))
+        assert (ran.returncode, list(map(int, ran.stdout.split()))) == (0, wanted), ran.stderr
