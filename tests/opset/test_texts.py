@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from aot.frontends.conversion.automata import match_table
 from aot.ir.interpret import interpret
-from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringWord
+from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringMatch, StringWord
 from aot.runtime.arrays.strings import encode
+from aot.runtime.errors import UnsupportedError
 from tests.opset.test_strings import WORDS, check, graph_of
 
 LINES = np.array(["a,b,,c", "", ",", "ab", "  x  y ", "🙂,世界", "a,,b"], object)
@@ -30,6 +32,20 @@ def test_words(separator: str, most: int, place: int) -> None:
     words = [symbols[a:b].tobytes().decode() for a, b in zip(first, last, strict=True)]
     assert words == [row[place] if place < len(row) else "" for row in rows]
     check(StringWord(most), inputs, between, outputs=3) if most in (-1, 1) and place == 1 else None
+
+
+def test_texts_that_an_automaton_accepts() -> None:
+    table, accepts = match_table(r"a(b|,)*|\b(x|ü)\b|")
+    check(StringMatch(), encode(LINES), [table, accepts])
+    inputs = encode(np.array(["a", "ab,b", "", "x", "ü", "abx", "b"], object))
+    (found,) = interpret(graph_of(StringMatch(), inputs, [table, accepts]), inputs)
+    assert found.tolist() == [True, True, True, True, False, False, False]  # ü is no letter of a word, as in RE2
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)", "[^ü]", "[a-ü]", "(", "(a{99}){99}{9}"])
+def test_patterns_that_are_no_automaton_are_refused(pattern: str) -> None:
+    with pytest.raises(UnsupportedError, match="pattern"):
+        match_table(pattern)
 
 
 def test_letters_that_take_as_many_bytes() -> None:

@@ -7,11 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from aot.frontends.conversion.automata import match_table
 from aot.frontends.conversion.calls import Call
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.opset.control.strings import StringTensorPack, StringTensorUnpack
-from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringWord
+from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringMatch, StringWord
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from aot.runtime.abi import DType
 from aot.runtime.arrays.strings import ENCODING
@@ -69,6 +70,13 @@ def _letters(change: Callable[[str], str]) -> Array:
         if point not in SURROGATES and len(found := change(chr(point))) == 1 and ord(found) < CODE_POINTS:
             points[point] = ord(found)
     return points
+
+
+def matching_texts(node: Call, x: OutPort, pattern: str) -> OutPort:
+    """Return where a regular expression matches the whole string."""
+    table, accepts = match_table(pattern)
+    build = node.build
+    return build(StringMatch(), *parts_of(node, x), build.const(table, DType.I32), build.const(accepts, DType.I32))
 
 
 def words_of(node: Call, x: OutPort, separator: str, most_splits: int) -> tuple[OutPort, OutPort]:

@@ -115,6 +115,31 @@ class StringWord(LoopOp):
 
 
 @op()
+class StringMatch(LoopOp):
+    """True where an automaton accepts a string: tables of next states [states, 256] and of states that accept."""
+
+    def infer(self, begins: Operand, ends: Operand, symbols: Operand, table: Operand, accepts: Operand) -> TensorType:
+        _require_rank("StringMatch", table, 2)
+        _require_rank("StringMatch", accepts, 1)
+        return TensorType(DType.BOOL, places_shape("StringMatch", begins, ends, symbols))
+
+    def nest(
+        self, outs: tuple[Buffer, ...], begins: Input, ends: Input, symbols: Input, table: Input, accepts: Input
+    ) -> tuple[Work, ...]:
+        strings = (begins.buffer, ends.buffer, symbols.buffer)
+        return (_match(outs[0], strings, table.buffer, accepts.buffer, outs[0].shape),)
+
+    def reference(self, begins: Array, ends: Array, symbols: Array, table: Array, accepts: Array) -> Array:
+        found = np.zeros(begins.shape, bool)
+        for at in np.ndindex(begins.shape):
+            state = 0
+            for symbol in symbols[int(begins[at]) : int(ends[at])]:
+                state = int(table[state, symbol])
+            found[at] = accepts[state] != 0
+        return found
+
+
+@op()
 class StringLetters(LoopOp):
     """UTF-8 with each character replaced by that of a table [65536], where it takes as many bytes; others stay."""
 
@@ -224,6 +249,19 @@ def _spaced(outs: Scripted, strings: Scripted, wanted: Scripted, shape: Scripted
         firsts[at] = first
         lasts[at] = last
         counts[at] = count
+
+
+@loops
+def _match(out: Scripted, strings: Scripted, table: Scripted, accepts: Scripted, shape: Scripted) -> None:
+    begins, ends, symbols = strings
+    for i in parallel(volume(shape)):
+        at = unravel(i, shape)
+        low: Scripted = cast(begins[at], DType.I64)
+        high: Scripted = cast(ends[at], DType.I64)
+        state = var(0, DType.I64)
+        for j in range(low, high):
+            state = cast(table[state, cast(symbols[j], DType.I64)], DType.I64)
+        out[at] = accepts[state] != 0
 
 
 @loops

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from aot.frontends.conversion.lookup import place_of
-from aot.frontends.conversion.texts import in_letters, joined_texts, texts_of, words_of
+from aot.frontends.conversion.texts import in_letters, joined_texts, matching_texts, texts_of, words_of
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 
@@ -24,6 +24,11 @@ def string_split(
     node: Call, x: OutPort, *, delimiter: str = "", maxsplit: int | None = None
 ) -> tuple[OutPort, OutPort]:
     return words_of(node, x, delimiter, -1 if maxsplit is None else maxsplit)
+
+
+@onnx("RegexFullMatch")
+def regex_full_match(node: Call, x: OutPort, *, pattern: str) -> OutPort:
+    return matching_texts(node, x, pattern)
 
 
 @onnx("StringNormalizer")

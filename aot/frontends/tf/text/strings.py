@@ -7,7 +7,15 @@ from functools import reduce
 
 import numpy as np
 
-from aot.frontends.conversion.texts import equal_texts, in_letters, joined_texts, parts_of, texts_of, words_of
+from aot.frontends.conversion.texts import (
+    equal_texts,
+    in_letters,
+    joined_texts,
+    matching_texts,
+    parts_of,
+    texts_of,
+    words_of,
+)
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
@@ -113,6 +121,16 @@ def _split(node: Call, x: OutPort, separator: str, most: int) -> tuple[OutPort, 
     inside = build.Less(places, build.Unsqueeze(counts, node.list([1])))
     at = build.Transpose(build.NonZero(inside, output_type=DType.I64), node.list([1, 0]))
     return at, build.GatherND(words, at), build.Concat(node.dims(x, [0]), width, axis=0)
+
+
+@tf("StaticRegexFullMatch")
+def static_regex_full_match(node: Call, x: OutPort) -> OutPort:
+    return matching_texts(node, x, node.text("pattern"))
+
+
+@tf("RegexFullMatch")
+def regex_full_match(node: Call, x: OutPort, pattern: OutPort) -> OutPort:
+    return matching_texts(node, x, str(_texts(node, pattern).reshape(-1)[0]))
 
 
 @tf("Equal", "NotEqual")

@@ -21,7 +21,7 @@ REASONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "strings": (
         f"it computes with strings, which are no features of a library: {CUT}",
-        ("StaticRegexFullMatch", "StaticRegexReplace", "RegexFullMatch", "RegexReplace", "StringSplit", "StringNGrams",
+        ("StaticRegexReplace", "RegexReplace", "StringSplit", "StringNGrams",
          "StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong", "StringFormat", "Substr",
          "AsString", "ReduceJoin", "UnicodeDecode", "UnicodeEncode", "UnicodeTranscode", "UnicodeScript",
          "EncodeBase64", "DecodeBase64", "UnsortedSegmentJoin"),

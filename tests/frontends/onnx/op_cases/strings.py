@@ -10,6 +10,9 @@ WORDS = np.array(["Monday", "", "Grüße, 世界", "monday", "a b", "ÀÇ", "П�
 OTHERS = np.array(["Monday", "x", "Grüße, 世界", "Monday", "a b", "àç", "", "xy"], object)
 LINES = np.array(["a, b,,c", "", "  many   spaces  ", "one", "Ω,ω,"], object)
 DAYS = np.array(["a", "b", "c", "a"], object)
+MAILS = np.array(
+    ["me@gmail.com", " a.b@yahoo.com!", "x@mail.com", "", "äöxx", "ä", "abac", "aac", "ü-世 界", "a@b "], object
+)
 MONDAYS = ["monday", "X"]
 LOCALE = {"locale": "C.UTF-8"}  # of ONNX Runtime: every machine has it
 
@@ -24,6 +27,13 @@ CASES = [
     case("StringSplit", LINES.reshape(5, 1), maxsplit=1, outputs=2, by_evaluator=True),
     case("StringSplit", LINES[2:], maxsplit=1, delimiter=",", outputs=2),
     case("StringSplit", LINES[1:2], outputs=2, open=False),
+    *(
+        case("RegexFullMatch", MAILS, pattern=pattern)
+        for pattern in (
+            r"(\W|^)[\w.\-]{0,25}@(yahoo|gmail)\.com(\W|$)", r"\b\w+@.*\b", r"[^a-c@\s]*|.+?m", "ä(ö|ü)?x*",
+            "(ab?){2,3}c+", "",
+        )
+    ),
     *(case("StringNormalizer", WORDS, case_change_action=how, **LOCALE) for how in ("LOWER", "UPPER")),
     case("StringNormalizer", WORDS, stopwords=MONDAYS, is_case_sensitive=1, **LOCALE),
     case("StringNormalizer", WORDS[None], stopwords=MONDAYS, case_change_action="UPPER", **LOCALE),

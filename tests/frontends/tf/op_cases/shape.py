@@ -128,6 +128,8 @@ CASES = [
     *(case(op, TEXTS, encoding=how) for op in ("StringLower", "StringUpper") for how in ("", "utf-8")),
     case("StringJoin", [TEXTS, Known(np.array("x", object)), TEXTS], separator="-"),
     case("StringJoin", [TEXTS, TEXTS[::-1].copy()]),
+    case("StaticRegexFullMatch", TEXTS, pattern="[a-z]B.*|.* x"),
+    case("RegexFullMatch", TEXTS, Known(np.array(r"\s*\w*\s*", object))),
     case("StringLength", TEXTS),
     case("StringSplitV2", TEXTS, Known(np.array("", object))),
     case("StringSplitV2", TEXTS[:2], Known(np.array("", object)), maxsplit=1),
