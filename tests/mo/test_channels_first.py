@@ -261,3 +261,28 @@ def test_operations_on_channels_get_them_first(tmp_path: Path, kind: str, phase:
         files["back_look"] = LOOK
     found = computed(tmp_path, net, X, **files)[0]
     np.testing.assert_allclose(found, np.clip(wanted(X @ weights[0, 0]), 0, 6), rtol=1e-4, atol=1e-5)
+
+
+PRIORS = """
+from openvino.tools.mo.ops.priorbox_clustered import PriorBoxClusteredOp
+from openvino.tools.mo.ops.result import Result
+class Priors({base}):
+    enabled = True
+    def find_and_replace_pattern(self, graph):
+        attrs = dict(width=np.array([8.0, 16.0]), height=np.array([4.0, 8.0]), variance=np.full(4, 0.1), offset=0.5)
+        attrs.update(name="priors", clip=0, step=0, step_w=0, step_h=0)
+        made = PriorBoxClusteredOp(graph, attrs).create_node()
+        for idx, node in enumerate((graph.get_op_nodes(op="ReLU")[0], graph.get_op_nodes(op="Parameter")[0])):
+            made.in_port(idx).connect(node.out_port(0))
+        Result(graph, dict(name="end")).create_node().in_port(0).connect(made.out_port(0))
+"""
+
+
+@pytest.mark.parametrize("phase", BASES)
+def test_prior_boxes_read_maps_of_features(tmp_path: Path, phase: str) -> None:
+    net = Net(X).conv("conv", "x", N.f32(1, 1, 4, 5)).add("Relu", "r", "conv").add("Tanh", "y", "r").graph
+    files = {f"{phase}_priors": PRIORS.format(base=BASES[phase]), "back_look": LOOK}
+    found = computed(tmp_path, net, X, **files)[-1]
+    assert found.shape == (1, 2, 6 * 8 * 2 * 4)  # height, width, sizes, corners
+    corners = [0.5 / 8 - 4 / 8, 0.5 / 6 - 2 / 6, 0.5 / 8 + 4 / 8, 0.5 / 6 + 2 / 6]
+    np.testing.assert_allclose(found[0, 0, :4], corners, rtol=1e-5)

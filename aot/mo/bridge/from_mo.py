@@ -30,7 +30,7 @@ from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.bridge.operation import is_new, operation_of, operation_or_none
 from aot.mo.bridge.shown_windows import hide_windows
 from aot.mo.bridge.values import dtype_from
-from aot.mo.bridge.windows import WINDOWED, Windows, channel_tensors, complete
+from aot.mo.bridge.windows import WINDOWED, Windows, channel_tensors, complete, reads_sizes
 from aot.mo.graph.cleaning import add_constant_operations
 from aot.mo.graph.graph import Graph, Node, Port
 from aot.mo.graph.tensor_names import INFO
@@ -176,7 +176,8 @@ class _Import:
 
     def _windows(self, node: Node, op: Definition, origin: Origin) -> Windows | None:
         """Return the nodes that an operation on channels needs around it; None for other and for foreign operations."""
-        if isinstance(op, Foreign) or (node.soft_get("type") not in WINDOWED and not any(channel_tensors(node))):
+        has_channels = node.soft_get("type") in WINDOWED or any(channel_tensors(node)) or reads_sizes(node)
+        if isinstance(op, Foreign) or not has_channels:
             return None
 
         def add(op: Definition, sources: Sequence[OutPort | None], name: str) -> OutPort:

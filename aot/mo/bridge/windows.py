@@ -17,8 +17,9 @@ from aot.ir.graph import OutPort
 from aot.ir.op import Op as Definition
 from aot.mo.bridge.operation import is_new
 from aot.mo.utils.error import Error
+from aot.opset.movement.gather import Gather
 from aot.opset.movement.movement import Transpose
-from aot.opset.movement.shape import Reshape
+from aot.opset.movement.shape import Reshape, ShapeOf, Unsqueeze
 from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
 from aot.runtime.errors import AotError
@@ -85,6 +86,22 @@ def channel_tensors(node: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return inputs, () if type_ == "RegionYolo" and node.has_and_set("do_softmax") else outputs
 
 
+def reads_sizes(node: Any) -> bool:
+    """True for a PriorBox that an extension has made: it reads maps of features, whose sizes the sets' one reads."""
+    return node.soft_get("type") in ("PriorBox", "PriorBoxClustered") and is_new(node)
+
+
+def _is_map(port: OutPort | None) -> bool:
+    """True for a tensor of four dimensions; in the front phase also for one that is computed of no sizes."""
+    if port is None:
+        return False
+    try:
+        return port.type.rank == PLANE + 2
+    except AotError:
+        kind = getattr(port.node.op, "kind", "")
+        return kind not in ("Shape", "Slice", "StridedSlice", "Gather", "Concat", "ConcatV2", "Cast", "Pack")
+
+
 def to_first(axes: int) -> list[int]:
     """Return the order of a Transpose to channels first, for a number of spatial axes."""
     return [0, axes + 1, *range(1, axes + 1)]
@@ -118,10 +135,14 @@ class Windows:
         self.name = node.soft_get("name", node.id)
         self.axes = [int(d) for d in node.spatial_dims] if node.has_valid("spatial_dims") else []
         self.channels = channel_tensors(node)
+        self.measures = False
 
     def inputs(self, op: Definition, sources: list[OutPort | None]) -> tuple[Definition, list[OutPort | None]]:
         """Return the operation and its inputs in the layout and the shapes of the operation sets."""
         found = list(sources)
+        if reads_sizes(self.node):
+            self.measures = any(_is_map(port) for port in found)
+            found = [self._sizes(port, i) if _is_map(port) else port for i, port in enumerate(found)]
         for idx in self.channels[0]:
             found[idx] = self._transposed(found[idx], to_first(PLANE), f"data_{idx}")
         if is_channels_last(self.node):
@@ -139,7 +160,17 @@ class Windows:
         axes = PLANE if port.idx in self.channels[1] else len(self.axes) if is_channels_last(self.node) else 0
         found = self._transposed(port, to_last(axes), "result") if axes else port
         assert found is not None, "an output is there"
+        if self.measures:
+            name = f"{self.name}/result"
+            return self.add(Unsqueeze(), [found, self.constant(np.array([0]), f"{name}/axis")], name)
         return found
+
+    def _sizes(self, port: OutPort | None, idx: int) -> OutPort:
+        """Return height and width of a map of features."""
+        name, last = f"{self.name}/sizes_{idx}", self.node.graph.graph.get("layout") == "NHWC"
+        places = self.constant(np.array([1, 2] if last else [2, 3]), f"{name}/places")
+        shape = self.add(ShapeOf(), [port], f"{name}/shape")
+        return self.add(Gather(), [shape, places, self.constant(np.array(0), f"{name}/axis")], name)
 
     def _transposed(self, port: OutPort | None, order: list[int], what: str) -> OutPort | None:
         if port is None:
