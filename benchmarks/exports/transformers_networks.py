@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from contextlib import suppress
 from typing import Any
 
 # Sizes of configurations by name; a configuration gets those that it has. The first ones win where one means another.
@@ -85,14 +87,15 @@ def names() -> list[str]:
 def shrink(config: Any) -> Any:
     """Make a configuration small, and those inside of it."""
     for name, value in SMALL.items():
-        old = getattr(config, name, None)
-        if old is not None and isinstance(old, int) and not isinstance(old, bool):
-            setattr(config, name, value)
+        with suppress(Exception):  # of many kinds: what follows from others, or differs from layer to layer
+            if type(getattr(config, name, None)) is int:
+                setattr(config, name, value)
     for value in list(vars(config).values()):
         if hasattr(value, "to_dict") and value is not config:
             shrink(value)
-    if getattr(config, "layer_types", None):
-        config.layer_types = list(config.layer_types)[:2]
+    with suppress(AttributeError):
+        if getattr(config, "layer_types", None):
+            config.layer_types = list(config.layer_types)[:2]
     return config
 
 
@@ -106,26 +109,30 @@ def network(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def inputs(module: Any, config: Any) -> dict[str, Any]:
-    """Arguments by the name of the main input."""
+    """Arguments by the name of the main input, and those that stand beside it."""
     import torch  # noqa: PLC0415
 
     main, tokens = module.main_input_name, torch.arange(3, 3 + TOKENS)[None]
+    taken = inspect.signature(module.forward).parameters
     mels = getattr(config, "num_mel_bins", None) or getattr(config, "num_mel_channels", 16)
-    side = getattr(config, "image_size", SIDE)
+    seen = getattr(config, "vision_config", None) or config
+    side = getattr(seen, "image_size", SIDE)
     size = tuple(side) if isinstance(side, list | tuple) else (side, side)
+    frames = getattr(config, "max_length", None)
     made: dict[str, Any] = {
         "input_ids": tokens,
-        "pixel_values": torch.randn(1, getattr(config, "num_channels", 3), *size),
-        "input_values": torch.randn(1, SAMPLES),
+        "pixel_values": torch.randn(1, getattr(seen, "num_channels", 3), *size),
+        "input_values": torch.randn(1, frames, mels)
+        if frames and hasattr(config, "num_mel_bins")
+        else torch.randn(1, SAMPLES),
         "input_features": torch.randn(1, mels, 2 * getattr(config, "max_source_positions", 50)),
     }
     given = {main: made[main]}
-    if main == "pixel_values" and hasattr(config, "text_config") and "input_ids" in module.forward.__code__.co_varnames:
-        given["input_ids"] = tokens
     if main == "input_ids":
         given["attention_mask"] = torch.ones_like(tokens)
-        if "pixel_values" in module.forward.__code__.co_varnames and not hasattr(config, "image_token_id"):
-            given["pixel_values"] = made["pixel_values"]
+    if not hasattr(config, "image_token_id"):  # else a picture stands in the text
+        beside = [name for name in ("pixel_values", "input_ids") if name in taken and hasattr(config, "text_config")]
+        given |= {name: made[name] for name in beside}
     if getattr(config, "is_encoder_decoder", False):
         given["decoder_input_ids"] = tokens[:, :4]
     return given
