@@ -48,27 +48,35 @@ def _either_of(zero: Expr) -> list[Either]:
     for atom, c in product.terms.items():
         parts = factors(atom)
         if len(parts) == 2 and parts[0] == parts[1] and isqrt(abs(c)) ** 2 == abs(c):
-            a = product if c > 0 else product.times(-1)
-            for shift in sorted(range(-_MAX_SHIFT, _MAX_SHIFT + 1), key=abs):
-                if (sizes := _stretched(a, parts[0], isqrt(abs(c)), shift)) is not None:
-                    n, m = sizes
-                    return [(_equal(n, m), _equal(n, exactly(1)))]
+            sizes = _stretched(product if c > 0 else product.times(-1), atom, parts[0], isqrt(abs(c)))
+            if sizes is not None:
+                n, m = sizes
+                return [(_equal(n, m), _equal(n, exactly(1)))]
     return []
 
 
-def _stretched(product: Affine, size: Expr, scale: int, shift: int) -> tuple[Affine, Affine] | None:
-    """Return n = scale * size + shift and m if (n - m) * (n - 1) is the product, else None."""
-    n = normal(size * scale + shift, {})
-    linear = normal(Const(0), {})
+def _stretched(product: Affine, square: Expr, size: Expr, scale: int) -> tuple[Affine, Affine] | None:
+    """Return n = scale * size + shift and m if (n - m) * (n - 1) is the product for some shift, else None.
+
+    The product is square * scale^2 + linear * scale * size + rest. From that follows m = 2 shift - 1 - linear, and with
+    gap = 1 - shift: rest = -gap * (gap + linear).
+    """
+    linear, rest = exactly(0), exactly(product.const)
     for atom, c in product.terms.items():
         parts = list(factors(atom))
-        if parts.count(size) == 1:
+        count = parts.count(size)
+        if count == 0:
+            rest = rest.plus(Affine({atom: c}))
+        elif count == 1 and c % scale == 0:
             parts.remove(size)
-            if c % scale:
-                return None
             linear = linear.plus(normal(reduce(lambda p, q: prim("mul", p, q), parts, Const(1)), {}), c // scale)
-    m = exactly(2 * shift - 1).plus(linear, -1)
-    return (n, m) if normal((n.expr() - m.expr()) * (n.expr() - 1), {}).key == product.key else None
+        elif atom != square:
+            return None
+    for shift in sorted(range(-_MAX_SHIFT, _MAX_SHIFT + 1), key=abs):
+        gap = 1 - shift
+        if linear.times(-gap).after(-gap * gap).key == rest.key:
+            return normal(size * scale + shift, {}), exactly(2 * shift - 1).plus(linear, -1)
+    return None
 
 
 def _equal(a: Affine, b: Affine) -> tuple[Affine, Affine]:
