@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,20 +133,32 @@ def test_mutilated_manifests_are_refused(chain_so: Path, tmp_path: Path) -> None
     assert refused > 60  # others are right by chance: a name, no calls
 
 
+KILLED = """
+import os, signal, sys
+import aot
+
+left, replace = int(sys.argv[1]), os.replace
+
+
+def replace_or_die(*paths):
+    global left
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    replace(*paths)
+
+
+os.replace = replace_or_die
+aot.compile_model("examples/digits/model.xml", output=sys.argv[2], external_weights=True)
+"""
+
+
 @pytest.mark.slow
 def test_a_killed_compiler_leaves_no_half_output(tmp_path: Path) -> None:
-    model, path = ROOT / "examples" / "digits" / "model.xml", tmp_path / "m.so"
-    command = [sys.executable, "-m", "aot", "compile", str(model), "--weights", "external", "-o", str(path)]
-    begin = time.monotonic()
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    whole = time.monotonic() - begin
-    path.unlink()
-    path.with_suffix(".weights").unlink()
-    for i in range(12):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(whole * (0.45 + i * 0.05))
-        process.kill()
-        process.wait()
-        if path.exists():
-            verify(path)
-            path.unlink()
+    """Killed before each file gets its name: nothing is there, then the weights, then both."""
+    library, weights = tmp_path / "m.so", tmp_path / "m.weights"
+    for done in range(3):
+        finished = subprocess.run([sys.executable, "-c", KILLED, str(done), str(library)], cwd=ROOT, check=False)
+        assert finished.returncode == (0 if done == 2 else -signal.SIGKILL)
+        assert (weights.exists(), library.exists()) == (done > 0, done == 2)
+    verify(library)
