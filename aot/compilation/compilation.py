@@ -46,6 +46,7 @@ class Compilation:
 
     @property
     def options(self) -> CompileOptions:
+        """Return the options, with those that the environment sets."""
         return self.session.options
 
     @property
@@ -55,6 +56,7 @@ class Compilation:
 
     @property
     def target(self) -> Target:
+        """Return the target, of several the highest."""
         return self.session.target
 
     # ---- the values of the stages
@@ -86,6 +88,7 @@ class Compilation:
 
     @property
     def imported(self) -> Graph:
+        """Return the graph as its file has it."""
         return self._imported.graph
 
     @property
@@ -95,22 +98,27 @@ class Compilation:
 
     @property
     def optimized(self) -> Graph:
+        """Return the canonical graph."""
         return self._optimized.graph
 
     @property
     def report(self) -> RunReport:
+        """Return what the graph passes did."""
         return self._optimized.report
 
     @property
     def steps(self) -> Steps:
+        """Return the steps after all lowering passes."""
         return self._lowered.steps
 
     @property
     def lowering(self) -> tuple[LoweringReport, ...]:
+        """Return what the lowering passes did."""
         return self._lowered.reports
 
     @property
     def tuning(self) -> Tuning:
+        """Return the schedules that were measured in this run or read from a file."""
         return self._scheduled.tuning
 
     @property
