@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
 
+from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition, Group, Result
 from aot.codegen.ir.expressions import loads, rewrite
 from aot.codegen.ir.loops import (
@@ -118,7 +118,7 @@ def _local_of(stmt: Stmt) -> frozenset[Buffer]:
             return local(stmt.body)
 
 
-@lru_cache(maxsize=1 << 15)
+@by_identity(1 << 12)
 def reads(work: Work) -> tuple[Load, ...]:
     """Return the loads of memory outside of the work, each once."""
     inner = {b.name for b in local(work)}
@@ -126,7 +126,7 @@ def reads(work: Work) -> tuple[Load, ...]:
     return tuple(x for x in outside if x.buffer.name not in inner)
 
 
-@lru_cache(maxsize=1 << 15)
+@by_identity(1 << 12)
 def writes(work: Work) -> tuple[Buffer, ...]:
     """Return the buffers outside of the work that it writes, each once."""
     inner = {b.name for b in local(work)}

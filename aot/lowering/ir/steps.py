@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from enum import StrEnum
-from functools import lru_cache
 
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
+from aot.codegen.ir.by_identity import by_identity
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, dense
@@ -243,7 +243,7 @@ def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
     return tuple(i for i in index if isinstance(i, Var)), index
 
 
-@lru_cache(maxsize=1 << 15)
+@by_identity(1 << 12)
 def sizes_of(work: Work) -> frozenset[Var]:
     """Return the variables of a work that are no axes: sizes known at run time only, and axes bound by statements."""
     found: set[Var] = set()
