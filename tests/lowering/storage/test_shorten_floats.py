@@ -34,8 +34,12 @@ def tiles_everywhere() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("precision", ["bf16", "f16"])
-@pytest.mark.parametrize("name", CASES)
+# f16 has no products of its own: what these have beyond the others, `test_results_are_near_those_of_f32` compares
+PRODUCTS_ALONE = {"attention", "channels", "channels_last", "patches", "tokens"}
+PAIRS = [(name, p) for name in CASES for p in ("bf16", "f16") if p == "bf16" or name not in PRODUCTS_ALONE]
+
+
+@pytest.mark.parametrize(("name", "precision"), PAIRS)
 def test_all_targets_and_threads_compute_the_same_bits(name: str, precision: str) -> None:
     make, shape = CASES[name]
     inputs = values(shape)
