@@ -35,7 +35,8 @@ from aot.codegen.ir.loops import (
 )
 from aot.codegen.ir.program import Region, Rule
 from aot.codegen.ir.proof.affine_facts import before_end
-from aot.codegen.ir.proof.facts import FIRST_GOALS, MAX_WORK, PRINTED_WORK, Facts
+from aot.codegen.ir.proof.facts import Facts
+from aot.codegen.ir.proof.search_state import FIRST_GOALS, MAX_WORK, PRINTED_WORK
 from aot.codegen.ir.traverse import Work, writes
 from aot.ir.dims import shortest
 from aot.lowering.ir.counters import Counters

@@ -94,3 +94,32 @@ def conditions(e: Expr, holds: bool) -> list[Affine]:
 def before_end(index: Expr, extent: Size) -> Affine:
     """Return extent - 1 - index, which is not negative where an index is before the end."""
     return normal(as_expr(extent, DType.I64) - 1, {}).plus(normal(index, {}), -1)
+
+
+def is_greatest(atom: Expr, c: int) -> bool:
+    """True if a term, c * atom, is the greatest of some expressions: each bounds it, and the others are lost."""
+    return any(isinstance(p, Prim) and p.fn == ("max" if c > 0 else "min") for p in factors(atom))
+
+
+def direction(e: Expr, v: Var) -> int:
+    """Return 1 if `e` does not fall as `v` grows, -1 if it does not rise, else 0."""
+    match e:
+        case Var():
+            return int(e == v)
+        case Prim("floordiv", (x, Const(n))) if n > 0:
+            return _of_sum(normal(x, {}), v)
+        case Prim("min" | "max", (a, b)):
+            ways = {_of_sum(normal(p, {}), v) for p in (a, b) if v in variables(p)}
+            return ways.pop() if len(ways) == 1 else 0
+        case Prim("mul"):
+            parts = factors(e)
+            moving = [p for p in parts if v in variables(p)]
+            still = all(bounds(normal(p, {}))[0] >= 0 for p in parts if p not in moving)
+            return direction(moving[0], v) if len(moving) == 1 and still else 0
+        case _:
+            return 0
+
+
+def _of_sum(a: Affine, v: Var) -> int:
+    ways = {direction(t, v) * (1 if c > 0 else -1) for t, c in a.terms.items() if v in variables(t)}
+    return ways.pop() if len(ways) == 1 else 0

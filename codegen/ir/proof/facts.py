@@ -7,49 +7,41 @@ y[i, j] = x[i * m + j] for i in n, j in m, x of n * m elements:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from math import gcd, inf
 
-from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import Affine, Key, bounds, exactly, factors, normal
 from aot.codegen.ir.loops import Const, Expr, Prim, Var, as_expr, prim
-from aot.codegen.ir.proof.affine_facts import coefficient, conditions, iterates, occurs, plain, plus_product, replaced
+from aot.codegen.ir.proof.affine_facts import (
+    coefficient,
+    conditions,
+    direction,
+    is_greatest,
+    iterates,
+    occurs,
+    plain,
+    plus_product,
+    replaced,
+)
+from aot.codegen.ir.proof.search_state import (
+    FIRST_GOALS,
+    MAX_CASES,
+    MAX_DEPTH,
+    MAX_GOALS,
+    MAX_TRIES,
+    MAX_WORK,
+    MIN_TRIES,
+    Keys,
+    Place,
+    SearchState,
+)
 from aot.runtime.abi import DType
 
-MAX_DEPTH = 14  # substitutions one after another
-FIRST_GOALS = 8  # goals that a proof may visit before it tells cases of sizes apart
-MAX_GOALS = 40  # goals that a proof may visit
-MAX_TRIES = 400  # goals that it may look at, those visited before with them
-MIN_TRIES = 24  # goals that any proof may look at
-MAX_WORK = 1500  # goals that the proofs of one operation may look at
-MAX_CASES = 3  # pairs of sets of facts that a proof may tell apart, one inside of another
-PRINTED_WORK = 15_000  # the same where they are printed
 ZERO = exactly(0)
 
 
 Goals = list[tuple["Facts", Affine]]
 Either = tuple[tuple[Affine, ...], tuple[Affine, ...]]
-Keys = tuple[Key, ...]
-Place = tuple[object, ...]  # loops and tests around a place
-
-
-@dataclass(slots=True)
-class _Search:
-    """State of the proofs over one set of sizes. `proved`: goals, each with its place; they stay so as facts are added.
-
-    `goals`, `tries`: how many may still be visited and looked at; `left`: the same of all proofs of one operation;
-    `age`: how often facts were added.
-    """
-
-    shortest: Callable[[Expr], Expr] | None
-    written: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
-    proved: set[tuple[Key, Place]] = field(default_factory=set[tuple[Key, Place]])
-    is_written: bool = False  # goals are over sizes that have no meaning of their own
-    goals: int = 0
-    tries: int = 0
-    left: int = MAX_WORK
-    age: int = 0
 
 
 class Facts:
@@ -74,7 +66,7 @@ class Facts:
         axes = (*parent.axes, *axes) if parent else axes
         self.axes: tuple[Var, ...] = tuple(dict.fromkeys(axes))
         self._place: Place = (*parent._place, place) if parent else place
-        self._search_state = parent._search_state if parent else _Search(shortest)
+        self._search_state = parent._search_state if parent else SearchState(shortest)
         self._around: tuple[Facts, ...] = (self, *(parent._around if parent else ()))
         self._is_contrary = False
         self._told: frozenset[Keys] = parent._told if parent else frozenset()  # cases that the place is one of
@@ -313,7 +305,7 @@ class Facts:
 
     def _ways(self, goal: Affine, depth: int) -> Iterator[Goals]:
         """Yield sets of goals, from each of which `goal` follows."""
-        if any(_is_greatest(atom, -c) for atom, c in goal.terms.items()):
+        if any(is_greatest(atom, -c) for atom, c in goal.terms.items()):
             yield from self._cases(goal, depth)
         yield from self._by_constants(goal)
         axis = next((a for a in reversed(self.axes) if occurs(a, goal)), None)
@@ -380,7 +372,7 @@ class Facts:
             return None
         way = 0
         if nested:
-            ways = {_direction(atom, v, self) * (1 if c > 0 else -1) for atom, c in nested.items()}
+            ways = {direction(atom, v) * (1 if c > 0 else -1) for atom, c in nested.items()}
             if factor.key != ZERO.key:
                 ways.add(1 if self._holds(factor, depth - 4) else -1 if self._holds(factor.times(-1), depth - 4) else 0)
             if len(ways) > 1 or 0 in ways:
@@ -410,7 +402,7 @@ class Facts:
 
     def _cases(self, goal: Affine, depth: int) -> Iterator[Goals]:
         """Replace a minimum, maximum or choice by its operands: by all, or by one where each bounds the goal."""
-        for atom, c in sorted(goal.terms.items(), key=lambda term: _is_greatest(*term)):
+        for atom, c in sorted(goal.terms.items(), key=lambda term: is_greatest(*term)):
             parts = factors(atom)
             for k, part in enumerate(parts):
                 if not isinstance(part, Prim) or part.fn not in ("min", "max", "select") or part.dtype is not DType.I64:
@@ -503,32 +495,3 @@ class Facts:
             yield [(self, divisor), (self, plus_product(bound, left, c, rest))]
         if c < 0 and self._holds(normal(x, {}), depth - 2) and self._holds(normal(m, {}), depth - 2):
             yield [(self, plus_product(x, others, c, rest))]
-
-
-def _is_greatest(atom: Expr, c: int) -> bool:
-    """True if a term, c * atom, is the greatest of some expressions: each bounds it, and the others are lost."""
-    return any(isinstance(p, Prim) and p.fn == ("max" if c > 0 else "min") for p in factors(atom))
-
-
-def _direction(e: Expr, v: Var, facts: Facts) -> int:
-    """Return 1 if `e` does not fall as `v` grows, -1 if it does not rise, else 0."""
-    match e:
-        case Var():
-            return int(e == v)
-        case Prim("floordiv", (x, Const(n))) if n > 0:
-            return _of_sum(normal(x, {}), v, facts)
-        case Prim("min" | "max", (a, b)):
-            ways = {_of_sum(normal(p, {}), v, facts) for p in (a, b) if v in variables(p)}
-            return ways.pop() if len(ways) == 1 else 0
-        case Prim("mul"):
-            parts = factors(e)
-            moving = [p for p in parts if v in variables(p)]
-            still = all(bounds(normal(p, {}))[0] >= 0 for p in parts if p not in moving)
-            return _direction(moving[0], v, facts) if len(moving) == 1 and still else 0
-        case _:
-            return 0
-
-
-def _of_sum(a: Affine, v: Var, facts: Facts) -> int:
-    ways = {_direction(t, v, facts) * (1 if c > 0 else -1) for t, c in a.terms.items() if v in variables(t)}
-    return ways.pop() if len(ways) == 1 else 0
