@@ -130,7 +130,7 @@ DEFINED = {
     "NonMaxSuppression",
     "TensorScatter",
 }
-STATIC = {"DFT", "MaxUnpool"}  # with an axis or sizes as inputs, the data have sizes that are known
+STATIC = {"MaxUnpool"}  # with sizes as inputs, the data have sizes that are known
 ALONE = {"GridSample", "MaxUnpool"}  # outside of the data others compute something else
 # those that DEFINED leaves open
 NEVER: list[Case] = [
