@@ -16,7 +16,7 @@ from aot.runtime.arrays.files import Arrays, read_arrays
 from aot.runtime.errors import UsageError
 from aot.runtime.inference.outputs import find
 from aot.runtime.loading.manifest import TensorInfo
-from aot.runtime.measuring.difference import bound_of, difference, numbers
+from aot.tools.comparing.difference import bound_of, difference, numbers
 
 DIFFERENT = 1  # exit code of commands that compare, as that of cmp and diff
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import aot
 from aot.commands.line.declared import echo
+from aot.compilation.search.examples import example_inputs
 from aot.options import CompileOptions, Event
 from aot.runtime.arrays.files import Arrays, is_compiled, read_inputs
 from aot.runtime.arrays.strings import joined
 from aot.runtime.loading.manifest import Manifest
-from aot.runtime.measuring.examples import example_inputs
 from aot.runtime.model import CompiledModel, load
 from aot.tools.running.pictures import is_picture, read_pictures
 

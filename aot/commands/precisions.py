@@ -20,7 +20,7 @@ from aot.runtime.arrays.files import Arrays
 from aot.runtime.describe import size_text
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.measuring import profile
-from aot.runtime.measuring.difference import difference
+from aot.tools.comparing.difference import difference
 from aot.tools.comparing.sides import results
 
 

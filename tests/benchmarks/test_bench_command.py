@@ -16,9 +16,9 @@ import runtime
 from aot import cli
 from aot.codegen.llvm.host import parse_target
 from aot.codegen.llvm.peak import PeakLoops
+from aot.compilation.search.examples import example_inputs
 from aot.runtime.inference.agreement import size_at
 from aot.runtime.measuring import load, profile
-from aot.runtime.measuring.examples import example_inputs
 from aot.runtime.measuring.roofline import Roofline
 from tests.programs import built, chain
 

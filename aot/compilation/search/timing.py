@@ -10,11 +10,11 @@ from aot.codegen.llvm.build import build
 from aot.codegen.llvm.object.store import Store
 from aot.codegen.target import Target
 from aot.compilation.jit import in_memory
+from aot.compilation.search.examples import example_inputs
 from aot.compilation.search.tuning import Run, kernel_key
 from aot.ir.graph import Graph
 from aot.lowering.ir.steps import Steps
 from aot.lowering.program.build_program import Pick, ProgramBuilder
-from aot.runtime.measuring.examples import example_inputs
 
 
 def timed(graph: Graph, steps: Steps, target: Target, level: int | None, store: Store | None, pick: Pick) -> Run:

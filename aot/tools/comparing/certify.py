@@ -35,9 +35,9 @@ from aot.precision import F32
 from aot.runtime.errors import AotError, CorruptError, InternalError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.manifest import Manifest
 from aot.runtime.machine import machine_name, missing_features
-from aot.runtime.measuring.difference import difference
 from aot.runtime.model import CompiledModel
 from aot.tools.comparing.alone import alone, mapped
+from aot.tools.comparing.difference import difference
 from aot.tools.comparing.edges import Sample, digest, moved, samples, without_integers
 from aot.tools.comparing.layer_values import layers_of
 from aot.tools.comparing.search import Judge, Row, Search

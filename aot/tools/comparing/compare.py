@@ -14,6 +14,7 @@ from typing import Unpack, cast
 
 from aot.codegen.dataclass import dataclass
 from aot.compilation.recompile import is_same, options_of, with_decided
+from aot.compilation.search.examples import example_inputs
 from aot.ir.types import Array
 from aot.ir.values.small_weights import weight_bits
 from aot.options import CompileOptions
@@ -22,7 +23,6 @@ from aot.options.typed import CompileKeywords
 from aot.runtime.arrays.files import Arrays, is_compiled
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import TensorInfo
-from aot.runtime.measuring.examples import example_inputs
 from aot.runtime.model import CompiledModel, load
 from aot.tools.comparing.alone import alone
 from aot.tools.comparing.layer_values import Layer, layers_of

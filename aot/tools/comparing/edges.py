@@ -14,6 +14,7 @@ from hashlib import sha256
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
+from aot.compilation.search.examples import example_inputs
 from aot.ir.graph import Graph, OutPort
 from aot.ir.interpret import interpret
 from aot.ir.op import ViewOp
@@ -23,7 +24,6 @@ from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.runtime.arrays.files import Arrays
 from aot.runtime.errors import AotError, UsageError
 from aot.runtime.loading.manifest import Dim, RuleInfo, TensorInfo
-from aot.runtime.measuring.examples import example_inputs
 from aot.tools.comparing.sides import in_order
 
 LARGEST = (3.4e38, 1e18, 1e9, 1e4)  # tried in turn; the last one is taken in any case

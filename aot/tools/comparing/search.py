@@ -23,7 +23,7 @@ from aot.runtime.abi import DType
 from aot.runtime.arrays.files import Arrays
 from aot.runtime.errors import AotError
 from aot.runtime.loading.manifest import TensorInfo
-from aot.runtime.measuring.difference import BOUNDS, Difference, bound_of, difference
+from aot.tools.comparing.difference import BOUNDS, Difference, bound_of, difference
 from aot.tools.comparing.layer_values import Layer, batches
 from aot.tools.comparing.sides import Compiled, Side
 

@@ -26,9 +26,9 @@ from aot.passes.front.cut import tensors_by_name
 from aot.runtime.abi import DType
 from aot.runtime.arrays.files import Arrays
 from aot.runtime.errors import MissingError, UnsupportedError, UsageError
-from aot.runtime.measuring.difference import numbers
 from aot.runtime.model import CompiledModel
 from aot.tools.comparing.alone import alone, mapped
+from aot.tools.comparing.difference import numbers
 from aot.tools.comparing.layer_values import Layer, port_of
 
 Take = Callable[[str, Array], None]

@@ -15,12 +15,12 @@ from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.compilation.recompile import options_of
+from aot.compilation.search.examples import example_inputs
 from aot.lowering.program.build_program import Described
 from aot.options import CompileOptions
 from aot.runtime.arrays.files import Arrays, is_compiled
 from aot.runtime.describe import notes
 from aot.runtime.errors import UsageError
-from aot.runtime.measuring.examples import example_inputs
 from aot.runtime.measuring.profile import CallProfile, at_sizes, measure
 from aot.runtime.measuring.roofline import Roofline
 from aot.runtime.model import CompiledModel, load

@@ -11,9 +11,9 @@ import numpy as np
 
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
+from aot.compilation.search.examples import example_inputs
 from aot.runtime.errors import AotError, InternalError
 from aot.runtime.loading.manifest import Dim
-from aot.runtime.measuring.examples import example_inputs
 from tests.fuzz.case import Case
 from tests.fuzz.server import STAGE, Outcome, refusal
 from tests.properties.drawing import Draw, random_draw

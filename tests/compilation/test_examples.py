@@ -11,10 +11,10 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 from aot import cli
+from aot.compilation.search.examples import example_inputs
 from aot.runtime.abi import DType
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import Dim, RuleInfo, TensorInfo
-from aot.runtime.measuring.examples import example_inputs
 
 
 def info(name: str, *shape: int | str | Dim, dtype: DType = DType.F32) -> TensorInfo:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from aot.runtime.abi import DType
-from aot.runtime.measuring import difference as module
-from aot.runtime.measuring.difference import bound_of, difference, numbers
+from aot.tools.comparing import difference as module
+from aot.tools.comparing.difference import bound_of, difference, numbers
 
 NAN, INF = math.nan, math.inf
 CASES: dict[str, tuple[Any, Any, float, tuple[int, ...], int]] = {  # expected, actual, error, place, beyond 0.01
