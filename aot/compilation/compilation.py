@@ -16,6 +16,7 @@ from aot.codegen.llvm.levels import Levels
 from aot.codegen.schedules.choose import choose, explain
 from aot.codegen.target import Target
 from aot.compilation import stages
+from aot.compilation.outputs import check_outputs, library_files
 from aot.compilation.search.tuning import Tuning
 from aot.compilation.session import Session
 from aot.ir.graph import Graph
@@ -135,6 +136,16 @@ class Compilation:
     def program(self) -> Program:
         """Return one program of all versions."""
         return self._scheduled.program
+
+    def write_library(self, output: str | Path) -> None:
+        """Compile, and write the shared library `output`, for any system and machine; external weights lie beside it.
+
+        Raises UsageError, before anything is compiled, for the name of a file for another system than the target's, and
+        for a file that the model is read from; MissingError without a linker where the system's libraries need one.
+        """
+        path = Path(output)
+        check_outputs(library_files(path, self.options.external_weights, self.options.target), self.model)
+        self.built.write_shared(path)
 
     # ---- graphs on the way to other files
 

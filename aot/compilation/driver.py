@@ -10,13 +10,13 @@ from typing import Unpack
 from aot.compilation.cache import check_files, key_of, load_or_make
 from aot.compilation.compilation import Compilation
 from aot.compilation.jit import in_memory
-from aot.compilation.outputs import check_outputs, library_files
 from aot.compilation.sources import Source, as_file
 from aot.ir.graph import Graph
 from aot.options import CompileOptions
 from aot.options.keywords import with_keywords
 from aot.options.typed import CompileKeywords
-from aot.runtime.errors import UsageError
+from aot.runtime.errors import PlatformError, UsageError
+from aot.runtime.machine import SYSTEM, machine_name
 from aot.runtime.model import CompiledModel, load
 from aot.runtime.properties import checked
 
@@ -50,12 +50,14 @@ def compile_model(
     for `runtime.load`; None: as many as this process may use. `cache_dir`: a folder in which the code is kept; it is
     taken from there if files, options and compiler are the same. `properties`: of the model, by OpenVINO's names, as
     for `CompiledModel.set_property`. `keywords`: options by name (`aot.CompileKeywords`),
-    which win over those in `options`:
+    which win over those in `options`. A library for another system or machine is written by `Compilation.write_library`
+    of `stages`:
 
         compile_model("m.xml", shapes={"x": ("batch", 3, 224, 224)}, dims={"batch": (1, 64)}, target="x86-64-v3")
 
     Raises UsageError for wrong arguments, ModelError for a wrong file, UnsupportedError for a network that cannot be
-    compiled, BudgetError beyond `max_memory` or `max_seconds`: each names the fault and the layer.
+    compiled, BudgetError beyond `max_memory` or `max_seconds`: each names the fault and the layer. PlatformError
+    for a target of another system or machine, before anything is compiled or written: it could not be loaded here.
     """
     if output is not None and cache_dir is not None:
         raise UsageError("compile: output and cache_dir exclude each other, got both")
@@ -74,9 +76,9 @@ def _compiled(
     threads: int | None,
     cache_dir: str | Path | None,
 ) -> CompiledModel:
+    _check_loads_here(made)
     if output is not None:
-        check_outputs(library_files(Path(output), made.options.external_weights, made.options.target), given)
-        made.built.write_shared(Path(output))
+        made.write_library(output)
         return load(output, threads)
     if cache_dir is None:
         return in_memory(made.built, threads)
@@ -90,6 +92,16 @@ def _compiled(
         return key_of(file, made.options, made.session.library.extensions)
 
     return load_or_make(Path(cache_dir), key_now, make, lambda: in_memory(made.built, threads), threads)
+
+
+def _check_loads_here(made: Compilation) -> None:
+    """Raise PlatformError if the target is of another system or machine than this process."""
+    target = made.target
+    if (target.platform.name, target.machine.name) != (SYSTEM, machine_name()):
+        here, there = f"{SYSTEM} on {machine_name()}", f"{target.platform.name} on {target.machine.name}"
+        rule = f"a compiled model is loaded into this process, {here}"
+        advice = "to write it without loading it: aot.stages(MODEL, target=…).write_library(PATH), or aot compile"
+        raise PlatformError(f"compile: {rule}, got a target for {there}", advice=advice)
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

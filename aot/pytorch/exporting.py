@@ -13,12 +13,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.compilation.driver import compile_model, stages
-from aot.compilation.outputs import check_outputs, library_files
+from aot.compilation.driver import compile_model
 from aot.options import CompileOptions
-from aot.options.keywords import with_keywords
 from aot.options.typed import CompileKeywords
-from aot.runtime import load
 from aot.runtime.errors import MissingError, ModelError, UsageError
 from aot.runtime.model import CompiledModel
 
@@ -81,15 +78,11 @@ def compiled(
     program: Any, output: str | Path | None, options: CompileOptions | None, keywords: CompileKeywords
 ) -> tuple[CompiledModel, Path | None]:
     """Compile an exported program in memory, or to a library."""
-    if output is not None:
-        check_outputs(library_files(Path(output), False, with_keywords(options, keywords).target))
+    path = None if output is None else Path(output)
     with TemporaryDirectory() as folder:
-        file = Path(folder) / f"{Path(output).stem if output is not None else 'module'}.pt2"
+        file = Path(folder) / f"{'module' if path is None else path.stem}.pt2"
         import_module("torch").export.save(program, file)
-        if output is None:
-            return compile_model(file, options, **keywords), None
-        stages(file, options, **keywords).built.write_shared(Path(output))
-    return load(output), Path(output)
+        return compile_model(file, options, output=path, **keywords), path
 
 
 def _difference(torch: Any, module: Any, model: CompiledModel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float:

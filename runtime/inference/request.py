@@ -6,7 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,14 +18,12 @@ from aot.runtime.inference.executor import Executor
 from aot.runtime.inference.input_arrays import InputArrays
 from aot.runtime.inference.output_arrays import OutputArrays
 from aot.runtime.inference.outputs import CallTime, Outputs, find
+from aot.runtime.inference.started import Started  # an import in a call might be interrupted half way
 from aot.runtime.inference.streams import Streams
 from aot.runtime.inference.variables import Variables, VariableState
 from aot.runtime.inference.workspace import Workspace
 from aot.runtime.loading.library import Library, Pool
 from aot.runtime.loading.manifest import TensorInfo
-
-if TYPE_CHECKING:
-    from aot.runtime.inference.started import Started
 
 _RUN = "run"
 Inputs = Mapping[str, object] | Mapping[int, object] | Sequence[object] | object | None
@@ -103,8 +101,6 @@ class InferRequest:
         `inputs` are copied unless `share_inputs`: then they must not change until it is done. Raises UsageError for
         wrong inputs and BusyError while another inference runs; other errors are raised by `wait`.
         """
-        from aot.runtime.inference.started import Started
-
         claims, started = self._claims, Started(self._run, self._finished, self._callbacks)
         try:
             if claims.setdefault(_RUN, started) is not started:

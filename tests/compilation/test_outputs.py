@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import aot
 from aot import cli
 from aot.compilation.outputs import check_outputs, is_read
-from aot.runtime.errors import UsageError
+from aot.runtime.errors import PlatformError, UsageError
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
@@ -112,3 +112,22 @@ def test_names_of_other_systems_files_are_refused(name: str, model: Path) -> Non
     with pytest.raises(UsageError, match=r"a library for Linux is m\.so"):
         aot.compile_model(model, output=name)
     assert not Path(name).exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "there"),
+    [
+        ("windows-v3", "m.dll", "windows on x86_64"),
+        ("macos-v8", "m.dylib", "macos on aarch64"),
+        ("riscv64-v", "m.so", "linux on riscv64"),
+    ],
+)
+def test_a_model_for_elsewhere_is_written_and_not_loaded(target: str, name: str, there: str, model: Path) -> None:
+    for output in (name, None):
+        with pytest.raises(PlatformError, match=f"a target for {there}"):
+            aot.compile_model(model, output=output, target=target)
+    assert not Path(name).exists()
+    if name != "m.so":  # of which another machine's needs a linker
+        aot.stages(model, target=target).write_library(name)
+        with pytest.raises(PlatformError, match="this system is linux"):
+            aot.runtime.load(name)
