@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,10 @@ import pytest
 
 from aot.compilation.driver import stages
 from aot.ir.interpret import interpret
+from aot.opset.detection.detection_output import DetectionOutput
+from aot.opset.detection.proposals.proposal import Proposal
+from aot.opset.detection.roi_pooling import PSROIPooling, ROIPooling
+from aot.opset.movement.blocks import ReorgYolo
 from aot.options import CompileOptions
 from tests.frontends.onnx.models import Array
 from tests.frontends.tf.graphs import INT32, written
@@ -286,3 +292,60 @@ def test_prior_boxes_read_maps_of_features(tmp_path: Path, phase: str) -> None:
     assert found.shape == (1, 2, 6 * 8 * 2 * 4)  # height, width, sizes, corners
     corners = [0.5 / 8 - 4 / 8, 0.5 / 6 - 2 / 6, 0.5 / 8 + 4 / 8, 0.5 / 6 + 2 / 6]
     np.testing.assert_allclose(found[0, 0, :4], corners, rtol=1e-5)
+
+
+PART = """
+import numpy as np
+from openvino.tools.mo.ops.DetectionOutput import DetectionOutput
+from openvino.tools.mo.ops.const import Const
+from openvino.tools.mo.ops.proposal import ProposalOp
+from openvino.tools.mo.ops.psroipooling import PSROIPoolingOp
+from openvino.tools.mo.ops.reorgyolo import ReorgYoloOp
+from openvino.tools.mo.ops.roipooling import ROIPooling
+class Part(FrontReplacementPattern):
+    enabled = True
+    def find_and_replace_pattern(self, graph):
+        read = [graph.get_op_nodes(name=name)[0] for name in {names}]
+        values = [np.array(value, np.float32) for value in {values}]
+        read += [Const(graph, dict(name=f"value_{{i}}", value=v)).create_node() for i, v in enumerate(values)]
+        made = {cls}(graph, {attrs}).create_node(read)
+        graph.get_op_nodes(name="y")[0].in_port(0).get_connection().set_source(made.out_port(0))
+"""
+ROIS = [[0, 0, 0, 7, 5], [0, 2, 1, 5, 4]]
+BOXES = np.random.default_rng(2).uniform(0, 1, (1, 2, 48)).round(2)
+ANCHORS: dict[str, Any] = {"base_size": 2, "pre_nms_topn": 20, "post_nms_topn": 5, "nms_thresh": 0.5, "feat_stride": 2}
+SHAPES: dict[str, Any] = {"min_size": 1, "ratio": (0.5, 1.0), "scale": (1.0,)}
+KEPT: dict[str, Any] = {"top_k": 5, "keep_top_k": (5,), "nms_threshold": 0.4, "confidence_threshold": 0.3}
+PARTS: dict[str, tuple[str, Any, list[str], list[Any]]] = {
+    "ReorgYolo": ("ReorgYoloOp", ReorgYolo((2,)), ["r"], []),
+    "PSROIPooling": ("PSROIPoolingOp", PSROIPooling(1, 1.0, 2), ["r"], [ROIS]),
+    "ROIPooling": ("ROIPooling", ROIPooling((), (), 2, 3, 0.5), ["r"], [ROIS]),
+    "Proposal": ("ProposalOp", Proposal(**ANCHORS, **SHAPES), ["r", "other"], [[12, 16, 1]]),
+    "DetectionOutput": ("DetectionOutput", DetectionOutput(**KEPT, normalized=True), ["a", "b"], [BOXES.tolist()]),
+}
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["", "back"])
+@pytest.mark.parametrize("kind", PARTS)
+def test_parts_of_detectors_get_them_first(tmp_path: Path, kind: str, behind: bool) -> None:
+    cls, op, names, values = PARTS[kind]
+    net, weights = Net(X), {"conv": N.f32(1, 1, 4, 4), "other": N.f32(1, 1, 4, 8)}
+    net.conv("conv", "x", weights["conv"]).add("Relu", "r", "conv").conv("other", "x", weights["other"])
+    net.constant("row", np.array([1, 48], np.int32))
+    for name, weight in (("a", N.f32(1, 1, 4, 1)), ("b", N.f32(1, 1, 4, 1))):
+        weights[name] = weight
+        net.conv(f"{name}/map", "x", weight).add("Reshape", name, f"{name}/map", "row")
+        net.graph.node[-1].attr["Tshape"].type = INT32
+    net.add("Relu", "y", "r")
+    attrs = json.loads(json.dumps({f.name: getattr(op, f.name) for f in fields(op)})) | {"name": "made"}
+    if kind == "ReorgYolo":
+        attrs["out_ports_count"] = 1  # its class says none
+    files = {"front_part": PART.format(cls=cls, attrs=attrs, names=names, values=values)}
+    found = computed(tmp_path, net.graph, X, **files, **({"back_look": LOOK} if behind else {}))[-1]
+    maps = {name: (X @ weight[0, 0]).transpose(0, 3, 1, 2) for name, weight in weights.items()}
+    given = {"r": np.maximum(maps["conv"], 0), "other": maps["other"]} | {k: maps[k].reshape(1, 48) for k in "ab"}
+    wanted = op.evaluate(*(given[name] for name in names), *(np.array(value, np.float32) for value in values))[0]
+    follows = kind in ("ReorgYolo", "PSROIPooling", "ROIPooling")
+    wanted = wanted.transpose(0, 2, 3, 1) if follows else wanted
+    assert len(np.unique(wanted)) > 6
+    np.testing.assert_allclose(found, np.maximum(wanted, 0), rtol=1e-4, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ from aot.frontends.tf.files import describe
 from aot.ir.interpret import interpret
 from aot.options import CompileOptions
 from aot.runtime.errors import AotError
+from tests.frontends.onnx.models import Array
 from tests.frontends.tf.graphs import FLOAT, INT32, graph, tensor, written
+from tests.mo.test_examples import EXAMPLES, mish, region
 from tests.mo.test_loading import HEAD, folder
+from tests.mo.tf_style_models import N, Net
+from tests.mo.tf_style_models import X as X4
 
 X = np.array([0.5, -2], np.float32)
 
@@ -131,9 +136,38 @@ def test_extensions_run_on_tensorflow_files(tmp_path: Path, files: dict[str, str
     ("name", "kind", "wanted"), [("constant", "Relu", np.maximum(X, 0)), ("decorators", "ScaledTanh", 3 * np.tanh(X))]
 )
 def test_the_examples_run(tmp_path: Path, name: str, kind: str, wanted: Any) -> None:
-    examples = Path(__file__).parents[2] / "examples" / "extensions"
-    made = stages(network(tmp_path, kind), CompileOptions(level=None, extensions=examples / name)).optimized
+    made = stages(network(tmp_path, kind), CompileOptions(level=None, extensions=EXAMPLES / name)).optimized
     np.testing.assert_allclose(interpret(made, [X])[0], wanted + C, rtol=1e-6)
+
+
+WEIGHTS = N.f32(1, 1, 4, 50)
+FACES = X4[:, :, :1, :1]
+NETS: dict[str, tuple[Net, Array, Callable[[], Array]]] = {
+    "mish": (Net(X4).add("Softplus", "s", "x").add("Tanh", "t", "s").add("Mul", "y", "x", "t"), X4, lambda: mish(X4)),
+    "pack": (
+        Net(X4).add("Abs", "a", "x").add("Pack", "p", "x", "a", N=2, axis=3).add("Sin", "y", "p"),
+        X4,
+        lambda: np.sin(np.stack([X4, np.abs(X4)], 3)),
+    ),
+    "squeeze": (
+        Net(FACES).add("Squeeze", "s", "x").lists(squeeze_dims=[2, 3]).add("Sin", "y", "s"),
+        FACES,
+        lambda: np.sin(FACES[:, :, 0, 0]),
+    ),
+    "region": (
+        Net(X4).conv("conv", "x", WEIGHTS),
+        X4,
+        lambda: region((X4 @ WEIGHTS[0, 0]).transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_the_manuals_transformations_run(tmp_path: Path, name: str) -> None:
+    (net, x, wanted), mine = NETS[name], EXAMPLES / name
+    options = CompileOptions(level=None, extensions=mine, transformations_config=tuple(mine.glob("*.json")))
+    found = interpret(stages(written(tmp_path, net.graph), options).optimized, [x])[0]
+    np.testing.assert_allclose(found, wanted(), rtol=2e-5, atol=2e-6)
 
 
 def test_messages_are_those_of_the_file(tmp_path: Path) -> None:

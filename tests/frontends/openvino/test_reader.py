@@ -13,6 +13,7 @@ import pytest
 from aot.codegen.ir.loops import Var
 from aot.frontends import read_model
 from aot.ir.graph import Graph
+from aot.ir.interpret import interpret
 from aot.ir.registry import REGISTRY, find
 from aot.opset.control.port_maps import BackEdge, InputMap
 from aot.runtime.errors import AotError, CorruptError, ModelError, UnsupportedError, UsageError
@@ -48,6 +49,35 @@ def test_parameter_and_result(tmp_path: Path) -> None:
     assert graph.results[0].out_port(0).names == ("out", "a", "b,c")
     assert graph.results[0].origin.layers == ("y",)
     assert graph.results[0].origin.file == graph.file == "m.xml"
+
+
+def test_the_network_of_the_manual_is_read(tmp_path: Path) -> None:
+    """Version 10, a Const by its offset, comments, and facts of a converter that nothing reads."""
+    numbers = {"dilations": "1,1", "output_padding": "0,0", "pads_begin": "1,1", "pads_end": "1,1", "strides": "1,1"}
+    layers = [
+        parameter(shape="1,3,32,100"),
+        layer(1, "w", "Const", outputs=(1,), element_type="f32", offset="0", shape="64,3,3,3", size="6912"),
+        layer(
+            2,
+            "conv",
+            "Convolution",
+            inputs=(0, 1),
+            outputs=(2,),
+            extra="<!-- ports -->",
+            auto_pad="same_upper",
+            **numbers,
+        ),
+        layer(3, "act", "ReLU", inputs=(0,), outputs=(1,)),
+        result(4),
+    ]
+    facts = '<meta_data><!-- debugging --><cli_parameters><data_type value="float"/>...</cli_parameters></meta_data>'
+    xml = network(layers, "0.0->2.0 1.1->2.1 2.2->3.0 3.1->4.0", more=facts).replace('"11"', '"10"', 1)
+    weights = np.random.default_rng(0).standard_normal((64, 3, 3, 3), np.float32)
+    x = np.random.default_rng(1).standard_normal((1, 3, 32, 100), np.float32)
+    graph, padded = read(tmp_path, xml, weights.tobytes()), np.pad(x[0], ((0, 0), (1, 1), (1, 1)))
+    parts = (np.tensordot(weights[:, :, i, j], padded[:, i:, j:][:, :32, :100], 1) for i in range(3) for j in range(3))
+    np.testing.assert_allclose(interpret(graph, [x])[0][0], np.maximum(sum(parts), 0), rtol=1e-4, atol=1e-4)
+    assert graph.results[0].out_port(0).names == ("act",)
 
 
 def test_result_without_output_names_has_those_of_its_tensor(tmp_path: Path) -> None:
