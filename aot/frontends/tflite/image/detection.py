@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
+from aot.frontends.tflite.custom_options import flexible
 from aot.frontends.tflite.registry import Call, tflite
-from aot.frontends.tflite.schema import BROKEN
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 from aot.runtime.errors import ModelError
 
 LIMITS = ("iou", "score")
 SCALES = ("y_scale", "x_scale", "h_scale", "w_scale")
-
-
-def flexible(node: Call) -> dict[str, Any]:
-    """Return the options of a custom operation that are a map of flexbuffers."""
-    raw = node.attrs.get("options", b"")
-    try:
-        found: Any = import_module("flatbuffers.flexbuffers").Loads(bytes(raw))
-    except (*BROKEN, RecursionError) as error:
-        raise ModelError(f"{node.kind}: options are a map of flexbuffers, got others: {error}") from error
-    if not isinstance(found, dict):
-        raise ModelError(f"{node.kind}: options are a map of flexbuffers, got {type(found).__name__}")
-    return cast("dict[str, Any]", found)
 
 
 @tflite("CUSTOM.TFLite_Detection_PostProcess")
@@ -107,24 +94,3 @@ def _decoded(node: Call, codes: OutPort, anchors: OutPort, scales: list[float]) 
     low = [build.Subtract(c, half) for c, half in zip(centres, halves, strict=True)]
     high = [build.Add(c, half) for c, half in zip(centres, halves, strict=True)]
     return build.Concat(*low, *high, axis=2)
-
-
-@tflite("CUSTOM.Convolution2DTransposeBias")
-def transpose_conv_with_bias(node: Call, x: OutPort, w: OutPort, bias: OutPort) -> OutPort:
-    """TRANSPOSE_CONV of MediaPipe: options are padding (1: SAME, 2: VALID), strides; weights [outputs, .., inputs]."""
-    raw = bytes(node.attrs.get("options", b""))
-    if len(raw) < 12:
-        raise ModelError(f"{node.kind}: options are three numbers of 4 bytes, got {len(raw)} bytes")
-    kind, across, down = (int.from_bytes(raw[i : i + 4], "little") for i in (0, 4, 8))
-    node.refuse(kind not in (1, 2), f"padding {kind} is not supported")
-    if not 0 < across < 1 << 16 or not 0 < down < 1 << 16:
-        raise ModelError(f"{node.kind}: strides are 1 or more, got {down} and {across}")
-    build = node.build
-    extents = [node.extent(x, a, "the size of images") for a in (1, 2)]
-    kernel = [node.extent(w, a, "the size of windows") for a in (1, 2)]
-    strides = (down, across)
-    wide = [n * s if kind == 1 else (n - 1) * s + k for n, s, k in zip(extents, strides, kernel, strict=True)]
-    sizes = build.Concat(node.dims(x, [0]), node.list(wide), node.dims(w, [0]), axis=0)
-    turned = build.Transpose(w, node.list([1, 2, 0, 3]))
-    attrs = {"strides": (1, *strides, 1), "dilations": (1,) * 4, "padding": "SAME" if kind == 1 else "VALID"}
-    return build.Add(node.tf("Conv2DBackpropInput", sizes, turned, x, **attrs), bias)

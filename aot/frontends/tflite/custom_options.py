@@ -1,0 +1,90 @@
+"""Options of custom operations: bytes whose form is the operation's own, checked before they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, cast
+
+from aot.frontends.tflite.registry import Call
+from aot.frontends.tflite.schema import BROKEN
+from aot.runtime.errors import ModelError
+
+MOST_BYTES = 1 << 16
+MOST_ENTRIES = 256  # of a map
+
+
+def flexible(node: Call) -> dict[str, Any]:
+    """Return options that are a map of flexbuffers: numbers, texts, and vectors of numbers as tuples.
+
+    Other values are left out. No value is followed into another map: vectors that share their elements could be larger
+    than any memory.
+    """
+    raw = _raw(node)
+    if not raw:
+        return {}
+    try:
+        root: Any = import_module("flatbuffers.flexbuffers").GetRoot(raw)
+        if not root.IsMap:
+            raise ModelError(f"{node.kind}: options are a map of flexbuffers, got another value")
+        table = root.AsMap
+        if len(table) > MOST_ENTRIES:
+            raise ModelError(f"{node.kind}: options have at most {MOST_ENTRIES} entries, got {len(table)}")
+        found = {str(key.Value): _plain(table[i], len(raw)) for i, key in enumerate(table.Keys)}
+    except (*BROKEN, AssertionError, RecursionError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"{node.kind}: options are a map of flexbuffers, got others: {error}") from error
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _plain(value: Any, most: int) -> Any:
+    """Return a number, a text or a tuple of numbers; None for others. `most`: elements that the bytes can hold."""
+    if value.IsBool or value.IsNumeric or value.IsString:
+        return value.Value
+    for kind in ("TypedVector", "FixedTypedVector", "Vector"):
+        if getattr(value, f"Is{kind}") and not value.IsMap:
+            elements: Any = getattr(value, f"As{kind}")
+            if len(elements) > most:
+                raise ValueError(f"a vector of {len(elements)} elements")
+            listed: list[Any] = [elements[i] for i in range(len(elements))]
+            return tuple(e.Value for e in listed) if all(e.IsNumeric for e in listed) else None
+    return None
+
+
+def whole(node: Call, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> int:
+    """Return the option `name`, which is a whole number from `least` to `most`."""
+    found = facts.get(name)
+    if not isinstance(found, int) or not least <= found <= most:
+        raise ModelError(f"{node.kind}: {name} is {least} to {most}, got {found}")
+    return found
+
+
+def wholes(node: Call, facts: dict[str, Any], name: str, least: int = 0, most: int = (1 << 16) - 1) -> list[int]:
+    """Return the option `name`, which is one whole number from `least` to `most`, or more of them."""
+    found: Any = facts.get(name)
+    if not isinstance(found, tuple) or not found:
+        raise ModelError(f"{node.kind}: {name} are numbers from {least} to {most}, got {found}")
+    return [whole(node, {name: number}, name, least, most) for number in cast("tuple[Any, ...]", found)]
+
+
+def real(node: Call, facts: dict[str, Any], name: str) -> float:
+    """Return the option `name`, which is a finite number."""
+    found = facts.get(name)
+    if not isinstance(found, int | float) or not abs(found) < float("inf"):
+        raise ModelError(f"{node.kind}: {name} is a finite number, got {found}")
+    return float(found)
+
+
+def numbers(node: Call, count: int) -> list[int]:
+    """Return options that are a structure of C: the first `count` numbers of 4 bytes, and maybe others."""
+    raw = _raw(node)
+    if len(raw) < 4 * count:
+        raise ModelError(f"{node.kind}: options are {count} numbers of 4 bytes, got {len(raw)} bytes")
+    return [int.from_bytes(raw[4 * i : 4 * i + 4], "little", signed=True) for i in range(count)]
+
+
+def _raw(node: Call) -> bytes:
+    raw = bytes(node.attrs.get("options", b""))
+    if len(raw) > MOST_BYTES:
+        raise ModelError(f"{node.kind}: options have at most {MOST_BYTES} bytes, got {len(raw)}")
+    return raw

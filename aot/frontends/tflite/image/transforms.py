@@ -1,0 +1,182 @@
+"""MediaPipe's custom operations of landmarks: an affine matrix of a region, and images and points moved by a matrix.
+
+Options are maps of flexbuffers. Matrices are [1, 4, 4], of which the first two rows count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aot.frontends.tflite.custom_options import flexible, real, whole, wholes
+from aot.frontends.tflite.registry import Call, tflite
+from aot.ir.graph import OutPort
+from aot.runtime.abi import DType
+from aot.runtime.errors import ModelError
+
+MATRIX = (1, 4, 4)
+
+
+@tflite("CUSTOM.Landmarks2TransformMatrix")
+def region_of_landmarks(node: Call, x: OutPort) -> OutPort:
+    """The matrix that takes places of a crop to those of the image.
+
+    The crop is the box around a subset of the landmarks [1, count, 3], turned so that two of them stand at an angle:
+    shift(centre) turn(-r) scale(scale * size / output size) shift(-output size / 2), r = target angle - their angle.
+    """
+    build, facts = node.build, flexible(node)
+    node.refuse("subset_idxs" not in facts, "version 1 is not supported, only 2 is, with the option subset_idxs")
+    if x.type.rank != 3 or x.shape[0] != 1 or x.shape[2] != 3:
+        raise ModelError(f"{node.kind}: landmarks are [1, count, 3], got {x.type}")
+    last = node.extent(x, 1, "the number of landmarks") - 1
+    eyes = [whole(node, facts, f"{side}_rotation_idx", 0, last) for side in ("left", "right")]
+    subset = wholes(node, facts, "subset_idxs", 0, last)
+    sizes = [whole(node, facts, f"output_{side}", 1) for side in ("width", "height")]
+    scales = [real(node, facts, f"scale_{axis}") for axis in "xy"]
+    if min(scales) <= 0:
+        raise ModelError(f"{node.kind}: scales are above 0, got {scales}")
+
+    def columns(places: list[int]) -> tuple[OutPort, OutPort]:
+        """Return x and y of these landmarks, [count] each."""
+        picked = build.Gather(x, node.list(places), node.scalar(1))
+        return tuple(build.Gather(picked, node.list([axis]), node.scalar(2)) for axis in (0, 1))  # type: ignore[return-value]
+
+    def apart(values: OutPort) -> list[OutPort]:
+        return list(build.Split(values, node.scalar(1), num_splits=2, outputs=2).node.out_ports().values())
+
+    (left_x, right_x), (left_y, right_y) = (apart(values) for values in columns(eyes))
+    angle = node.tf("Atan2", build.Subtract(right_y, left_y), build.Subtract(right_x, left_x))
+    turn = build.Subtract(real(node, facts, "target_rotation_radians"), angle)
+    cos, sin = build.Cos(turn), build.Sin(turn)
+    at_x, at_y = columns(subset)
+
+    def turned(p: OutPort, q: OutPort, sign: float) -> tuple[OutPort, OutPort]:
+        """Return x and y turned by the angle, or back."""
+        other = build.Multiply(sin, sign)
+        return (
+            build.Subtract(build.Multiply(p, cos), build.Multiply(q, other)),
+            build.Add(build.Multiply(p, other), build.Multiply(q, cos)),
+        )
+
+    axis = node.list([1])
+    edges = [
+        (build.ReduceMin(p, axis, keep_dims=True), build.ReduceMax(p, axis, keep_dims=True))
+        for p in turned(at_x, at_y, 1.0)
+    ]
+    middle_x, middle_y = (build.Multiply(build.Add(low, high), 0.5) for low, high in edges)
+    centre = turned(middle_x, middle_y, -1.0)
+    steps = [
+        build.Multiply(build.Subtract(high, low), scale / size)
+        for (low, high), scale, size in zip(edges, scales, sizes, strict=True)
+    ]
+    one, zero = (build.const([[[value]]], DType.F32) for value in (1.0, 0.0))
+    rows = [
+        [build.Multiply(cos, steps[0]), build.Multiply(sin, steps[1])],
+        [build.Multiply(build.Multiply(sin, -1.0), steps[0]), build.Multiply(cos, steps[1])],
+    ]
+    cells: list[OutPort] = []
+    for (first, second), middle in zip(rows, centre, strict=True):
+        moved = build.Add(build.Multiply(first, sizes[0] / 2), build.Multiply(second, sizes[1] / 2))
+        cells += [first, second, zero, build.Subtract(middle, moved)]
+    cells += [zero, zero, one, zero, zero, zero, zero, one]
+    return build.Reshape(build.Concat(*cells, axis=2), node.list(MATRIX))
+
+
+@tflite("CUSTOM.TransformTensorBilinear")
+def crop(node: Call, x: OutPort, matrix: OutPort) -> OutPort:
+    """The image at the places that a matrix gives for those of the output, by centres of pixels; 0 outside."""
+    facts = flexible(node)
+    return _sampled(node, x, matrix, [whole(node, facts, f"output_{side}", 1) for side in ("height", "width")], 0.5)
+
+
+@tflite("CUSTOM.TransformTensor")
+def crop_by_corners(node: Call, x: OutPort, matrix: OutPort) -> OutPort:
+    """TransformTensorBilinear in its first version: places are those of corners of pixels."""
+    facts = flexible(node)
+    mode, sizes = facts.get("mode", "bilinear"), wholes(node, facts, "output_size", 1)
+    node.refuse(mode != "bilinear", f"mode bilinear is supported, got {mode}")
+    if len(sizes) != 2:
+        raise ModelError(f"{node.kind}: output_size is a height and a width, got {sizes}")
+    return _sampled(node, x, matrix, sizes, 0.0)
+
+
+def _sampled(node: Call, x: OutPort, matrix: OutPort, sizes: list[int], centre: float) -> OutPort:
+    """Return the image at places M (column + centre, row + centre) - centre, interpolated; 0 where one is outside."""
+    build = node.build
+    if node.image(x).shape[0] != 1:
+        raise ModelError(f"{node.kind}: images are [1, height, width, channels], got {x.type}")
+    height, width, channels = (node.extent(x, a, "the size of images") for a in (1, 2, 3))
+    node.refuse(not height or not width, "images without pixels are not supported")
+    across, down = _moved(node, matrix, *_grid(node, sizes, centre))
+    across, down = (build.Subtract(p, centre) for p in (across, down))
+    inside = build.LogicalAnd(_is_within(node, across, width - 1), _is_within(node, down, height - 1))
+    corners: list[tuple[OutPort, OutPort, OutPort]] = []  # the pixel before, the one after, how far between them
+    for place, size in ((across, width), (down, height)):
+        kept = build.Select(inside, place, node.like(0, place))  # NaN is outside, too
+        first = build.Floor(kept)
+        number = node.cast(first, DType.I64)
+        after = build.Minimum(build.Add(number, 1), size - 1)  # with weight 0 at the border
+        corners.append((number, after, build.Unsqueeze(build.Subtract(kept, first), node.list([1]))))
+    flat = build.Reshape(x, node.list([height * width, channels]))
+
+    def pixels(row: OutPort, column: OutPort) -> OutPort:
+        return build.Gather(flat, build.Add(build.Multiply(row, width), column), node.scalar(0))
+
+    def mixed(p: OutPort, q: OutPort, share: OutPort) -> OutPort:
+        return build.Add(build.Multiply(build.Subtract(1.0, share), p), build.Multiply(share, q))
+
+    (left, right, far), (top, bottom, deep) = corners
+    above, below = (mixed(pixels(row, left), pixels(row, right), far) for row in (top, bottom))
+    found = build.Select(build.Unsqueeze(inside, node.list([1])), mixed(above, below, deep), node.like(0, x))
+    return build.Reshape(found, node.list([1, *sizes, channels]))
+
+
+def _is_within(node: Call, place: OutPort, most: int) -> OutPort:
+    build = node.build
+    return build.LogicalAnd(build.GreaterEqual(place, 0.0), build.LessEqual(place, float(most)))
+
+
+def _grid(node: Call, sizes: list[int], centre: float) -> tuple[OutPort, OutPort]:
+    """Return the columns and the rows of all places of an image, [count] each."""
+    build = node.build
+    steps = [build.Range(node.scalar(0), node.scalar(size), node.scalar(1), output_type=DType.F32) for size in sizes]
+    shape, flat = node.list(sizes), node.list([-1])
+    rows = build.Broadcast(build.Unsqueeze(build.Add(steps[0], centre), node.list([1])), shape)
+    columns = build.Broadcast(build.Unsqueeze(build.Add(steps[1], centre), node.list([0])), shape)
+    return build.Reshape(columns, flat), build.Reshape(rows, flat)
+
+
+def _moved(node: Call, matrix: OutPort, across: OutPort, down: OutPort, scale: float = 1.0) -> tuple[OutPort, OutPort]:
+    """Return x and y of points, [count] each, after a matrix whose shifts are multiplied by `scale`."""
+    build = node.build
+    if matrix.shape != MATRIX:
+        raise ModelError(f"{node.kind}: matrices are [1, 4, 4], got {matrix.type}")
+    flat = build.Reshape(matrix, node.list([16]))
+
+    def cell(number: int) -> OutPort:
+        return build.Gather(flat, node.list([number]), node.scalar(0))
+
+    def row(first: int) -> OutPort:
+        turned = build.Add(build.Multiply(cell(first), across), build.Multiply(cell(first + 1), down))
+        return build.Add(turned, build.Multiply(cell(first + 3), scale))
+
+    return row(0), row(4)
+
+
+@tflite("CUSTOM.TransformLandmarks")
+def moved_landmarks(node: Call, x: OutPort, matrix: OutPort) -> OutPort:
+    """Points [1, count, 2 or 3] after a matrix: x and y are moved, z stays.
+
+    Version 1 has the option `dimensions`: points of so many numbers in the last axis, with shifts times `scale`.
+    """
+    build, facts = node.build, flexible(node)
+    own = node.extent(x, x.type.rank - 1, "the number of coordinates") if x.type.rank else 0
+    count = whole(node, facts, "dimensions", 2, 3) if "dimensions" in facts else own
+    scale = real(node, facts, "scale") if "scale" in facts else 1.0
+    if count not in (2, 3) or own % count:
+        raise ModelError(f"{node.kind}: points have 2 or 3 coordinates, got {x.type}")
+    points = build.Reshape(x, node.list([-1, count]))
+    columns: Any = build.Split(points, node.scalar(1), num_splits=count, outputs=count).node.out_ports().values()
+    flat = [build.Reshape(p, node.list([-1])) for p in columns]
+    parts = [*_moved(node, matrix, flat[0], flat[1], scale), *flat[2:]]
+    together = build.Concat(*(build.Unsqueeze(p, node.list([1])) for p in parts), axis=1)
+    return build.Reshape(together, node.dims(x, list(range(x.type.rank))))
