@@ -1,4 +1,4 @@
-"""All readers of libraries have this in common: checked reads of an open file, its sections, its digest."""
+"""What all readers of libraries share: checked reads of an open file, its sections, its digest."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from aot.runtime.errors import CorruptError, PlatformError
 from aot.runtime.loading.digest import sha256
 
 RELOCATABLE, SHARED_OBJECT = 1, 3
-NO_BITS = 8
-_FOREIGN = {b"MZ": ("pe", "PeFile", "Windows"), b"\xcf\xfa": ("macho", "MachFile", "macOS")}  # by the first bytes
+PROGRAM_BITS, NO_BITS = 1, 8  # kinds of sections: with bytes in the file, and without
+_FOREIGN = {  # readers of libraries of other systems, by the first bytes of the file
+    b"MZ": ("pe", "PeFile", "Windows"),
+    b"\xcf\xfa\xed\xfe": ("macho", "MachFile", "macOS"),
+}
 _MAX_READ = 256 << 20  # bytes of one section at most
+_BLOCK = 1 << 20  # bytes that are hashed at once
 
 
 class Section(NamedTuple):
+    """A section of `size` bytes, from byte `offset` of the file on; `kind`: sh_type of ELF, whatever the format."""
+
     name: str
     kind: int
     offset: int
@@ -48,17 +54,16 @@ class BinaryFile:
         return self._read(section.offset, section.size)
 
     def digest(self, without: tuple[str, ...]) -> bytes:
-        """Return the SHA-256 of the file except for some sections."""
+        """Return the SHA-256 of the file except for some sections; CorruptError for a file whose parts overlap."""
         gaps = [(section.offset, section.offset + section.size) for section in map(self.find, without)]
-        gaps = sorted((*gaps, *self._changing))
+        gaps = [*sorted((*gaps, *self._changing)), (self._size, self._size)]
+        ends = [0, *(end for _, end in gaps)]
+        if any(not before <= start <= end for before, (start, end) in zip(ends, gaps, strict=False)):
+            raise self._corrupt("one whose parts overlap, or lie behind its end")
         digest = sha256(self._size - sum(end - start for start, end in gaps))
-        position = 0
-        for start, end in (*gaps, (self._size, self._size)):
-            while position < start:
-                data = self._read(position, min(start - position, 1 << 20))
-                digest.update(data)
-                position += len(data)
-            position = max(position, end)
+        for position, (end, _) in zip(ends, gaps, strict=False):
+            for at in range(position, end, _BLOCK):
+                digest.update(self._read(at, min(end - at, _BLOCK)))
         return digest.digest()
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -74,15 +79,25 @@ class BinaryFile:
         return CorruptError(f"load: {self._name}: must be a whole compiled model, got {what}", advice=advice)
 
 
+def is_foreign(head: bytes) -> bool:
+    """True if a file with these first bytes, 4 or more, is a library of Windows or macOS."""
+    return _foreign(head) is not None
+
+
+def _foreign(head: bytes) -> tuple[str, str, str] | None:
+    return next((reader for first, reader in _FOREIGN.items() if head.startswith(first)), None)
+
+
 def binary_file(stream: BinaryIO, name: str) -> BinaryFile:
     """Return the sections of an open ELF, PE or Mach-O file; CorruptError for a damaged one, and for any other.
 
     PlatformError for a file of another system where `aot.runtime` alone is installed.
     """
     stream.seek(0)
-    module, reader, system = _FOREIGN.get(stream.read(2), ("", "", ""))
-    if not module:
+    found = _foreign(stream.read(4))
+    if found is None:
         return import_module(f"{__package__}.elf").ElfFile(stream, name)
+    module, reader, system = found
     try:
         return getattr(import_module(f"{__package__}.foreign.{module}"), reader)(stream, name)
     except ModuleNotFoundError:

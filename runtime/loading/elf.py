@@ -7,7 +7,7 @@ import struct
 from typing import Any, BinaryIO, NamedTuple
 
 from aot.runtime.errors import UsageError
-from aot.runtime.loading.binary_file import NO_BITS, BinaryFile, Section
+from aot.runtime.loading.binary_file import NO_BITS, BinaryFile, Section, is_foreign
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -31,7 +31,7 @@ def copy_one(source: BinaryIO, target: BinaryIO) -> None:
     """
     _copy_until(_HEADER.size, source, target)
     header: tuple[Any, ...] = _unpacked(_HEADER, target, 0, 1)[0]
-    if header[0][:2] in (b"MZ", b"\xcf\xfa"):  # a library of Windows or macOS, which is refused as such
+    if is_foreign(header[0]):  # it is refused by the name of its system, which lies in its manifest
         _copy_until(_MOST_OF_OTHERS, source, target)
         return
     segments_at, sections_at = header[5:7]

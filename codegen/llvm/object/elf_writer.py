@@ -122,21 +122,28 @@ class Writer:
         self.position = 0
 
     def write(self, data: bytes | NDArray[np.generic]) -> None:
+        """Write bytes, or those of an array in C order."""
         view = memoryview(data) if isinstance(data, bytes) else _bytes_of(data)
         self.stream.write(view)
         self.position += view.nbytes
 
     def data(self, data: Data) -> None:
         """Write the contents of a section, at its alignment."""
-        start = aligned(self.position, data.align)
-        for offset, block in data.blocks:
+        self.blocks(aligned(self.position, data.align), data.blocks, data.file_bytes)
+
+    def blocks(self, start: int, blocks: Iterable[tuple[int, bytes | NDArray[np.generic]]], size: int) -> None:
+        """Write `size` bytes from position `start` on: `blocks`, pairs of offset and bytes, and zeros between them."""
+        for offset, block in blocks:
             self.pad_to(start + offset)
             self.write(block)
-        self.pad_to(start + data.file_bytes)
+        self.pad_to(start + size)
 
     def pad_to(self, position: int) -> None:
+        """Write zeros up to a position; InternalError if it is behind that of the stream."""
         if position < self.position:
-            raise InternalError(f"elf: data overlaps, at {self.position}, got offset {position}")
+            raise InternalError(
+                f"write: data must not overlap: {self.position} bytes are written, got position {position}"
+            )
         while self.position < position:
             self.write(_PADDING[: min(PAGE, position - self.position)])
 

@@ -1,22 +1,31 @@
-"""An object of LLVM in the sections of a library that no linker makes: places of its symbols, relocations."""
+"""Libraries that no linker makes: the sections of an object of LLVM in one image, its symbols, its relocations.
+
+object of LLVM, sections of data -> Image: areas, places of symbols, imports, exports
+                                    | pe_writer: PeImage, macho_writer: MachImage
+                                    addresses -> relocated code -> file
+"""
 
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from pathlib import Path
+from typing import BinaryIO
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.llvm.object.elf_writer import HIDDEN, NOBITS, PROGBITS, SHF_ALLOC, SHF_WRITE, Data, aligned
+from aot.codegen.llvm.object.elf_writer import HIDDEN, NOBITS, PROGBITS, SHF_ALLOC, SHF_WRITE, Data, Writer, aligned
 from aot.codegen.llvm.object.relocatable import Object
 from aot.codegen.llvm.object.relocations import RELOCATIONS
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
-from aot.runtime.errors import InternalError
+from aot.runtime.errors import InternalError, UnsupportedError
 
 _SHF_EXECUTE, _SHT_RELA = 4, 4
 _RELOCATION = struct.Struct("<QQq")
 _JUMP_ALIGN = 16
+_MOST_BYTES = (2 << 30) - (1 << 20)  # of an image, which code and tables address by offsets of 32 bits
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +44,13 @@ class Area:
 
     @property
     def file_bytes(self) -> int:
+        """Return the number of bytes in the file, without the zeros behind them."""
         return len(self.data) if self.source is None else self.size
+
+    def write(self, out: Writer, start: int) -> None:
+        """Write the bytes in the file from position `start` on; those of `source` are read once."""
+        blocks = [(0, bytes(self.data))] if self.source is None else self.source.blocks
+        out.blocks(start, blocks, self.file_bytes)
 
     def add(self, body: bytes, align: int = _JUMP_ALIGN, size: int | None = None) -> int:
         """Append `body`, or `size` zeros that are not in the file; return where it begins in the section."""
@@ -46,11 +61,12 @@ class Area:
         return start
 
 
-class Image:
-    """An image under construction. `places`: area and offset of each symbol of `parts`, by its number.
+class Image(ABC):
+    """An image under construction, which a subclass lays out and writes in the format of a system.
 
-    `others` are areas for `sections`, which define symbols that `parts` lacks. `imports`: functions that are called, by
-    library; `jumps`: places in `text` of a jump to each.
+    `places`: area and offset of each symbol of `parts`, by its number. `others` are areas for data that define symbols
+    which `parts` lacks; the last one has the weights. `imports`: functions that are called, by library; `jumps`: places
+    in `text` of a jump to each.
     """
 
     def __init__(
@@ -105,10 +121,24 @@ class Image:
                     self.jumps[name] = added[name]
                 found.append((self.text, added[name]))
             elif name and info >> 4:
-                raise InternalError(f"link: {self.platform.name} has the functions that code calls, got {name}")
+                raise InternalError(f"link: code calls functions that {self.platform.name} has, got {name}")
             else:
                 found.append(None)
         return found
+
+    @abstractmethod
+    def write(self, stream: BinaryIO) -> None:
+        """Write the file in order, with zeros for its seal; the contents of `others` are read once."""
+
+    @abstractmethod
+    def sign(self, path: Path) -> None:
+        """Sign the sealed file, where its system runs none without a signature."""
+
+    def check_size(self, size: int) -> None:
+        """Raise UnsupportedError for an image of more bytes than there are addresses for."""
+        if size > _MOST_BYTES:
+            rule = f"a library of {self.platform.name} has at most {_MOST_BYTES} bytes"
+            raise UnsupportedError(f"write: {rule}, got {size}, of which weights are {self.others[-1].size}")
 
     def absolute(self) -> list[tuple[Area, int]]:
         """Return the places of whole addresses, which change with the address of the image."""
@@ -124,7 +154,7 @@ class Image:
         for area, at, number, kind, addend in self._rows():
             place = self.places[number]
             if place is None:
-                raise InternalError(f"link: a relocation refers to a symbol of the code, got number {number}")
+                raise InternalError(f"link: a relocation refers to a symbol that has a place, got number {number}")
             target = place[0].at + place[1] + addend
             if kind == self.relocations.absolute:
                 struct.pack_into("<Q", area.data, at, base + target)

@@ -1,21 +1,31 @@
-"""Writers of libraries without a linker, by format."""
+"""Writes libraries without a linker, in the format of their system."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aot.codegen.llvm.object import macho_writer, pe_writer
 from aot.codegen.llvm.object.elf_writer import Data
+from aot.codegen.llvm.object.macho_writer import MachImage
+from aot.codegen.llvm.object.pe_writer import PeImage
+from aot.codegen.llvm.object.relocatable import taken_apart
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Format, Platform
+from aot.runtime.atomic import replacing
+from aot.runtime.loading.seal import seal
 
-_WRITERS: Mapping[Format, Callable[[Path, bytes, Sequence[Data], Platform, Machine], None]] = {
-    Format.PE: pe_writer.write_library,
-    Format.MACH_O: macho_writer.write_library,
-}
+_IMAGES: Mapping[Format, type[PeImage | MachImage]] = {Format.PE: PeImage, Format.MACH_O: MachImage}
 
 
 def write_library(path: Path, code: bytes, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
-    """Write the library `path` atomically: an object, and `sections` that define symbols which it lacks; seal it."""
-    _WRITERS[platform.format](path, code, sections, platform, machine)
+    """Write the library `path` atomically: an object, and `sections` that define symbols which it lacks; seal it.
+
+    The weights are the last one of `sections`. UnsupportedError for more bytes than an image can have; InternalError
+    for code that cannot be linked.
+    """
+    image = _IMAGES[platform.format](taken_apart(code), sections, platform, machine)
+    with replacing(path) as made:
+        with made.open("wb") as stream:
+            image.write(stream)
+        seal(made)
+        image.sign(made)

@@ -16,33 +16,41 @@ from typing import BinaryIO
 
 from aot.codegen.llvm.object.elf_writer import Data, Writer, aligned
 from aot.codegen.llvm.object.image import Area, Image
-from aot.codegen.llvm.object.relocatable import Object, taken_apart
+from aot.codegen.llvm.object.relocatable import Object
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
-from aot.runtime.atomic import replacing
-from aot.runtime.errors import UnsupportedError
-from aot.runtime.loading.foreign.macho import HEADER, SECTION, SEGMENT, cpu_type, short_name
-from aot.runtime.loading.seal import seal
+from aot.runtime.loading.foreign.macho import (
+    CPUS,
+    HEADER,
+    LIBRARY,
+    LOAD_SEGMENT,
+    MAGIC,
+    NAMES,
+    SECTION,
+    SEGMENT,
+    SIGNATURE,
+)
 
 _PAGE, _HASHED = 16 << 10, 4096  # of memory; of a signature
-_MOST_BYTES = (2 << 30) - (1 << 20)  # of an image, as of Windows
 _READ, _WRITE, _EXECUTE = 1, 2, 4
-_LIBRARY, _MAGIC, _FLAGS = 6, 0xFEEDFACF, 0x100085  # all symbols are found, each in one library
+_FLAGS = 0x100085  # all symbols are found, each in one library
 _CODE, _POINTERS = 0x80000400, 6  # flags of sections: instructions; addresses of functions of other libraries
-_VERSION = 14 << 16 | 4 << 8
+# Load commands: places of the tables, tables of symbols, an identity, the system's version, names of libraries.
+_TABLES, _SYMBOLS, _DYNAMIC_SYMBOLS, _UUID, _BUILT_FOR, _OWN_NAME, _NEEDED = 0x80000022, 2, 0xB, 0x1B, 0x32, 0xD, 0xC
+_VERSION = 14 << 16 | 4 << 8  # of macOS
 _NAME = b"@rpath/model.dylib"
 _IDENTIFIER = b"aot.model\0"
 _DIRECTORY = struct.Struct(">9I4B4I4Q")
 _AD_HOC = 0x20002  # made by a linker, for nobody
 
 
-class _Image(Image):
+class MachImage(Image):
     """An image of macOS under construction."""
 
     def __init__(self, parts: Object, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
         self.slots = Area("__got", _POINTERS)
         areas = Area("__text", _CODE), Area("__const"), Area("__data")
-        others = [Area(short_name(data.section), size=data.size, source=data) for data in sections]
+        others = [Area(NAMES[data.section], size=data.size, source=data) for data in sections]
         super().__init__(parts, areas, others, platform, machine)
         self.data.data += bytes(self.data.size - len(self.data.data))
         self.names = [name for names in self.imports.values() for name in names]
@@ -64,10 +72,7 @@ class _Image(Image):
                 area.at = at = aligned(at, align)
                 at += area.size
         self.linkedit = aligned(at, _PAGE)
-        if self.linkedit > _MOST_BYTES:
-            raise UnsupportedError(
-                f"write: a library of macos has at most {_MOST_BYTES} bytes, got weights of {self.others[-1].size}"
-            )
+        self.check_size(self.linkedit)
         self.aim_jumps({name: self.slots.at + 8 * i for i, name in enumerate(self.names)})
         self.relocate(0)
         self.tables = [self._rebases(), self._binds(), self._exports(), *self._symbols()]
@@ -115,7 +120,7 @@ class _Image(Image):
         for name, (area, offset) in self.exports.items():
             rows += struct.pack("<IBBHQ", len(names), 0x0F, 1, 0, area.at + offset)
             names += b"_" + name.encode() + b"\0"
-        for name in self.names:
+        for name in self.names:  # defined by the first needed library
             rows += struct.pack("<IBBHQ", len(names), 0x01, 0, 1 << 8, 0)
             names += b"_" + name.encode() + b"\0"
         first = len(self.exports)
@@ -141,33 +146,28 @@ class _Image(Image):
         (library,) = self.platform.imports
         count, unknown = len(self.exports), len(self.names)
         made += [
-            _library(0xD, _NAME),
-            struct.pack("<12I", 0x80000022, 48, *rebase, *bind, 0, 0, 0, 0, *export),
-            struct.pack("<6I", 2, 24, symbols[0], count + unknown, *names),
-            struct.pack("<8I", 0xB, 80, 0, 0, 0, count, count, unknown)
+            _library(_OWN_NAME, _NAME),
+            struct.pack("<12I", _TABLES, 48, *rebase, *bind, 0, 0, 0, 0, *export),
+            struct.pack("<6I", _SYMBOLS, 24, symbols[0], count + unknown, *names),
+            struct.pack("<8I", _DYNAMIC_SYMBOLS, 80, 0, 0, 0, count, count, unknown)
             + bytes(24)
             + struct.pack("<2I", slots[0], unknown)
             + bytes(16),
-            struct.pack("<2I", 0x1B, 24) + hashlib.sha256(" ".join(self.exports).encode()).digest()[:16],
-            struct.pack("<6I", 0x32, 24, 1, _VERSION, _VERSION, 0),
-            _library(0xC, library.encode()),
-            struct.pack("<4I", 0x1D, 16, self.signature_at, self.end - self.signature_at),
+            struct.pack("<2I", _UUID, 24) + hashlib.sha256(" ".join(self.exports).encode()).digest()[:16],
+            struct.pack("<6I", _BUILT_FOR, 24, 1, _VERSION, _VERSION, 0),
+            _library(_NEEDED, library.encode()),
+            struct.pack("<4I", SIGNATURE, 16, self.signature_at, self.end - self.signature_at),
         ]
         return made
 
     def write(self, stream: BinaryIO) -> None:
-        """Write the file in order, but for its signature; the contents of `sections` are read once."""
         commands = self._commands()
         body = b"".join(commands)
         out = Writer(stream)
-        number = cpu_type(self.machine.architecture.elf)
-        out.write(HEADER.pack(_MAGIC, number, 0, _LIBRARY, len(commands), len(body), _FLAGS, 0) + body)
+        number = CPUS[self.machine.architecture.elf]
+        out.write(HEADER.pack(MAGIC, number, 0, LIBRARY, len(commands), len(body), _FLAGS, 0) + body)
         for area in (area for _, _, inside in self.segments for area in inside):
-            out.pad_to(area.at)
-            for offset, block in ((0, bytes(area.data)),) if area.source is None else area.source.blocks:
-                out.pad_to(area.at + offset)
-                out.write(block)
-            out.pad_to(area.at + area.size)
+            area.write(out, area.at)
         for (at, _), table in zip(self._table_places(), self.tables, strict=True):
             out.pad_to(at)
             out.write(table)
@@ -198,7 +198,7 @@ def _segment(name: str, at: int, size: int, file_bytes: int, access: int, rows: 
     body = b"".join(rows)
     count = len(body) // SECTION.size
     head = SEGMENT.pack(
-        0x19, SEGMENT.size + len(body), name.encode(), at, size, at, file_bytes, access, access, count, 0
+        LOAD_SEGMENT, SEGMENT.size + len(body), name.encode(), at, size, at, file_bytes, access, access, count, 0
     )
     return head + body
 
@@ -215,16 +215,3 @@ def _uleb(number: int, least: int = 1) -> bytes:
         made.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes((*made, number))
-
-
-def write_library(path: Path, code: bytes, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
-    """Write the library `path` atomically: an object, and `sections` that define symbols which it lacks; seal it.
-
-    UnsupportedError for more bytes than an image can have; InternalError for code that cannot be linked.
-    """
-    image = _Image(taken_apart(code), sections, platform, machine)
-    with replacing(path) as made:
-        with made.open("wb") as stream:
-            image.write(stream)
-        seal(made)
-        image.sign(made)

@@ -15,42 +15,40 @@ from typing import BinaryIO
 
 from aot.codegen.llvm.object.elf_writer import Data, Writer, aligned
 from aot.codegen.llvm.object.image import Area, Image
-from aot.codegen.llvm.object.relocatable import Object, taken_apart
+from aot.codegen.llvm.object.relocatable import Object
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
-from aot.runtime.atomic import replacing
-from aot.runtime.errors import UnsupportedError
 from aot.runtime.loading.foreign.pe import (
     DIRECTORIES,
     FILE,
+    LIBRARY,
+    MACHINES,
+    NAMES,
     OPTIONAL,
+    PE32_PLUS,
     SECTION,
     SIGNATURE_AT,
-    machine_number,
-    short_name,
 )
-from aot.runtime.loading.seal import seal
 
 _BASE = 0x1_8000_0000  # address that the image is linked for; the system chooses another one
 _PAGE, _BLOCK = 4096, 512  # alignment in memory and in the file
-_MOST_BYTES = (2 << 30) - (1 << 20)  # of an image, which is addressed by offsets of 32 bits
 _EXECUTE, _READ, _WRITE = 1 << 29, 1 << 30, 1 << 31
 _CODE, _DATA = 0x20, 0x40
 _DYNAMIC = 0x0160  # any address, also above 4 GB, and no code on the stack
-_LIBRARY = 0x2022  # an image, of large addresses, that is a library
+_IMAGE = 0x0022  # all symbols are found; of large addresses
 _WINDOWS_8 = (6, 2)
-_EXPORT, _IMPORT, _RELOCATIONS, _ADDRESSES = 0, 1, 5, 12  # places in the table of directories
+_EXPORT, _IMPORT, _RELOCATIONS, _ADDRESSES = 0, 1, 5, 12  # numbers in the table of directories
 _NAME = b"model.dll\0"
 
 
-class _Image(Image):
+class PeImage(Image):
     """An image of Windows under construction."""
 
     def __init__(self, parts: Object, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
         text = Area(".text", _CODE | _EXECUTE | _READ)
         constants = Area(".rdata", _DATA | _READ)
         data = Area(".data", _DATA | _READ | _WRITE)
-        others = [Area(short_name(d.section), _DATA | _READ, size=d.size, source=d) for d in sections]
+        others = [Area(NAMES[d.section], _DATA | _READ, size=d.size, source=d) for d in sections]
         super().__init__(parts, (text, constants, data), others, platform, machine)
         self.moves = Area(".reloc", _DATA | _READ | 1 << 25)  # may be left out of memory
         self.imports_at = self.constants.add(self._import_table(0)[0])
@@ -65,10 +63,8 @@ class _Image(Image):
                 area.add(self._base_relocations(), 4)
             area.at = at
             at = aligned(at + area.size, _PAGE)
-            if at > _MOST_BYTES:
-                rule = f"a library of {self.platform.name} has at most {_MOST_BYTES} bytes"
-                raise UnsupportedError(f"write: {rule}, got weights of {self.others[-1].size}")
         self.end = at
+        self.check_size(at)
         base = self.constants.at + self.imports_at
         table, slots = self._import_table(base)
         self._put(self.imports_at, table)
@@ -115,6 +111,7 @@ class _Image(Image):
         return bytes(descriptors + bytes(20) + words + words + texts), slots
 
     def _export_table(self, base: int) -> bytes:
+        """Return a header, addresses, places of names, numbers, and names. `base`: address of the table."""
         names, count = sorted(self.exports), len(self.exports)
         functions = 40
         at_names, ordinals = functions + 4 * count, functions + 8 * count
@@ -141,17 +138,15 @@ class _Image(Image):
         return bytes(made) or struct.pack("<II", 0, 8)
 
     def write(self, stream: BinaryIO) -> None:
-        """Write the file in order; the contents of `sections` are read once."""
         headers, starts = self._headers()
         out = Writer(stream)
         out.write(headers)
         for area, start in zip(self.areas, starts, strict=True):
-            out.pad_to(start)
-            for offset, block in ((0, bytes(area.data)),) if area.source is None else area.source.blocks:
-                out.pad_to(start + offset)
-                out.write(block)
-            out.pad_to(start + area.file_bytes)
+            area.write(out, start)
         out.pad_to(aligned(out.position, _BLOCK))
+
+    def sign(self, path: Path) -> None:
+        """Leave the file as it is: Windows loads it without a signature."""
 
     def _headers(self) -> tuple[bytes, list[int]]:
         """Return the headers, and where each area begins in the file."""
@@ -166,25 +161,13 @@ class _Image(Image):
             starts.append(position)
             position += raw
             sums[area.flags & (_CODE | _DATA)] = sums.get(area.flags & (_CODE | _DATA), 0) + raw
-        number = machine_number(self.machine.architecture.elf)
-        file = FILE.pack(number, len(areas), 0, 0, 0, OPTIONAL.size + DIRECTORIES.size, _LIBRARY)
+        number, kind = MACHINES[self.machine.architecture.elf], LIBRARY | _IMAGE
+        file = FILE.pack(number, len(areas), 0, 0, 0, OPTIONAL.size + DIRECTORIES.size, kind)
         optional = OPTIONAL.pack(
-            *(0x20B, 14, 0, sums.get(_CODE, 0), sums.get(_DATA, 0), 0, 0, self.text.at, _BASE, _PAGE, _BLOCK),
+            *(PE32_PLUS, 14, 0, sums.get(_CODE, 0), sums.get(_DATA, 0), 0, 0, self.text.at, _BASE, _PAGE, _BLOCK),
             *(*_WINDOWS_8, 0, 0, *_WINDOWS_8, 0, self.end, first, 0, 2, _DYNAMIC),
             *(1 << 20, _PAGE, 1 << 20, _PAGE, 0, 16),
         )
         pairs = [value for place in range(16) for value in self.directories.get(place, (0, 0))]
         head = b"MZ".ljust(SIGNATURE_AT - 4, b"\0") + struct.pack("<I", SIGNATURE_AT) + b"PE\0\0"
         return head + file + optional + DIRECTORIES.pack(*pairs) + bytes(table), starts
-
-
-def write_library(path: Path, code: bytes, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
-    """Write the library `path` atomically: an object, and `sections` that define symbols which it lacks; seal it.
-
-    UnsupportedError for more bytes than an image can have; InternalError for code that cannot be linked.
-    """
-    image = _Image(taken_apart(code), sections, platform, machine)
-    with replacing(path) as made:
-        with made.open("wb") as stream:
-            image.write(stream)
-        seal(made)

@@ -9,30 +9,24 @@ import struct
 from typing import BinaryIO
 
 from aot.runtime.abi import LEVELS_SECTION, MANIFEST_SECTION, SEAL_SECTION, WEIGHTS_SECTION
-from aot.runtime.loading.binary_file import SHARED_OBJECT, BinaryFile, Section
+from aot.runtime.loading.binary_file import PROGRAM_BITS, SHARED_OBJECT, BinaryFile, Section
 
 HEADER = struct.Struct("<8I")
 SEGMENT = struct.Struct("<2I16s4Q4I")
 SECTION = struct.Struct("<16s16s2Q8I")
-_CPUS = {62: 0x01000007, 183: 0x0100000C}  # by machines of ELF
-_LIBRARY, _SEGMENT, _SIGNATURE = 6, 0x19, 0x1D
+CPUS = {62: 0x01000007, 183: 0x0100000C}  # numbers of machines, by those in ELF
+MAGIC, LIBRARY = 0xFEEDFACF, 6  # of 64 bits, little-endian; kind of file
+LOAD_SEGMENT, SIGNATURE = 0x19, 0x1D  # load commands
 _MAX_COMMANDS = 256
-_NAMES = {
+_MAX_COMMAND_BYTES = 1 << 16  # of all; a section takes 80
+NAMES = {  # of a library's sections, 16 bytes at most
     MANIFEST_SECTION: "__aotinfo",
     LEVELS_SECTION: "__aotlevels",
     SEAL_SECTION: "__aotseal",
     WEIGHTS_SECTION: "__aotdata",
 }
-
-
-def short_name(section: str) -> str:
-    """Return the name that a section of a library has in a Mach-O file."""
-    return _NAMES[section]
-
-
-def cpu_type(elf: int) -> int:
-    """Return the number of a machine in a Mach-O file, of that in ELF."""
-    return _CPUS[elf]
+_SECTIONS = {name: section for section, name in NAMES.items()}
+_ELF_MACHINES = {number: elf for elf, number in CPUS.items()}
 
 
 class MachFile(BinaryFile):
@@ -44,10 +38,12 @@ class MachFile(BinaryFile):
     def __init__(self, stream: BinaryIO, name: str) -> None:
         super().__init__(stream, name)
         magic, cpu, _, kind, count, size, _, _ = HEADER.unpack(self._read(0, HEADER.size))
-        if magic != 0xFEEDFACF or kind != _LIBRARY or count > _MAX_COMMANDS:
+        if magic != MAGIC or kind != LIBRARY:
             raise self._corrupt("a program that is no library of 64 bits")
+        if count > _MAX_COMMANDS or size > _MAX_COMMAND_BYTES:
+            raise self._corrupt(f"{count} load commands of {size} bytes, more than a library has")
         self.kind = SHARED_OBJECT
-        self.machine = next((elf for elf, number in _CPUS.items() if number == cpu), 0)
+        self.machine = _ELF_MACHINES.get(cpu, 0)
         commands = self._read(HEADER.size, size)
         sections: list[Section] = []
         changing: list[tuple[int, int]] = []
@@ -58,9 +54,9 @@ class MachFile(BinaryFile):
             command, length = struct.unpack_from("<2I", commands, at)
             if length < 8 or at + length > size:
                 raise self._corrupt("damaged load commands")
-            if command == _SEGMENT and length >= SEGMENT.size:
+            if command == LOAD_SEGMENT and length >= SEGMENT.size:
                 sections += self._segment(commands[at : at + length], HEADER.size + at, changing)
-            if command == _SIGNATURE and length >= 16:
+            if command == SIGNATURE and length >= 16:
                 place = struct.unpack_from("<I", commands, at + 8)[0]
                 changing += [(HEADER.size + at + 8, HEADER.size + at + 16), (place, self._size)]
             at += length
@@ -75,9 +71,9 @@ class MachFile(BinaryFile):
         rows = command[SEGMENT.size :]
         if count * SECTION.size != len(rows):
             raise self._corrupt("damaged load commands")
-        return [self._section(*row[:5]) for row in SECTION.iter_unpack(rows)]
+        return [_section(name, size, offset) for name, _, _, size, offset, *_ in SECTION.iter_unpack(rows)]
 
-    def _section(self, name: bytes, segment: bytes, address: int, size: int, offset: int) -> Section:
-        del segment, address
-        text = name.rstrip(b"\0").decode("ascii", "replace")
-        return Section(next((long for long, short in _NAMES.items() if short == text), text), 1, offset, size)
+
+def _section(name: bytes, size: int, offset: int) -> Section:
+    text = name.rstrip(b"\0").decode("ascii", "replace")
+    return Section(_SECTIONS.get(text, text), PROGRAM_BITS, offset, size)

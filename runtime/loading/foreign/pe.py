@@ -9,7 +9,7 @@ import struct
 from typing import BinaryIO
 
 from aot.runtime.abi import LEVELS_SECTION, MANIFEST_SECTION, SEAL_SECTION, WEIGHTS_SECTION
-from aot.runtime.loading.binary_file import SHARED_OBJECT, BinaryFile, Section
+from aot.runtime.loading.binary_file import PROGRAM_BITS, SHARED_OBJECT, BinaryFile, Section
 
 SIGNATURE_AT = 0x40  # of "PE", where we write it
 FILE = struct.Struct("<HHIIIHH")
@@ -17,25 +17,17 @@ OPTIONAL = struct.Struct("<HBBIIIIIQIIHHHHHHIIIIHHQQQQII")
 DIRECTORIES = struct.Struct("<32I")
 SECTION = struct.Struct("<8sIIIIIIHHI")
 _CHECKSUM_AT, _CERTIFICATES = 64, 4  # in the optional header; place in the table of directories
-_MACHINES = {62: 0x8664, 183: 0xAA64}  # by those of ELF
-_LIBRARY, _PE32_PLUS, _NO_FILE_BYTES = 0x2000, 0x20B, 0x80
+MACHINES = {62: 0x8664, 183: 0xAA64}  # numbers of machines, by those in ELF
+LIBRARY, PE32_PLUS = 0x2000, 0x20B  # a flag of the file; kind of the optional header
 _MAX_SECTIONS = 96
-_NAMES = {  # of 8 bytes at most
+NAMES = {  # of a library's sections, 8 bytes at most
     MANIFEST_SECTION: ".aotinfo",
     LEVELS_SECTION: ".aotlvls",
     SEAL_SECTION: ".aotseal",
     WEIGHTS_SECTION: ".aotdata",
 }
-
-
-def short_name(section: str) -> str:
-    """Return the name that a section of a library has in a PE file."""
-    return _NAMES[section]
-
-
-def machine_number(elf: int) -> int:
-    """Return the number of a machine in a PE file, of that in ELF."""
-    return _MACHINES[elf]
+_SECTIONS = {name: section for section, name in NAMES.items()}
+_ELF_MACHINES = {number: elf for elf, number in MACHINES.items()}
 
 
 class PeFile(BinaryFile):
@@ -52,12 +44,12 @@ class PeFile(BinaryFile):
         machine, count, _, _, _, size, flags = FILE.unpack(self._read(at + 4, FILE.size))
         at += 4 + FILE.size
         optional = OPTIONAL.unpack(self._read(at, OPTIONAL.size))
-        if optional[0] != _PE32_PLUS or size != OPTIONAL.size + DIRECTORIES.size or not flags & _LIBRARY:
+        if optional[0] != PE32_PLUS or size != OPTIONAL.size + DIRECTORIES.size or not flags & LIBRARY:
             raise self._corrupt("a program that is no library of 64 bits")
         if not 0 < count <= _MAX_SECTIONS:
             raise self._corrupt("a damaged table of sections")
         self.kind = SHARED_OBJECT
-        self.machine = next((elf for elf, number in _MACHINES.items() if number == machine), 0)
+        self.machine = _ELF_MACHINES.get(machine, 0)
         rows = list(SECTION.iter_unpack(self._read(at + size, count * SECTION.size)))
         self.sections = tuple(self._section(row) for row in rows)
         end = max((s.offset + s.size for s in self.sections), default=0)
@@ -70,7 +62,6 @@ class PeFile(BinaryFile):
     def _section(self, row: tuple[bytes, int, int, int, int, int, int, int, int, int]) -> Section:
         name, size, _, raw, offset, *_ = row
         text = name.rstrip(b"\0").decode("ascii", "replace")
-        full = next((long for long, short in _NAMES.items() if short == text), text)
-        if full in _NAMES and size > raw:
+        if text in _SECTIONS and size > raw:
             raise self._corrupt(f"a section {text} that is cut short")
-        return Section(full, 1, offset, min(size, raw))
+        return Section(_SECTIONS.get(text, text), PROGRAM_BITS, offset, min(size, raw))

@@ -134,7 +134,7 @@ def test_writer_places_blocks_and_zeros() -> None:
     assert data[4096:4108] == blocks[0][1].tobytes()
     assert data[4108:4160] == bytes(52)
     assert data[4160:4168] == np.float64(1.5).tobytes()
-    with pytest.raises(InternalError, match="overlaps"):
+    with pytest.raises(InternalError, match="overlap"):
         write_data_object(io.BytesIO(), 62, [Data(".a", "a", 8, 8, [(0, b"hello"), (4, b"you")])])
 
 

@@ -21,7 +21,7 @@ from aot.compilation.driver import stages
 from aot.options import CompileOptions
 from aot.runtime.abi import MANIFEST_SECTION, QUERY_PREFIX, SEAL_SECTION, WEIGHTS_SECTION
 from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
-from aot.runtime.loading.foreign.macho import HEADER, MachFile
+from aot.runtime.loading.foreign.macho import HEADER, SIGNATURE, MachFile
 from aot.runtime.loading.library import read_manifest, verify
 from tests.codegen.llvm.test_cross import RUNNER, emulated
 from tests.compilers import compiler
@@ -123,6 +123,28 @@ def test_damaged_files(library: Path, tmp_path: Path) -> None:
                 read(path)
                 unharmed += read is verify
     assert unharmed < 60
+
+
+def test_hostile_files(library: Path, tmp_path: Path) -> None:
+    """Load commands are few, and what the digest leaves out does not overlap."""
+    whole, path = library.read_bytes(), tmp_path / "m.dylib"
+    *head, count, size, flags, zero = HEADER.unpack_from(whole)
+    at, places = HEADER.size, list[int]()
+    for _ in range(count):
+        kind, length = struct.unpack_from("<2I", whole, at)
+        places += [at] if kind == SIGNATURE else []
+        at += length
+    (signature,) = places
+    start = struct.unpack_from("<I", whole, signature + 8)[0]
+    for place, fields, rule in (
+        (0, HEADER.pack(*head, count, 1 << 20, flags, zero), "load commands of 1048576 bytes"),
+        (0, HEADER.pack(*head, 1000, size, flags, zero), "1000 load commands"),
+        (signature + 8, struct.pack("<I", start // 2), "overlap"),
+        (signature + 8, struct.pack("<I", 0xFFFFFFFF), "behind its end"),
+    ):
+        path.write_bytes(whole[:place] + fields + whole[place + len(fields) :])
+        with pytest.raises(CorruptError, match=rule):
+            verify(path)
 
 
 @pytest.mark.slow
