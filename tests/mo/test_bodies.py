@@ -195,6 +195,14 @@ def change(graph, node):
             result.in_port(0).get_connection().insert_node(sin)
 """
 )
+SIN_BEHIND = (
+    CHANGED
+    + """
+def change(graph, node):
+    node.out_port(0).get_connection().insert_node(Sin(graph, {"name": "sin"}).create_node())
+"""
+)
+NOT_RECURSIVELY = "    run_not_recursively = True\n"
 EXTENSIONS: dict[str, tuple[str, str, str, list[Any], Callable[[], list[Any]]]] = {
     "a Loop of the front phase": ("front_x", NEW_LOOP, TANH, [X], lambda: [8 * X + 7]),
     "a TensorIterator": ("middle_x", NEW_ITERATOR % ("0", '"internal_layer_id": 9'), TANH, [X], lambda: [X * X]),
@@ -209,6 +217,14 @@ EXTENSIONS: dict[str, tuple[str, str, str, list[Any], Callable[[], list[Any]]]] 
     "a copy of a Loop": ("middle_x", COPIED % "Loop", LOOP, [X, np.int64(3)], lambda: [4 * X]),
     "a copy of an If": ("middle_x", COPIED % "If", BRANCH, [X, np.bool_(True)], lambda: [-X]),
     "a body that is changed": ("middle_x", EDITED % "If", BRANCH, [X, np.bool_(False)], lambda: [np.sin(np.abs(X))]),
+    "a graph without its bodies": ("middle_x", SIN_BEHIND % "Abs", BRANCH, [X, np.bool_(False)], lambda: [np.abs(X)]),
+    "a graph and its bodies": (
+        "middle_x",
+        SIN_BEHIND.replace(NOT_RECURSIVELY, "") % "Abs",
+        BRANCH,
+        [X, np.bool_(False)],
+        lambda: [np.sin(np.abs(X))],
+    ),
 }
 
 

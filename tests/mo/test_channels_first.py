@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from aot.opset.detection.proposals.proposal import Proposal
 from aot.opset.detection.roi_pooling import PSROIPooling, ROIPooling
 from aot.opset.movement.blocks import ReorgYolo
 from aot.options import CompileOptions
+from aot.runtime.errors import AotError
 from tests.frontends.onnx.models import Array
 from tests.frontends.tf.graphs import INT32, written
 from tests.mo.test_loading import HEAD, folder
@@ -212,6 +213,15 @@ def test_a_network_without_convolutions_keeps_its_layout(tmp_path: Path) -> None
     files = {f"{kind.lower()}_asked": NCHW.format(base=f"{kind}ReplacementPattern") for kind in ("Middle", "Back")}
     files["back_asked"] = files["back_asked"].replace("Asked", "AskedLater")
     np.testing.assert_array_equal(computed(tmp_path, net, X, **files)[0], np.maximum(X, 0))
+
+
+def test_a_network_keeps_its_layout_if_the_user_wants(tmp_path: Path) -> None:
+    net = Net(X).conv("conv", "x", N.f32(1, 1, 4, 6)).add("Relu", "r", "conv").add("Abs", "y", "r").graph
+    path, look = written(tmp_path, net), NCHW.format(base="BackReplacementPattern").replace("auto_disable", "disable")
+    options = CompileOptions(level=None, extensions=folder(tmp_path, back_asked=HEAD + look.replace("8, 4]", "8, 6]")))
+    with pytest.raises(AotError, match="AssertionError"):
+        _ = stages(path, options).optimized
+    assert stages(path, replace(options, disable_layout_change=True)).optimized.results
 
 
 MADE = """

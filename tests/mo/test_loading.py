@@ -283,6 +283,13 @@ def test_a_class_that_is_switched_off_can_be_switched_on(tmp_path: Path, monkeyp
     np.testing.assert_allclose(computed(tmp_path, mine), -np.abs(X))
 
 
+def test_a_class_runs_if_all_its_conditions_hold(tmp_path: Path) -> None:
+    for number, found in ((3, -np.tanh(X)), (4, -np.abs(X))):
+        conditions = f"graph_condition = [lambda graph: True, lambda graph: len(graph.get_op_nodes()) == {number}]"
+        mine = folder(tmp_path / str(number), front_x=HEAD + REPLACE.format(more=conditions))
+        np.testing.assert_allclose(computed(tmp_path, mine), found, rtol=1e-6)
+
+
 RAISES = "class Bad(FrontReplacementPattern):\n    def find_and_replace_pattern(self, graph):\n        {body}\n"
 BAD: list[tuple[dict[str, str], type[AotError], str]] = [
     (

@@ -258,6 +258,19 @@ def test_partial_inference_calls_the_users_functions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("attrs", "wanted"),
+    [
+        ({}, np.float32),
+        ({"data_type": np.float16}, np.float16),
+        ({"type_infer": lambda node: node.out_port(0).set_data_type(np.int32)}, np.int32),
+    ],
+)
+def test_results_are_of_the_type_of_the_first_input_or_of_what_a_node_says(attrs: dict[str, Any], wanted: Any) -> None:
+    own = network(attrs, lambda node: node.out_port(0).data.set_shape(node.in_port(0).data.get_shape()))
+    assert own.out_port(0).get_data_type() == wanted
+
+
+@pytest.mark.parametrize(
     ("attrs", "infer", "message"),
     [
         ({}, Own.infer, 'propagation at "own"'),

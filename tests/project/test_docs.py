@@ -174,3 +174,11 @@ def test_links_lead_somewhere(name: str) -> None:
         if anchor and other.suffix == ".md":
             heads = re.findall(r"(?m)^#+ (.*)$", other.read_text())
             assert anchor in {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in heads}, target
+
+
+def test_each_statement_has_a_test() -> None:
+    rows = re.findall(r"(?m)^\| (?!the manual)(?!--).*$", (ROOT / "docs" / "use" / "migrate" / "manual.md").read_text())
+    named = [re.search(r"\| `([\w/]+\.py)::(test_\w+)` \|$", row) for row in rows]
+    assert len(rows) > 100 and [row for row, name in zip(rows, named, strict=True) if name is None] == []
+    found = {m.groups() for m in named if m is not None}
+    assert [n for n in sorted(found) if f"def {n[1]}(" not in (ROOT / "tests" / n[0]).read_text()] == []

@@ -446,6 +446,14 @@ def test_version_10_interface(tmp_path: Path, element_type: str, outside: tuple[
     assert "x" in graph.results[0].out_port(0).names
 
 
+def test_outputs_of_version_10_have_the_names_of_layers(tmp_path: Path) -> None:
+    layers = [parameter(), constant(1, "c", "i64", "", 0, 8), result(3), result(4)]
+    layers.append(layer(2, "split", "Split", inputs=(0, 1), outputs=(2, 3), num_splits="2"))
+    xml = network(layers, "0.0->2.0 1.0->2.1 2.2->3.0 2.3->4.0").replace("2,3", "2,4").replace('"11"', '"10"', 1)
+    graph = read(tmp_path, xml, struct.pack("<q", 1))
+    assert [r.out_port(0).names[-1] for r in graph.results] == ["split.0", "split.1"]
+
+
 def test_other_files(tmp_path: Path) -> None:
     path = tmp_path / "m.txt"
     path.write_bytes(b"a model")
