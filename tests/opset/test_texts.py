@@ -42,10 +42,22 @@ def test_texts_that_an_automaton_accepts() -> None:
     assert found.tolist() == [True, True, True, True, False, False, False]  # ü is no letter of a word, as in RE2
 
 
-@pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)", "[^ü]", "[a-ü]", "(", "(a{99}){99}{9}"])
+HUGE = ["a{99999999999}", "((a{99}){99}){9}", "(a?){4000}", "(" * 3000 + ")" * 3000]
+OTHER_IN_RE2 = ["(?i)a", "(?i:a)", "(?s).", "[[:alpha:]]", "a{,3}"]
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)", "[^ü]", "[a-ü]", "(", *HUGE, *OTHER_IN_RE2])
 def test_patterns_that_are_no_automaton_are_refused(pattern: str) -> None:
     with pytest.raises(UnsupportedError, match="pattern"):
         match_table(pattern)
+
+
+def test_patterns_mean_what_re2_says() -> None:
+    """An empty part may repeat as often as it likes; \v is no space."""
+    table, accepts = match_table(r"((){1000000000}){1000000000}\s+(a?){300}(){0,1000000000}")
+    inputs = encode(np.array([" a", "\n\f", "\v", "", " b"], object))
+    (found,) = interpret(graph_of(StringMatch(), inputs, [table, accepts]), inputs)
+    assert found.tolist() == [True, True, False, False, False]
 
 
 def test_letters_that_take_as_many_bytes() -> None:

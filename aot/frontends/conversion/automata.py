@@ -20,12 +20,16 @@ sre: Any = import_module("re._constants")
 
 MAX_STATES = 1 << 12
 MAX_NODES = 1 << 14
+MAX_STEPS = 1 << 22  # nodes that are visited while states are made: some seconds
+# what means something else in RE2, whose patterns these are: classes of POSIX, and {,n}, which are characters there
+OTHER_MEANING = re.compile(r"\[:\^?[a-z]+:\]|\{,\d*\}")
 WORD = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
+OTHERS = frozenset(range(256)) - WORD
 ASCII = frozenset(range(128))
 CLASSES: dict[Any, frozenset[int]] = {
     sre.CATEGORY_WORD: WORD,
     sre.CATEGORY_DIGIT: frozenset(b"0123456789"),
-    sre.CATEGORY_SPACE: frozenset(b" \t\n\r\f\v"),
+    sre.CATEGORY_SPACE: frozenset(b" \t\n\r\f"),  # without \v, as in RE2
 }
 OPPOSITES: dict[Any, Any] = {
     sre.CATEGORY_NOT_WORD: sre.CATEGORY_WORD,
@@ -45,18 +49,22 @@ AT: dict[Any, Callable[[str, str], bool]] = {
 
 
 def match_table(pattern: str) -> tuple[Array, Array]:
-    """Return the next state for each state and byte, i32 [states, 256], and 1 for each state that accepts, i32.
+    """Return the next state for each state and byte, i32 [states, 256], and 1 for each state that accepts, i32 [states].
 
-    UnsupportedError for what is no regular expression: look-ahead, references to groups.
+    The pattern means what RE2 says. UnsupportedError for what no automaton can do (look-ahead, references to groups), for
+    flags and classes of POSIX, and for a pattern that needs too many nodes, states or steps.
     """
+    if found := OTHER_MEANING.search(pattern):
+        raise UnsupportedError(f"patterns without {found[0]} can be read, got {pattern[:80]!r}")
     try:
         parsed: Any = parser.parse(pattern, re.ASCII)
-    except re.error as error:
-        raise UnsupportedError(f"the pattern {pattern!r} cannot be read: {error}") from error
-    nodes = _Nodes()
-    first = nodes.add()
-    last = nodes.sequence(parsed, first)
-    return nodes.determined(first, last)
+        if parsed.state.flags & ~re.ASCII:
+            raise UnsupportedError(f"patterns without flags can be read, got {pattern[:80]!r}")
+        nodes = _Nodes()
+        first = nodes.add()
+        return nodes.determined(first, nodes.sequence(parsed, first))
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UnsupportedError(f"the pattern {pattern[:80]!r} cannot be read: {error}") from None
 
 
 class _Nodes:
@@ -65,8 +73,10 @@ class _Nodes:
     def __init__(self) -> None:
         self.by_bytes: list[list[tuple[frozenset[int], int]]] = []
         self.free: list[list[tuple[Any, int]]] = []
+        self.steps = 0
 
     def add(self) -> int:
+        """Return the number of a new node."""
         if len(self.free) >= MAX_NODES:
             raise UnsupportedError(f"a pattern has at most {MAX_NODES} places once its repetitions are written out")
         self.by_bytes.append([])
@@ -91,7 +101,7 @@ class _Nodes:
                 return self.characters(_set(value), at)
             case sre.BRANCH:
                 return self.branches(value[1], at)
-            case sre.SUBPATTERN if not value[1] and not value[2]:
+            case sre.SUBPATTERN if not value[1] and not value[2]:  # flags that the group sets, and clears
                 return self.sequence(value[3], at)
             case sre.MAX_REPEAT | sre.MIN_REPEAT:
                 least, most, items = value
@@ -134,7 +144,9 @@ class _Nodes:
 
     def repeated(self, least: int, most: Any, items: Any, at: int) -> int:
         for _ in range(least):
-            at = self.sequence(items, at)
+            before, at = at, self.sequence(items, at)
+            if at == before:
+                return at  # an empty part, which needs no repetition
         end = self.add()
         if most is sre.MAXREPEAT:
             loop = self.add()
@@ -144,7 +156,9 @@ class _Nodes:
             return end
         for _ in range(most - least):
             self.free[at].append((None, end))
-            at = self.sequence(items, at)
+            before, at = at, self.sequence(items, at)
+            if at == before:
+                break
         self.free[at].append((None, end))
         return end
 
@@ -156,6 +170,9 @@ class _Nodes:
             if node not in found:
                 found.add(node)
                 stack += [end for place, end in self.free[node] if place is None or AT[place](before, after)]
+        self.steps += len(found)
+        if self.steps > MAX_STEPS:
+            raise UnsupportedError(f"the states of a pattern are made in at most {MAX_STEPS} steps, got more")
         return frozenset(found)
 
     def determined(self, first: int, last: int) -> tuple[Array, Array]:
@@ -167,11 +184,14 @@ class _Nodes:
         for nodes, before in states:  # grows
             accepts.append(int(last in self.closed(nodes, before, "edge")))
             row: list[int] = []
-            closed = {after: self.closed(nodes, before, after) for after in ("word", "other")}
+            ends = [set[int]() for _ in range(256)]
+            for after, kinds in (("word", WORD), ("other", OTHERS)):
+                for node in self.closed(nodes, before, after):
+                    for chosen, end in self.by_bytes[node]:
+                        for byte in chosen & kinds:
+                            ends[byte].add(end)
             for byte in range(256):
-                after = "word" if byte in WORD else "other"
-                ends = (end for n in closed[after] for chosen, end in self.by_bytes[n] if byte in chosen)
-                state = (frozenset(ends), after)
+                state = (frozenset(ends[byte]), "word" if byte in WORD else "other")
                 if state not in numbers:
                     if len(numbers) >= MAX_STATES:
                         raise UnsupportedError(f"a pattern has at most {MAX_STATES} states, got more")
