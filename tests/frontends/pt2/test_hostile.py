@@ -72,6 +72,17 @@ def one_input(program: dict[str, Any], target: str) -> None:
     node(program).update(target=f"torch.ops.aten.{target}", inputs=[given])
 
 
+BODY: dict[str, Any] = {
+    "as_graph": {"name": "g", "graph": {"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}}}
+}
+
+
+def region(program: dict[str, Any], kind: str, arguments: list[dict[str, Any]]) -> None:
+    """Let the node be an operation with sub-graphs."""
+    inputs = [{"name": "", "arg": argument} for argument in arguments]
+    node(program).update(target=f"torch.ops.higher_order.{kind}", inputs=inputs)
+
+
 def duplicated() -> bytes:
     made = io.BytesIO(packed(files()))
     with zipfile.ZipFile(made, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
@@ -165,6 +176,22 @@ ARCHIVES: dict[str, tuple[Callable[[], bytes], type[AotError], str]] = {
     "no boundaries": (changed(lambda p: one_input(p, "bucketize.Tensor")), ModelError, "self must be given"),
     "no elements": (changed(lambda p: one_input(p, "isin.Tensor_Tensor")), ModelError, "test_elements must be given"),
     "an evil size": (changed(evil_sizes), UnsupportedError, "symbols"),
+    "a type that is missing": (
+        changed(lambda p: region(p, "out_dtype", [])),
+        CorruptError,
+        "a type, got None and None",
+    ),
+    "branches that are missing": (changed(lambda p: region(p, "cond", [BODY] * 5)), CorruptError, "4 arguments, got 5"),
+    "states that are missing": (
+        changed(lambda p: region(p, "while_loop", [BODY] * 5)),
+        CorruptError,
+        "4 arguments, got 5",
+    ),
+    "no rows for an output": (
+        changed(lambda p: region(p, "associative_scan", [BODY, {"as_tensors": []}])),
+        CorruptError,
+        "1 tensors like its outputs, got 0",
+    ),
     "branches without end": (recursive, AotError, "levels|no JSON"),
 }
 

@@ -70,13 +70,16 @@ def _operands(self: Walk, value: Any, ports: Sequence[OutPort], item: Item) -> l
     return found
 
 
-def _arguments(self: Walk, item: Item, count: int) -> tuple[list[Any], list[OutPort]]:
-    """Arguments in their order, graphs as they are in the file; those behind the first `count` are lists."""
+def _arguments(self: Walk, item: Item, *counts: int) -> tuple[list[Any], list[OutPort]]:
+    """Return the arguments in their order, graphs as they are in the file, and the inputs; `counts`: how many may be.
+
+    CorruptError for another number of arguments.
+    """
     found, ports = self.arguments(item, GRAPH)
-    values = list(found.values())
-    if len(values) < count:
-        raise CorruptError(f"{item.kind}: {item.name!r} has {count} arguments, got {len(values)}")
-    return values, ports
+    if len(found) not in counts:
+        rule = f"{item.name!r} has {' or '.join(map(str, counts))} arguments"
+        raise CorruptError(f"{item.kind}: {rule}, got {len(found)}")
+    return list(found.values()), ports
 
 
 def run(
@@ -107,7 +110,7 @@ def _results(inner: Walk, value: Any, where: str) -> Iterator[Tensor]:
     """Yield the tensors of an output of a sub-graph, numbers as constants."""
     names = _names(value, where)
     for name in names:
-        inner.read(name)
+        inner.read(name)  # brings a view up to date, and refuses a name that there is not
         yield inner.values[name]
     number = None if names else Arguments(inner.read).read(value, where)
     if isinstance(number, bool | int | float):
@@ -129,25 +132,20 @@ def _inlined(self: Walk, item: Item, **more: Any) -> Sequence[Tensor]:
 
     Its operands are the arguments behind it, the same tensors inside and outside: writes in place go through.
     """
-    found, names = list[Tensor | None](), list[str]()
-
-    def find(name: str) -> OutPort:
-        names.append(name)
-        return self.read(name)
-
+    found = list[Tensor | None]()
     tables = list(item.table.tables("inputs"))
     tags = [union(table.value("arg"), table.where)[0] for table in tables]
     if GRAPH not in tags:
         raise CorruptError(f"{item.kind}: {item.name!r} has a sub-graph, got none")
     place = tags.index(GRAPH)
     graph = _graph(tables[place].value("arg"), item)
-    reader = Arguments(find)
+    reader = Arguments(self.read)
     for table, tag in zip(tables[place + 1 :], tags[place + 1 :], strict=True):
         if tag == GRAPH:
             raise UnsupportedError(f"{item.kind}: one sub-graph, got several")
         for value in _flat(() if tag == OPTIONS else reader.read(table.value("arg"), table.where)):
             if isinstance(value, Argument):
-                found.append(self.values[names[value.index]])
+                found.append(self.values[reader.names[value.index]])
             elif not isinstance(value, str):  # a string is an option, the name of the region
                 found.append(None if value is None else Tensor(self.constant(array_of(value), f"{item.name}/number")))
     return run(self, graph, found, self.scope, self.prefix, **more)
@@ -176,10 +174,14 @@ def wrap_with_autocast(self: Walk, item: Item) -> Sequence[Tensor]:
 def out_dtype(self: Walk, item: Item) -> Sequence[OutPort]:
     """An operation of integers whose results are of a wider type: it computes in that type."""
     arguments, ports = self.arguments(item)
-    (target, dtype, *rest), types = list(arguments.values()), [self.type_of(n) for n in item.outputs]
-    kind, named = kind_of(str(target)), {"input": Argument(0), "dtype": dtype}
+    values = list(arguments.values())
+    target, dtype = (*values, None, None)[:2]
+    if not isinstance(target, str) or not isinstance(dtype, DType):
+        raise CorruptError(f"{item.kind}: {item.name!r} has an operation and a type, got {target!r} and {dtype!r}")
+    kind, named = kind_of(target), {"input": Argument(0), "dtype": dtype}
+    types = [self.type_of(n) for n in item.outputs]
     wide = [self.add(item, "to.dtype", named, [port], [dtype]).out_port(0) for port in ports]
-    made = self.add(item, kind, {f"#{i}": v for i, v in enumerate(rest)}, wide, types)
+    made = self.add(item, kind, {f"#{i}": v for i, v in enumerate(values[2:])}, wide, types)
     return list(made.out_ports().values())
 
 
@@ -197,11 +199,21 @@ def _close(inner: Scope, values: Sequence[OutPort]) -> Graph:
 
 
 def _node(
-    self: Walk, item: Item, sources: Sequence[OutPort], regions: dict[str, Graph], own: int, **more: Any
+    self: Walk,
+    item: Item,
+    sources: Sequence[OutPort],
+    regions: dict[str, Graph],
+    own: int,
+    kind: str = "",
+    types: Sequence[Any] | None = None,
+    **more: Any,
 ) -> list[OutPort]:
-    """Add a foreign node whose inputs behind the first `own` are captured by its regions."""
-    types = more.pop("types", None) or [self.type_of(n) for n in item.outputs]
-    made = self.add(item, more.pop("kind", item.kind), {}, sources, types, inputs=own, **more)
+    """Add a foreign node whose inputs behind the first `own` are captured by its regions.
+
+    `kind` and `types` are those of the item unless they are given; `more`: further attributes.
+    """
+    types = [self.type_of(n) for n in item.outputs] if types is None else types
+    made = self.add(item, kind or item.kind, {}, sources, types, inputs=own, **more)
     made.regions = regions
     return list(made.out_ports().values())
 
@@ -246,13 +258,13 @@ def _test(self: Walk, graph: Table, given: Sequence[OutPort], scope: Scope, pref
 @rule("scan")
 def scan(self: Walk, item: Item) -> Sequence[OutPort]:
     (graph, *lists), ports = _arguments(self, item, 4)
-    return _scanned(self, item, _graph(graph, item), [_operands(self, v, ports, item) for v in lists[:3]])
+    return _scanned(self, item, _graph(graph, item), [_operands(self, v, ports, item) for v in lists])
 
 
 @rule("map_impl")
 def map_impl(self: Walk, item: Item) -> Sequence[OutPort]:
     (graph, *lists), ports = _arguments(self, item, 3)
-    return _scanned(self, item, _graph(graph, item), [[], *(_operands(self, v, ports, item) for v in lists[:2])])
+    return _scanned(self, item, _graph(graph, item), [[], *(_operands(self, v, ports, item) for v in lists)])
 
 
 def _scanned(self: Walk, item: Item, graph: Table, operands: Sequence[Sequence[OutPort]]) -> list[OutPort]:
@@ -268,16 +280,18 @@ def _scan(
     states, rows, fixed = operands
     own = len(states) + len(rows)
     captures = tuple(("body", own + i, own + i) for i in range(len(fixed)))
-    more = {"captures": captures, "rows": len(rows), "kind": "scan", "types": types}
-    return _node(self, item, [*states, *rows, *fixed], {"body": body}, own, **more)
+    sources, regions = [*states, *rows, *fixed], {"body": body}
+    return _node(self, item, sources, regions, own, "scan", types, captures=captures, rows=len(rows))
 
 
 @rule("associative_scan")
 def associative_scan(self: Walk, item: Item) -> Sequence[OutPort]:
     """The first row, and behind it those of a scan that carries what it gives."""
-    (graph, *lists), ports = _arguments(self, item, 2)
+    (graph, *lists), ports = _arguments(self, item, 2, 3)
     rows, fixed = [_operands(self, v, ports, item) for v in (*lists, ())[:2]]
     types = [self.type_of(n) for n in item.outputs]
+    if len(rows) != len(types):
+        raise CorruptError(f"{item.kind}: {item.name!r} has {len(types)} tensors like its outputs, got {len(rows)}")
 
     def of(kind: str, sources: Sequence[OutPort], dtype: Any, **named: Any) -> OutPort:
         return self.add(item, kind, {"input": Argument(0), **named}, sources, [dtype]).out_port(0)
@@ -285,6 +299,8 @@ def associative_scan(self: Walk, item: Item) -> Sequence[OutPort]:
     firsts = [of("select.int", [x], t, dim=0, index=0) for x, t in zip(rows, types, strict=True)]
     others = [of("slice.Tensor", [x], t, dim=0, start=1, end=None, step=1) for x, t in zip(rows, types, strict=True)]
     inner, _, values = _region(self, _graph(graph, item), 2 * len(rows) + len(fixed), f"{item.name}/body")
+    if len(values) != len(rows):
+        raise CorruptError(f"{item.kind}: the sub-graph gives {len(rows)} values, got {len(values)}")
     made = _scan(self, item, [firsts, others, fixed], _close(inner, [*values, *values]), [*types, *types])
     heads = [of("slice.Tensor", [x], t, dim=0, start=0, end=1, step=1) for x, t in zip(rows, types, strict=True)]
     both = zip(heads, made[len(rows) :], types, strict=True)
