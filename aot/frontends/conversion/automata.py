@@ -49,10 +49,10 @@ AT: dict[Any, Callable[[str, str], bool]] = {
 
 
 def match_table(pattern: str) -> tuple[Array, Array]:
-    """Return the next state for each state and byte, i32 [states, 256], and 1 for each state that accepts, i32 [states].
+    """Return the next state for each state and byte, i32 [states, 256], and 1 for each state that accepts, i32.
 
-    The pattern means what RE2 says. UnsupportedError for what no automaton can do (look-ahead, references to groups), for
-    flags and classes of POSIX, and for a pattern that needs too many nodes, states or steps.
+    The pattern means what RE2 says. UnsupportedError for what no automaton can do (look-ahead, references to groups),
+    for flags and classes of POSIX, and for a pattern that needs too many nodes, states or steps.
     """
     if found := OTHER_MEANING.search(pattern):
         raise UnsupportedError(f"patterns without {found[0]} can be read, got {pattern[:80]!r}")
