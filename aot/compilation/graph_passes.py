@@ -25,7 +25,7 @@ from aot.passes.pipeline import Pass, pipeline
 from aot.passes.run import FRONT_FINISH, PassReport, RunReport, run_items, run_passes
 from aot.precision import precision_of
 from aot.runtime.errors import PassError, ShapeError, UsageError
-from aot.text.library_texts import gives_words
+from aot.text.library_texts import is_of_language_model
 
 
 def run_all(
@@ -92,7 +92,7 @@ def all_passes(
 
 def _for(graph: Graph, options: CompileOptions) -> CompileOptions:
     """Return the options for a graph: one made for a language model gives the last logits, unless told otherwise."""
-    if options.last_logits is None and gives_words(graph.rt_info):
+    if options.last_logits is None and is_of_language_model(graph.rt_info):
         return replace(options, last_logits=True)
     return options
 

@@ -150,7 +150,7 @@ def is_gguf(head: bytes) -> bool:
 
 def is_language_model(path: Path) -> bool:
     """True for a folder of Hugging Face with a network's configuration and its weights in safetensors."""
-    return (path / "config.json").is_file() and any(map(Path.is_file, map(path.joinpath, SAFETENSORS)))
+    return (path / "config.json").is_file() and any((path / name).is_file() for name in SAFETENSORS)
 
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")  # the weights, or which files have them

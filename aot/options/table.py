@@ -375,7 +375,7 @@ class CompileOptions:
     )
     last_logits: bool | None = option(
         None,
-        help="Language model: logits of the last token only, or of all; default: the last for GGUF, all for graphs",
+        help="Language model: logits of the last token or all; default: the last for GGUF and folders, all for graphs",
         group=Group.LANGUAGE,
         commands=CODE,
         flags=("--last-logits/--all-logits",),

@@ -10,9 +10,11 @@ import binascii
 import json
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 from aot.runtime.errors import CorruptError
+from aot.runtime.regular import open_file
 
 ENTRY = "tokenizer"  # of the manifest
 SOURCE, PREFIX = "gguf", "tokenizer."  # where a graph's information has it, and how the names begin
@@ -23,7 +25,19 @@ CONTEXT = ".context_length"
 WORDS, MERGES, SCORES = "tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.scores"
 TEXTS = ("tokenizer.chat_template", "tokenizer.ggml.model", "tokenizer.ggml.pre")  # that are no JSON, whatever they say
 LISTS, BETWEEN = (WORDS, MERGES), "\0"  # lists that are kept as one text, and what is between their texts
-MOST_BYTES = 256 << 20  # of the JSON: vocabularies of 2^18 tokens have 10 MB
+MOST_BYTES = 256 << 20  # of the JSON, and of a text: vocabularies of 2^18 tokens have 10 MB, tokenizers 35 MB
+
+
+def read_text(path: Path) -> str:
+    """Return a file about a model's words; CorruptError for one that is no UTF-8, or has more than `MOST_BYTES`."""
+    with open_file(path, "tokenizer") as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise CorruptError(f"{path.name}: tokenizer: must have at most {MOST_BYTES} bytes, got more")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"{path.name}: tokenizer: must be a text in UTF-8, got {str(error)[:120]}") from None
 
 
 def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
@@ -40,8 +54,8 @@ def kept(rt_info: Mapping[str, object]) -> dict[str, str]:
     return {ENTRY: _packed(values)}
 
 
-def gives_words(rt_info: Mapping[str, object]) -> bool:
-    """True for a graph that was made for a language model whose file holds none."""
+def is_of_language_model(rt_info: Mapping[str, object]) -> bool:
+    """True for the graph of a language model whose file holds no graph, so that a reader has made it."""
     return SOURCE in rt_info or FOLDER in rt_info
 
 

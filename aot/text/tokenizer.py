@@ -16,7 +16,7 @@ from aot.frontends.kinds import is_gguf
 from aot.runtime.arrays.files import is_compiled
 from aot.runtime.errors import CorruptError, MissingError, UnsupportedError, UsageError
 from aot.runtime.loading.library import read_manifest
-from aot.runtime.regular import open_file, read_file
+from aot.runtime.regular import open_file
 from aot.text.byte_level import ByteLevel, Cut
 from aot.text.ends import HOLES, ends_of
 from aot.text.library_texts import (
@@ -28,6 +28,7 @@ from aot.text.library_texts import (
     STOP,
     TOKENIZER,
     metadata_in,
+    read_text,
 )
 from aot.text.packaged import Packaged, checked
 from aot.text.pieces import PIECES, Pieces
@@ -108,20 +109,13 @@ def read_tokenizer(path: Path) -> Tokenizer:
             raise UsageError(f"{path.name}: tokenizer: {NEXT}, got a library without one")
         texts = metadata.get(FOLDER)
         return of_metadata(metadata, path.name) if texts is None else _of_texts(texts, path.name)
-    beside = {name: _text(other) for name in (SETTINGS, CHAT_TEMPLATE) if (other := path.with_name(name)).is_file()}
-    return _of_texts({TOKENIZER: _text(path), **beside}, path.name)
+    beside = {name: read_text(other) for name in (SETTINGS, CHAT_TEMPLATE) if (other := path.with_name(name)).is_file()}
+    return _of_texts({TOKENIZER: read_text(path), **beside}, path.name)
 
 
 def has_tokenizer(path: Path) -> bool:
     """True if a library keeps the tokenizer of the model that it was compiled from."""
     return path.is_file() and is_compiled(path) and ENTRY in read_manifest(path).json
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_file(path, "tokenizer").decode()
-    except UnicodeDecodeError as error:
-        raise CorruptError(f"{path.name}: tokenizer: must be a text in UTF-8, got {str(error)[:120]}") from None
 
 
 def _of_texts(texts: object, file: str) -> Tokenizer:

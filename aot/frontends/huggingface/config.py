@@ -47,8 +47,9 @@ class Architecture:
     """Facts of a type of networks that config.json leaves out, or may leave out.
 
     `tied`: the head is the embedding where nothing else is said; `from_one`: weights of norms are differences from 1;
-    `scaled`: embeddings are multiplied by the root of the width; `activation`: key of the function of the MLP;
-    `turned`: share of a head that is rotated; `windows`: which layers are local where `layer_types` are missing.
+    `scaled`: embeddings are multiplied by the root of the width; `activation_key`: where config.json has the function
+    of the MLP, `activation`: the function where it has none; `rotated`: share of a head that is rotated; `is_local`:
+    True for a layer that sees a window of tokens, where `layer_types` are missing.
     """
 
     family: Family
@@ -56,10 +57,10 @@ class Architecture:
     tied: bool = False
     from_one: bool = False
     scaled: bool = False
-    activation: str = "hidden_act"
-    function: str = "silu"
-    turned: float = 1.0
-    windows: Callable[[Values, int], bool] = lambda _values, _layer: False
+    activation_key: str = "hidden_act"
+    activation: str = "silu"
+    rotated: float = 1.0
+    is_local: Callable[[Values, int], bool] = lambda _values, _layer: False
 
 
 def _all_local(v: Values, _layer: int) -> bool:
@@ -70,33 +71,44 @@ def _last_local(v: Values, layer: int) -> bool:
     return v.find("use_sliding_window") is True and layer >= v.integer("max_window_layers", 0, 0)
 
 
-def _every(count: int) -> Callable[[Values, int], bool]:
+def _local_but_every(count: int) -> Callable[[Values, int], bool]:
     return lambda v, layer: (layer + 1) % v.integer("sliding_window_pattern", count) != 0
 
 
+_GEMMA = Architecture(
+    Family(),
+    LLAMA,
+    tied=True,
+    from_one=True,
+    scaled=True,
+    activation_key="hidden_activation",
+    activation="gelu_pytorch_tanh",
+)
 ARCHITECTURES = {
     "llama": Architecture(Family(), LLAMA),
-    "mistral": Architecture(Family(), LLAMA, windows=_all_local),
-    "qwen2": Architecture(Family(), LLAMA, windows=_last_local),
-    "qwen3": Architecture(Family(), LLAMA, windows=_last_local),
+    "mistral": Architecture(Family(), LLAMA, is_local=_all_local),
+    "qwen2": Architecture(Family(), LLAMA, is_local=_last_local),
+    "qwen3": Architecture(Family(), LLAMA, is_local=_last_local),
     "smollm3": Architecture(Family(), LLAMA, tied=True),
     "granite": Architecture(Family(), LLAMA),
     "olmo2": Architecture(Family(behind=True, whole=True), OLMO2),
-    "gemma": Architecture(Family(), LLAMA, True, True, True, "hidden_activation", "gelu_pytorch_tanh"),
-    "gemma2": Architecture(Family(), GEMMA, True, True, True, "hidden_activation", "gelu_pytorch_tanh", 1.0, _every(2)),
-    "gemma3_text": Architecture(
-        Family(), GEMMA, True, True, True, "hidden_activation", "gelu_pytorch_tanh", 1.0, _every(6)
-    ),
-    "phi3": Architecture(Family(), PHI3, windows=_all_local),
-    "phi": Architecture(Family(centred=True, gated=False, parallel=True), PHI, function="gelu_new", turned=0.5),
+    "gemma": _GEMMA,
+    "gemma2": replace(_GEMMA, names=GEMMA, is_local=_local_but_every(2)),
+    "gemma3_text": replace(_GEMMA, names=GEMMA, is_local=_local_but_every(6)),
+    "phi3": Architecture(Family(), PHI3, is_local=_all_local),
+    "phi": Architecture(Family(centred=True, gated=False, parallel=True), PHI, activation="gelu_new", rotated=0.5),
     "starcoder2": Architecture(
-        Family(centred=True, gated=False), STARCODER2, True, function="gelu_pytorch_tanh", windows=_all_local
+        Family(centred=True, gated=False), STARCODER2, tied=True, activation="gelu_pytorch_tanh", is_local=_all_local
     ),
     "gpt_neox": Architecture(
-        Family(centred=True, gated=False, parallel=True, apart=True), NEOX, function="gelu", turned=0.25
+        Family(centred=True, gated=False, parallel=True, apart=True), NEOX, activation="gelu", rotated=0.25
     ),
     "gpt2": Architecture(
-        Family(centred=True, gated=False, learned=True), GPT2, True, False, False, "activation_function", "gelu_new"
+        Family(centred=True, gated=False, learned=True),
+        GPT2,
+        tied=True,
+        activation_key="activation_function",
+        activation="gelu_new",
     ),
 }
 GPT2_KEYS = {
@@ -128,8 +140,7 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     if architecture is None:
         rule = f"language models of type {', '.join(ARCHITECTURES)} can be read"
         raise _unsupported(v, rule, kind, folder)
-    named = v.find("architectures")
-    names = list(map(str, _list(named)))
+    names = list(map(str, _list(v.find("architectures"))))
     if names and not names[0].endswith(HEADS):
         raise _unsupported(v, "networks that give logits of words can be read", names[0], folder)
     if v.find("quantization_config") is not None:
@@ -153,15 +164,14 @@ def _unsupported(v: Values, rule: str, got: object, folder: Path) -> Unsupported
 
 def _config(v: Values, a: Architecture) -> Config:
     width, heads, layers = v.integer("hidden_size"), v.integer("num_attention_heads"), _layers(v)
-    kept = heads if a.names.turned or a.names.transposed else v.integer("num_key_value_heads", heads)
+    kept = heads if a.names.interleaved or a.names.transposed else v.integer("num_key_value_heads", heads)
     key = v.integer("head_dim", max(width // heads, 1))
     inner = v.integer("intermediate_size", 4 * width, most=1 << 24)
     wide, near = _rotation(v, GLOBAL), _rotation(v, LOCAL)
     window = v.integer("sliding_window", ALL_TOKENS, most=1 << 40)
     local = _local(v, a, layers, window)
     bases = [r.real("rope_theta", v.real("rope_theta", _base(v))) for r in (wide, near)]
-    if "rope_local_base_freq" in v.metadata:
-        bases[1] = v.real("rope_local_base_freq")
+    bases[1] = v.real("rope_local_base_freq", bases[1])
     stretch = _stretch(wide)
     if any(local) and stretch != 1 and near is wide:
         raise UnsupportedError(f"{v.file}: networks with windows and one scaling of positions cannot be read")
@@ -178,7 +188,7 @@ def _config(v: Values, a: Architecture) -> Config:
         kept,
         key,
         key,
-        _turned(v, wide, key, a.turned),
+        _rotated(v, wide, key, a.rotated),
         epsilon,
         bases[0],
         bases[1],
@@ -187,14 +197,14 @@ def _config(v: Values, a: Architecture) -> Config:
         local,
         _activation(v, a),
         asked,
-        v.real("attn_logit_softcapping") if v.find("attn_logit_softcapping") is not None else 0.0,
-        v.real("final_logit_softcapping") if v.find("final_logit_softcapping") is not None else 0.0,
+        v.real("attn_logit_softcapping", 0.0),
+        v.real("final_logit_softcapping", 0.0),
         Factors(
             sqrt(width) if a.scaled else v.real("embedding_multiplier", 1.0),
             v.real("residual_multiplier", 1.0),
             1 / v.real("logits_scaling", 1.0),
         ),
-        _unturned(v, layers),
+        _unrotated(v, layers),
     )
 
 
@@ -230,7 +240,7 @@ def _rates(v: Values, config: Config) -> Array | None:
     r = _rotation(v, GLOBAL)
     if r.find("rope_type", r.find("type")) != "llama3":
         return None
-    lengths = 2 * pi * config.base ** (np.arange(0, config.turned, 2) / config.turned)
+    lengths = 2 * pi * config.base ** (np.arange(0, config.rotated, 2) / config.rotated)
     trained, factor = r.real("original_max_position_embeddings", v.real("max_position_embeddings")), r.real("factor")
     low, high = r.real("low_freq_factor"), r.real("high_freq_factor")
     if high <= low:
@@ -239,22 +249,23 @@ def _rates(v: Values, config: Config) -> Array | None:
     return (1 / ((1 - share) / factor + share)).astype(np.float64)
 
 
-def _turned(v: Values, r: Values, key: int, usual: float) -> int:
-    share = r.real("partial_rotary_factor", v.real("partial_rotary_factor", v.real("rotary_pct", usual)))
-    return int(key * share)
+def _rotated(v: Values, r: Values, key: int, usual: float) -> int:
+    """Return the number of elements of a head that are rotated."""
+    share = v.real("partial_rotary_factor", v.real("rotary_pct", usual, most=1.0), most=1.0)
+    return int(key * r.real("partial_rotary_factor", share, most=1.0))
 
 
 def _local(v: Values, a: Architecture, layers: int, window: int) -> tuple[bool, ...]:
     """Return which layers see a window of tokens only; none where no sequence is longer."""
     kinds = v.find("layer_types")
-    found = [LOCAL if a.windows(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
+    found = [LOCAL if a.is_local(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
     if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):
         raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", found)
     is_short = window < v.integer("max_position_embeddings", ALL_TOKENS, most=1 << 40)
     return tuple(is_short and one == LOCAL for one in found)
 
 
-def _unturned(v: Values, layers: int) -> frozenset[int]:
+def _unrotated(v: Values, layers: int) -> frozenset[int]:
     """Return the layers without rotations."""
     if v.find("model_type") != "smollm3":
         return frozenset()
@@ -273,10 +284,10 @@ def _list(value: object) -> Sequence[object]:
 
 
 def _activation(v: Values, a: Architecture) -> str:
-    name = v.find(a.activation, v.find("hidden_act", a.function))
+    name = str(v.find(a.activation_key, v.find("hidden_act", a.activation)))
     if name == "gelu" and a.from_one:
-        name = a.function  # Gemma's first folders say gelu, and mean its approximation
+        name = a.activation  # Gemma's first folders say gelu, and mean its approximation
     if name not in ACTIVATIONS:
         rule = f"functions {', '.join(ACTIVATIONS)} can be read"
-        raise UnsupportedError(f"{v.file}: {rule}, got {str(name)[:60]}")
-    return ACTIVATIONS[str(name)]
+        raise UnsupportedError(f"{v.file}: {rule}, got {name[:60]}")
+    return ACTIVATIONS[name]

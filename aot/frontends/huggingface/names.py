@@ -12,18 +12,19 @@ TOKENS, POSITIONS, NORM, HEAD = "token_embd", "position_embd", "output_norm", "o
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """`whole`: names of tensors that there are once; `layers`: what those of a layer begin with; `parts`: their rest.
+    """The names in a folder for the names of GGUF.
 
-    A tensor of several matrices, one behind the other, has them in `halves`, as its name and which one. `turned`: heads
-    of queries, keys and values lie in turns. `transposed`: matrices are, but tables. `unread`: ends of names of tensors
-    that are no weights.
+    `whole`: tensors that a network has once; `layers`: what the names of a layer's tensors begin with, `parts`: their
+    ends. `halves`: matrices that are halves of one tensor, as its name and 0 or 1. `interleaved`: rows of queries, keys
+    and values alternate by heads. `transposed`: matrices have a row for each input, but not tables. `unread`: ends of
+    the names of tensors that are no weights.
     """
 
     whole: Mapping[str, str]
     layers: str
     parts: Mapping[str, str]
     halves: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
-    turned: bool = False
+    interleaved: bool = False
     transposed: bool = False
     unread: tuple[str, ...] = ("rotary_emb.inv_freq",)
 
@@ -62,7 +63,7 @@ NEOX = Names(
         "ffn_down": "mlp.dense_4h_to_h",
         **_BEFORE,
     },
-    turned=True,
+    interleaved=True,
     unread=("attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"),
 )
 GPT2 = Names(

@@ -11,7 +11,7 @@ from aot.frontends.huggingface.weights import FolderWeights
 from aot.frontends.language.decoder import Decoder
 from aot.ir.build import Builder
 from aot.ir.graph import Graph
-from aot.runtime.errors import CorruptError, UnsupportedError
+from aot.runtime.errors import UnsupportedError
 from aot.text.library_texts import FOLDER
 
 SHOWN = 5  # names in an error
@@ -27,13 +27,11 @@ def read(path: Path) -> Graph:
     name = path.absolute().name
     graph = Graph(name=name, file=name)
     weights = FolderWeights(read_tensors(path), network, Builder(graph), name)
-    if network.words < 1:
-        raise CorruptError(f"{name}: vocab_size is 1 or more, got {network.words}")
     positions = network.positions if network.config.family.learned else None
     Decoder(graph, network.config, weights, positions).build(network.words)
     if weights.unread:
         names = ", ".join(map(repr, weights.unread[:SHOWN]))
         rule = "all tensors belong to the network"
         raise UnsupportedError(f"{name}: {rule}, got {len(weights.unread)} others: {names}")
-    graph.rt_info[FOLDER] = texts_of(path, found)
+    graph.rt_info[FOLDER] = texts_of(path, found, network.positions)
     return graph

@@ -76,16 +76,16 @@ class FolderWeights:
         stored = self.tensors.get(place)
         if stored is None:
             raise CorruptError(f"{self.file}: the network has a tensor {place!r}, got {len(self.tensors)} others")
-        _ = stored.dtype
+        found = stored.array  # before the shape is compared: one of packed types has another
         flip = self.names.transposed and len(shape) == 2 and not name.startswith((TOKENS, POSITIONS, HEAD))
         wanted = shape if half is None else (2 * shape[0], *shape[1:])
         if stored.shape != (wanted[::-1] if flip else wanted):
             raise CorruptError(f"{self.file}: tensor {place!r} is {list(wanted)}, got {list(stored.shape)}")
         self.read.add(place)
-        found = stored.array.T if flip else stored.array
+        found = found.T if flip else found
         if half is not None:
             found = found[half * shape[0] : (half + 1) * shape[0]]
-        if self.names.turned and ".attn_qkv." in name:
+        if self.names.interleaved and ".attn_qkv." in name:
             c = self.network.config
             found = found.reshape(c.heads, 3, c.key, -1).swapaxes(0, 1).reshape(shape)
         return np.ascontiguousarray(found)

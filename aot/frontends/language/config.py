@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from sys import float_info
 from typing import cast
 
 from aot.codegen.dataclass import dataclass
@@ -54,7 +55,7 @@ class Config:
     kept: int
     key: int
     value: int
-    turned: int  # elements of a head that are rotated
+    rotated: int  # elements of a head, the first ones
     epsilon: float
     base: float
     local_base: float  # of local layers
@@ -66,7 +67,7 @@ class Config:
     score_cap: float = 0.0  # scores are cap tanh(score / cap), 0: as they are
     logit_cap: float = 0.0
     factors: Factors = field(default_factory=Factors)
-    unturned: frozenset[int] = frozenset()  # layers without rotations
+    unrotated: frozenset[int] = frozenset()  # layers without rotations
 
 
 class Values:
@@ -82,6 +83,7 @@ class Values:
         return default if found is None else found
 
     def integer(self, key: str, default: int | None = None, least: int = 1, most: int = MOST_WIDTH) -> int:
+        """Return an integer within bounds; of a list, one for each layer, that of all."""
         found = self.find(key, default)
         if isinstance(found, list):
             each = set(map(str, cast("list[object]", found)))
@@ -90,24 +92,25 @@ class Values:
             raise self.wrong(key, f"an integer from {least} to {most}", found)
         return found
 
-    def real(self, key: str, default: float | None = None) -> float:
-        found = self.find(key, default)
-        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
-            raise self.wrong(key, "a positive number", found)
+    def real(self, key: str, default: float | None = None, most: float = float_info.max) -> float:
+        """Return a number above 0 that is `most` at most; `default`, which may be 0, where it is missing."""
+        found = self.find(key)
+        if found is None and default is not None:
+            return default
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found <= most:
+            raise self.wrong(key, "a positive number" if most == float_info.max else f"above 0, at most {most}", found)
         return float(found)
 
     def wrong(self, key: str, rule: str, found: object) -> CorruptError:
+        """Return the error for a value that breaks a rule."""
         return CorruptError(f"{self.file}: {self.prefix}{key} is {rule}, got {str(found)[:60]}")
 
 
 def check_heads(config: Config, file: str) -> None:
     """Raise CorruptError for heads that do not fit each other."""
-    rules = {
-        "the number of heads is a multiple of that of keys and values": config.heads % config.kept == 0,
-        "the rotated elements of a head are even and no more than it has": (
-            config.turned % 2 == 0 and config.turned <= config.key
-        ),
-    }
-    for rule, holds in rules.items():
-        if not holds:
-            raise CorruptError(f"{file}: {rule}, got {config.heads}, {config.kept}, {config.key}, {config.turned}")
+    if config.heads % config.kept:
+        rule = "the number of heads is a multiple of that of keys and values"
+        raise CorruptError(f"{file}: {rule}, got {config.heads} and {config.kept}")
+    if config.rotated % 2 or config.rotated > config.key:
+        rule = "the rotated elements of a head are even and no more than it has"
+        raise CorruptError(f"{file}: {rule}, got {config.rotated} of {config.key}")

@@ -68,7 +68,7 @@ class Decoder:
         near = self._rotation(c.local_base, 1.0) if any(c.local) else None
         masks = self._masks(kept)
         for layer, local in enumerate(c.local):
-            rotation = None if layer in c.unturned else near if local else wide
+            rotation = None if layer in c.unrotated else near if local else wide
             x = self._layer(layer, x, past[layer], rotation, masks[local])
         logits = self._biased(b.MatMul(self._norm(x, "output_norm"), head, transpose_b=True), "output", words)
         logits = self._capped(self._times(logits, c.factors.logits), c.logit_cap)
@@ -149,7 +149,7 @@ class Decoder:
             whole = self._linear(x, f"{at}.attn_qkv", sum(sizes), c.width)
             q, k, v = (self._slice(whole, sum(sizes[:n]), sum(sizes[: n + 1]), axis=2) for n in range(3))
             return q, k, v
-        turned = c.turned if c.family.pairs else 0
+        turned = c.rotated if c.family.pairs else 0
         q = self._linear(x, f"{at}.attn_q", sizes[0], c.width, turned, c.heads)
         k = self._linear(x, f"{at}.attn_k", sizes[1], c.width, turned, c.kept)
         return q, k, self._linear(x, f"{at}.attn_v", sizes[2], c.width)
@@ -186,12 +186,12 @@ class Decoder:
         if rotation is None:
             return x
         b, c = self.b, self.config
-        half = c.turned // 2
-        first, second = self._slice(x, 0, half), self._slice(x, half, c.turned)
+        half = c.rotated // 2
+        first, second = self._slice(x, 0, half), self._slice(x, half, c.rotated)
         swapped = b.Concat(b.Negative(second), first, axis=-1)
-        whole = x if c.turned == c.key else self._slice(x, 0, c.turned)
+        whole = x if c.rotated == c.key else self._slice(x, 0, c.rotated)
         y = b.Add(b.Multiply(whole, rotation.cos), b.Multiply(swapped, rotation.sin))
-        return y if c.turned == c.key else b.Concat(y, self._slice(x, c.turned, TO_THE_END), axis=-1)
+        return y if c.rotated == c.key else b.Concat(y, self._slice(x, c.rotated, TO_THE_END), axis=-1)
 
     def _repeated(self, x: OutPort, size: int) -> OutPort:
         """Repeat each head of keys or values for the heads of queries that read it."""
@@ -219,10 +219,10 @@ class Decoder:
         return found[0], found[1]
 
     def _rotation(self, base: float, stretch: float) -> _Rotation:
-        b, turned = self.b, self.config.turned
-        rates = base ** -(np.arange(0, turned, 2, dtype=np.float64) / turned) / stretch
+        b, rotated = self.b, self.config.rotated
+        rates = base ** -(np.arange(0, rotated, 2, dtype=np.float64) / rotated) / stretch
         if self.weights.has("rope_freqs.weight"):
-            rates = rates / self.weights.floats("rope_freqs.weight", turned // 2)
+            rates = rates / self.weights.floats("rope_freqs.weight", rotated // 2)
         places = b.Convert(b.Unsqueeze(self.places, self._integers(1, 3)), destination_type=DType.F32)
         angles = b.Multiply(places, b.const(rates.reshape(1, 1, 1, -1), DType.F32))
         both = b.Concat(angles, angles, axis=-1)

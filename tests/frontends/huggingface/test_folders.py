@@ -115,7 +115,14 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
     "a text for a number": ({"hidden_size": "wide"}, CorruptError, "hidden_size is an integer"),
     "no layers": ({"num_hidden_layers": 0}, CorruptError, "num_hidden_layers is an integer from 1"),
     "more layers": ({"num_hidden_layers": 2}, CorruptError, "has a tensor 'model.layers.1.input_layernorm.weight'"),
-    "heads that do not divide": ({"num_key_value_heads": 3, "head_dim": 16}, CorruptError, "is a multiple of"),
+    "heads that do not divide": (
+        {"num_key_value_heads": 3, "head_dim": 16},
+        CorruptError,
+        "a multiple of that of keys and values, got 2 and 3",
+    ),
+    "an odd share of a head": ({"partial_rotary_factor": 0.2}, CorruptError, "rotated elements .* got 3 of 16"),
+    "more than a head": ({"partial_rotary_factor": 1e308}, CorruptError, "partial_rotary_factor is above 0, at most"),
+    "a number beyond floats": ({"rms_norm_eps": 10**400}, CorruptError, "rms_norm_eps is a positive number"),
     "another width": ({"intermediate_size": 41}, CorruptError, r"'model.layers.0.mlp.up_proj.weight' is \[41, 32\]"),
     "another scaling": (
         {"rope_scaling": {"rope_type": "yarn"}},
@@ -123,6 +130,7 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
         "default, linear and llama3 .* got yarn",
     ),
     "another function": ({"hidden_act": "relu2"}, UnsupportedError, "functions silu, .* got relu2"),
+    "a function in a list": ({"hidden_act": ["relu"]}, UnsupportedError, r"functions silu, .* got \['relu'\]"),
     "kinds of layers": ({"layer_types": ["linear_attention"]}, CorruptError, "layer_types is sliding_attention or"),
 }
 
