@@ -1,4 +1,4 @@
-"""Caches of functions of works, by the object: to find an equal one would compare two whole nests at each call."""
+"""Caches whose keys are objects, not their values: to compare two nests by value takes as long as to walk them."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ T = TypeVar("T")
 
 
 class _Same(Generic[A]):
-    """A key that is equal where the work is the same object."""
+    """A key that equals those of the same object."""
 
-    __slots__ = ("work",)
+    __slots__ = ("argument",)
 
-    def __init__(self, work: A) -> None:
-        self.work = work
+    def __init__(self, argument: A) -> None:
+        self.argument = argument
 
     def __hash__(self) -> int:
-        return id(self.work)
+        return id(self.argument)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.work is cast("_Same[A]", other).work
+        return isinstance(other, _Same) and self.argument is cast("_Same[A]", other).argument
 
 
 def by_identity(size: int) -> Callable[[Callable[[A], T]], Callable[[A], T]]:
-    """Cache the results of a function for the last `size` works, which are kept."""
+    """Cache the results of a function for the `size` objects of its last calls, which stay alive."""
 
-    def cached(run: Callable[[A], T]) -> Callable[[A], T]:
+    def decorate(run: Callable[[A], T]) -> Callable[[A], T]:
         @lru_cache(maxsize=size)
-        def known(key: _Same[A]) -> T:
-            return run(key.work)
+        def result_of(key: _Same[A]) -> T:
+            return run(key.argument)
 
         @wraps(run)
-        def found(work: A) -> T:
-            return known(_Same(work))
+        def cached(argument: A) -> T:
+            return result_of(_Same(argument))
 
-        return found
+        return cached
 
-    return cached
+    return decorate

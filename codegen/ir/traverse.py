@@ -250,18 +250,18 @@ def has_parallel(stmts: tuple[Stmt, ...]) -> bool:
     return False
 
 
-def fetches(stmts: tuple[Stmt, ...], so: Callable[[Prefetch], bool]) -> bool:
-    """True if `stmts` contain a prefetch of which `so` holds."""
+def has_prefetch(stmts: tuple[Stmt, ...], matches: Callable[[Prefetch], bool]) -> bool:
+    """True if `stmts` contain a prefetch for which `matches` is true."""
     for s in stmts:
         match s:
             case Store() | TileOp():
                 found = False
             case Prefetch():
-                found = so(s)
+                found = matches(s)
             case If(_, body, otherwise):
-                found = fetches((*body, *otherwise), so)
+                found = has_prefetch((*body, *otherwise), matches)
             case _:
-                found = fetches(s.body, so)
+                found = has_prefetch(s.body, matches)
         if found:
             return True
     return False

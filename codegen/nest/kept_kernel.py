@@ -1,4 +1,4 @@
-"""A kernel whose loops are made when one asks for them: where its code is kept, nobody does."""
+"""Kernels whose loops are made when they are first read: where the code is kept, they never are."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from functools import lru_cache
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Kernel, Prefetch, Size, Stmt, Var
-from aot.codegen.ir.traverse import fetches, uses_tiles
+from aot.codegen.ir.traverse import has_prefetch, uses_tiles
 from aot.codegen.nest.nest import units
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """All that callers ask of a kernel's loops.
+class KernelFacts:
+    """What is asked of a kernel's loops where its code is found in a store.
 
-    `units`: iterations of all parallel loops together, over the kernel's sizes. `tiles`: they use tile registers.
-    `one_way`: they prefetch the next panel, and know one direction. `counting`: prefetching depends on the units of a
-    call.
+    `units`: iterations of all parallel loops together, over the kernel's sizes. `tiles`: loops use tile registers.
+    `one_way`: loops prefetch the next panel, so that they may not run backwards. `counting`: they prefetch in calls of
+    some number of units or more.
     """
 
     units: Size
@@ -37,7 +37,7 @@ class KeptKernel(Kernel):
         sizes: tuple[Var, ...],
         buffers: tuple[Buffer, ...],
         digest: str,
-        facts: Facts,
+        facts: KernelFacts,
         make: Callable[[], Kernel],
     ) -> None:
         for field, value in (("name", name), ("sizes", sizes), ("buffers", buffers)):
@@ -63,7 +63,7 @@ class KeptKernel(Kernel):
 
 
 @lru_cache(maxsize=1 << 8)
-def facts_of(kernel: Kernel) -> Facts:
+def facts_of(kernel: Kernel) -> KernelFacts:
     """Return the facts of a kernel's loops."""
     if isinstance(kernel, KeptKernel):
         return kernel.facts
@@ -75,4 +75,5 @@ def facts_of(kernel: Kernel) -> Facts:
     def is_counting(p: Prefetch) -> bool:
         return p.least > 0
 
-    return Facts(units(kernel), uses_tiles(body), fetches(body, is_one_way), fetches(body, is_counting))
+    one_way, counting = has_prefetch(body, is_one_way), has_prefetch(body, is_counting)
+    return KernelFacts(units(kernel), uses_tiles(body), one_way, counting)

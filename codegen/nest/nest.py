@@ -51,12 +51,13 @@ from aot.codegen.nest.tile_configurations import with_tiles
 from aot.codegen.nest.tile_epilogues import overlap_epilogues
 from aot.runtime.abi import DType
 
-Works = Definition | Group | tuple[Definition | Group, ...]
+Works = tuple[Definition | Group, ...]
+Apply = Callable[[str, Works, tuple[Schedule, ...], tuple[Buffer, ...], tuple[Var, ...]], Kernel]
 
 
 def apply(
     name: str,
-    work: Works,
+    work: Definition | Group | Works,
     schedule: Schedule | tuple[Schedule, ...],
     params: tuple[Buffer, ...],
     sizes: tuple[Var, ...] = (),
@@ -74,7 +75,7 @@ def apply(
 @lru_cache(maxsize=1 << 8)  # layers that repeat have equal kernels
 def _kernel(
     name: str,
-    works: tuple[Definition | Group, ...],
+    works: Works,
     schedules: tuple[Schedule, ...],
     params: tuple[Buffer, ...],
     sizes: tuple[Var, ...],

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from aot import cli
 from aot.commands.line.declared import for_typer
-from aot.commands.line.plain_words import arguments_of, facts_of, names_of
+from aot.commands.line.plain_words import arguments_of, declaration_of, names_of
 
 MODEL = Path(__file__).parents[2] / "examples" / "digits" / "model.xml"
 
@@ -53,16 +53,18 @@ def text_for(parameter: Parameter) -> str | None:
 
 def needed(parameters: list[Parameter]) -> list[str]:
     required = [p for p in parameters if p.default is Parameter.empty]
-    return [w for p in required for w in ([] if facts_of(p).is_argument else [names_of(p)[0]]) + [text_for(p) or ""]]
+    return [
+        w for p in required for w in ([] if declaration_of(p).is_argument else [names_of(p)[0]]) + [text_for(p) or ""]
+    ]
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_words_mean_what_typer_reads(name: str):
     run, parameters = cli.command(name), parameters_of(name)
-    every = [text_for(p) or "" for p in parameters if facts_of(p).is_argument]
+    every = [text_for(p) or "" for p in parameters if declaration_of(p).is_argument]
     joined, apart = list(every), list(every)
     for p in parameters:
-        if not facts_of(p).is_argument:
+        if not declaration_of(p).is_argument:
             text, names = text_for(p), [flag for name in names_of(p) for flag in name.split("/")]
             joined.append(names[0] if text is None else f"{names[0]}={text}")
             apart += [names[-1], *([] if text is None else [text])]

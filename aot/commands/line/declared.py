@@ -23,8 +23,11 @@ class Exit(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """An argument, or an option with the `names` of its flags; `facts` have the meaning that they have for typer."""
+class Declaration:
+    """What is declared of a parameter: an argument, or an option with the `names` of its flags.
+
+    `facts`: keywords of `typer.Argument` or `typer.Option`, as help, metavar, min and max.
+    """
 
     is_argument: bool
     names: tuple[str, ...]
@@ -35,14 +38,14 @@ class Facts:
         return self.facts.get(name, default)
 
 
-def option(*names: str, **facts: Any) -> Facts:
+def option(*names: str, **facts: Any) -> Declaration:
     """Declare an option; without names, it has that of the parameter."""
-    return Facts(False, names, facts)
+    return Declaration(False, names, facts)
 
 
-def argument(**facts: Any) -> Facts:
+def argument(**facts: Any) -> Declaration:
     """Declare an argument."""
-    return Facts(True, (), facts)
+    return Declaration(True, (), facts)
 
 
 def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
@@ -62,8 +65,9 @@ def for_typer(run: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(end.exit_code) from None
 
     def as_typer(parameter: inspect.Parameter) -> inspect.Parameter:
-        kind, facts = get_args(parameter.annotation)
-        made = typer.Argument(**facts.facts) if facts.is_argument else typer.Option(*facts.names, **facts.facts)
+        kind, declared = get_args(parameter.annotation)
+        make = typer.Argument if declared.is_argument else typer.Option
+        made = make(*declared.names, **declared.facts)
         return parameter.replace(annotation=Annotated[kind, made])
 
     own = inspect.signature(run, eval_str=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from aot.commands.line.parameters import ALSO, flags_of, rows_of
-from aot.commands.line.plain_words import facts_of, names_of
+from aot.commands.line.plain_words import declaration_of, names_of
 from aot.options.declaration import Group, Option
 from aot.options.table import options
 
@@ -59,35 +59,35 @@ def markdown(page: Page, commands: Sequence[Command]) -> str:
 def _command(name: str, text: str, parameters: list[Parameter]) -> list[str]:
     rows = rows_of(name)
     own = [p for p in parameters if p.name not in COMMON and p.name.removesuffix(ALSO) not in rows]
-    arguments = [_argument(p) for p in own if facts_of(p).is_argument]
+    arguments = [_argument(p) for p in own if declaration_of(p).is_argument]
     lines = [f"## aot {name}", f"`{' '.join(['aot', name, *arguments])}` · {' '.join(text.split())}", ""]
-    lines += [_line(p) for p in own if not facts_of(p).is_argument]
+    lines += [_line(p) for p in own if not declaration_of(p).is_argument]
     taken = [flags_of(field, row)[0] for field, row in rows.items()]
     taken += [names_of(p)[0] for p in parameters if p.name in COMMON]
     return [*lines, f"- {', '.join(f'`{flag}`' for flag in taken)}", ""]
 
 
 def _argument(parameter: Parameter) -> str:
-    name = facts_of(parameter).get("metavar") or parameter.name.upper()
+    name = declaration_of(parameter).get("metavar") or parameter.name.upper()
     return name if parameter.default is Parameter.empty or name[0] == "[" else f"[{name}]"
 
 
 def _line(parameter: Parameter) -> str:
-    value, facts = _value(parameter), facts_of(parameter)
+    value, text = _value(parameter), declaration_of(parameter).facts["help"]
     names = ", ".join(f"`{name}{f' {value}' if value else ''}`" for name in names_of(parameter))
     default = getattr(parameter.default, "value", parameter.default)
     if default is Parameter.empty:
-        return f"- {names}: {facts.facts['help']}; required"
-    is_shown = default is not None and not isinstance(default, bool) and "default" not in facts.facts["help"]
-    return f"- {names}: {facts.facts['help']}{f'; default: {default}' if is_shown else ''}"
+        return f"- {names}: {text}; required"
+    is_shown = default is not None and not isinstance(default, bool) and "default" not in text
+    return f"- {names}: {text}{f'; default: {default}' if is_shown else ''}"
 
 
 def _value(parameter: Parameter) -> str:
     """Return the word for the value of an option; none for a flag."""
     kind = get_args(parameter.annotation)[0]
     kinds = [one for whole in (get_args(kind) or (kind,)) for one in (get_args(whole) or (whole,))]
-    if facts_of(parameter).get("metavar") or kinds[0] is bool:
-        return facts_of(parameter).get("metavar", "")
+    if declaration_of(parameter).get("metavar") or kinds[0] is bool:
+        return declaration_of(parameter).get("metavar", "")
     return "|".join(str(one.value) for one in kinds[0]) if issubclass(kinds[0], Enum) else VALUES[kinds[0]]
 
 

@@ -16,7 +16,7 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from aot.commands.line.declared import Facts
+from aot.commands.line.declared import Declaration
 
 NUMBERS = {int: re.compile(r"\d{1,18}"), float: re.compile(r"\d{1,18}(\.\d{1,18})?")}
 
@@ -38,14 +38,14 @@ def arguments_of(run: Callable[..., None], words: Sequence[str]) -> dict[str, An
         return None
 
 
-def facts_of(parameter: Parameter) -> Facts:
+def declaration_of(parameter: Parameter) -> Declaration:
     """Return what is declared of a parameter."""
     return get_args(parameter.annotation)[1]
 
 
 def names_of(parameter: Parameter) -> list[str]:
     """Return the flags of an option, the long ones first."""
-    names = facts_of(parameter).names or (f"--{parameter.name.replace('_', '-')}",)
+    names = declaration_of(parameter).names or (f"--{parameter.name.replace('_', '-')}",)
     return sorted(names, key=lambda name: not name.startswith("--"))
 
 
@@ -54,7 +54,7 @@ def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, l
     flags = {
         flag: (p, text)
         for p in parameters
-        if not facts_of(p).is_argument
+        if not declaration_of(p).is_argument
         for name in names_of(p)
         for flag, text in zip(name.split("/"), (YES, NO), strict=False)
     }
@@ -76,7 +76,7 @@ def _texts(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, l
             raise _NotPlainError
         else:
             texts.append(answer)
-    for p in (p for p in parameters if facts_of(p).is_argument):
+    for p in (p for p in parameters if declaration_of(p).is_argument):
         count = len(free) if _is_list(p) else 1
         if free:
             found[p.name], free = free[:count], free[count:]
@@ -103,32 +103,32 @@ def _default(parameter: Parameter) -> Any:
 
 def _value(parameter: Parameter, texts: list[str]) -> Any:
     """Return the value of what is given for a parameter."""
-    facts, kind = facts_of(parameter), _kind(parameter)
+    declared, kind = declaration_of(parameter), _kind(parameter)
     if kind is bool:
         return texts[-1] == YES
     if _is_list(parameter):
-        return [_one(get_args(kind)[0], facts, text) for text in texts]
-    return _one(kind, facts, texts[-1])
+        return [_one(get_args(kind)[0], declared, text) for text in texts]
+    return _one(kind, declared, texts[-1])
 
 
-def _one(kind: Any, facts: Facts, text: str) -> Any:
+def _one(kind: Any, declared: Declaration, text: str) -> Any:
     if kind is str:
         return text
     if kind is Path:
-        return _path(Path(text), facts)
+        return _path(Path(text), declared)
     if kind in NUMBERS and NUMBERS[kind].fullmatch(text):
         number = kind(text)
-        if facts.get("min", number) <= number <= facts.get("max", number):
+        if declared.get("min", number) <= number <= declared.get("max", number):
             return number
     elif isinstance(kind, type) and issubclass(kind, Enum):
         return kind(text)
     raise _NotPlainError
 
 
-def _path(path: Path, facts: Facts) -> Path:
+def _path(path: Path, declared: Declaration) -> Path:
     there = path.exists()
-    wrong_kind = path.is_dir() and not facts.get("dir_okay", True)
-    wrong_kind = wrong_kind or (path.is_file() and not facts.get("file_okay", True))
-    if (facts.get("exists") and not there) or wrong_kind or (there and not os.access(path, os.R_OK)):
+    wrong_kind = path.is_dir() and not declared.get("dir_okay", True)
+    wrong_kind = wrong_kind or (path.is_file() and not declared.get("file_okay", True))
+    if (declared.get("exists") and not there) or wrong_kind or (there and not os.access(path, os.R_OK)):
         raise _NotPlainError
     return path

@@ -23,12 +23,9 @@ _WIDE = 1 << 31
 PLAIN = ("add", "sub", "mul", "neg")
 LEFT = 8  # rows, for estimates: least extent after strides that are not larger than their input
 MANY = 1 << 24  # elements, more than which need not be taken for sure
-FEW_FREE = (
-    5  # capacities multiplied in the memory of one tensor, up to which each is `CAPACITY` at first: 2^30 elements
-)
-CAPACITY = 64
-ELEMENTS_LOG2 = 24  # of elements that the first capacities make room for where more are multiplied
-MOST_FREE = 10  # capacities multiplied in the memory of one tensor: each is 4 at first, and memory grows fast
+MOST_FREE = 10  # capacities that the memory of one tensor may multiply: ten begin with 4 each, and memory grows fast
+FEW_FREE, CAPACITY = 5, 64  # where it multiplies so many or fewer, each begins with 64: room for 2^30 elements
+ELEMENTS_LOG2 = 24  # where it multiplies more, they begin with room for 2^24 elements together
 
 
 class Sizes:
@@ -147,7 +144,7 @@ class Sizes:
 
     @property
     def first_capacity(self) -> int:
-        """Return the capacity of a symbol without an end, at first."""
+        """Return the capacity that a symbol without a known end has at first."""
         return CAPACITY if self.degree <= FEW_FREE else 1 << ELEMENTS_LOG2 // self.degree
 
     def _bound(self, plain: Expr, facts: dict[Expr, Expr]) -> Expr | None:

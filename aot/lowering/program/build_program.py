@@ -11,7 +11,7 @@ from aot.codegen.ir.access import buffer_bytes, volume
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.denormals import denormals, flushes
 from aot.codegen.ir.expressions import rewrite
-from aot.codegen.ir.loops import Buffer, Expr, Kernel, Size, Var, dense
+from aot.codegen.ir.loops import Expr, Kernel, Size, Var, dense
 from aot.codegen.ir.printer import definition_text, schedule_text
 from aot.codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from aot.codegen.ir.rename_sizes import renamed
@@ -19,7 +19,7 @@ from aot.codegen.ir.schedule import Pack, Schedule
 from aot.codegen.ir.traverse import Work, reads, writes
 from aot.codegen.nest.halo_fill import stores_one_value
 from aot.codegen.nest.kept_kernel import facts_of
-from aot.codegen.nest.nest import apply
+from aot.codegen.nest.nest import Apply, apply
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.ir.graph import Graph, Node
@@ -33,9 +33,6 @@ from aot.runtime.errors import UsageError
 
 Progress = Callable[[int, int], None]
 Pick = Callable[[Definition | Group, Target, frozenset[str]], Schedule]
-Apply = Callable[
-    [str, tuple[Definition | Group, ...], tuple[Schedule, ...], tuple[Buffer, ...], tuple[Var, ...]], Kernel
-]
 
 
 def result_names(result: Node) -> tuple[str, ...]:
@@ -89,7 +86,10 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A call with its kernel: the values that are its parameters, which of these are packed, and its sizes' names."""
+    """A call and its kernel. `values`: names of the values that are the kernel's parameters, in order.
+
+    `packed`: those parameters whose values are packed; `sizes`: the program's names of the kernel's sizes.
+    """
 
     call: Call
     kernel: Kernel

@@ -1,4 +1,4 @@
-"""Kernels by their works and schedules: a store remembers what callers ask of them, so that no loops are made.
+"""Kernels whose digest and facts a store keeps, by works and schedules: no loops are made for kernels found there.
 
 works, schedules -> SHA-256 -+- in the store: digest and facts of the kernel
                              +- else: apply -> digest, facts -> the store
@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
 from functools import partial
 from typing import Any, cast
 
-from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.digest import digest
 from aot.codegen.ir.loops import Buffer, Kernel, Var
 from aot.codegen.ir.node import Node
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store, compiler_digest
-from aot.codegen.nest.kept_kernel import Facts, KeptKernel, facts_of
-from aot.codegen.nest.nest import apply, packings
+from aot.codegen.nest.kept_kernel import KeptKernel, KernelFacts, facts_of
+from aot.codegen.nest.nest import Apply, Works, apply, packings
 from aot.codegen.nest.pack import pack_buffer
-
-Works = tuple[Definition | Group, ...]
-Apply = Callable[[str, Works, tuple[Schedule, ...], tuple[Buffer, ...], tuple[Var, ...]], Kernel]
 
 
 def keeping(store: Store | None) -> Apply:
@@ -43,21 +38,21 @@ def _apply(
     params: tuple[Buffer, ...],
     sizes: tuple[Var, ...],
 ) -> Kernel:
-    """Return the kernel of works; in every state of the store it is equal to the same others."""
+    """Return the kernel of works, from the store or made and kept there: either is equal to others by its digest."""
     key = key_of(made_by, works, schedules, params, sizes)
-    make = partial(apply, name, works, schedules, params, sizes)
     found = store.get(key)
     if found is not None:
         facts = json.loads(found)
         known, units = facts.pop("digest"), size_from(facts.pop("units"), sizes)
-        return KeptKernel(name, sizes, _packed(works, schedules, params), known, Facts(units, **facts), make)
-    kernel = make()
+        buffers, make = _packed(works, schedules, params), partial(apply, name, works, schedules, params, sizes)
+        return KeptKernel(name, sizes, buffers, known, KernelFacts(units, **facts), make)
+    kernel = apply(name, works, schedules, params, sizes)
     known, facts = digest(kernel.named("")), facts_of(kernel)
     units = size_json(facts.units, sizes)
     if kernel.buffers == _packed(works, schedules, params) and size_from(units, sizes) == facts.units:
         entry = {**asdict(facts), "units": units, "digest": known}
         store.put(key, json.dumps(entry, sort_keys=True, separators=(",", ":")).encode())
-    return KeptKernel(name, sizes, kernel.buffers, known, facts, make)
+    return KeptKernel(name, sizes, kernel.buffers, known, facts, lambda: kernel)
 
 
 def key_of(
@@ -69,7 +64,7 @@ def key_of(
 
 
 def _packed(works: Works, schedules: tuple[Schedule, ...], params: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
-    """Return the buffers of the kernel."""
+    """Return the parameters of a kernel: those that a schedule packs have the shape of their panels."""
     plans = {name: plan for w, s in zip(works, schedules, strict=True) for name, plan in packings(w, s)}
     return tuple(p if (plan := plans.get(p.name)) is None else pack_buffer(p, plan) for p in params)
 
