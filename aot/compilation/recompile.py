@@ -43,7 +43,8 @@ def is_same(manifest: Manifest, model: Path, options: CompileOptions) -> bool:
 def to_give_again(manifest: Manifest, model: Path, options: CompileOptions) -> list[str]:
     """Return the names of options that must be given again: a library keeps hashes of them, and `options` differ."""
     told = cast("Mapping[str, str]", manifest.options.get(CONTENTS, {}))
-    own = contents_of(options, load_for(options, framework_of(model)))
+    extensions = None if options.extensions is None else load_for(options, framework_of(model))
+    own = contents_of(options, extensions)
     return [name for name in sorted({*told, *own}) if told.get(name) != own.get(name)]
 
 

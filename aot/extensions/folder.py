@@ -32,7 +32,7 @@ from aot.extensions.declarations import check_used, lost_methods, passes_in
 from aot.extensions.modules import Modules
 from aot.ir.scope import Scope, raised_in, within
 from aot.options import CompileOptions
-from aot.options.derived import with_environment
+from aot.options.derived import switches, with_environment
 from aot.passes.pass_order import PHASES, name_of
 from aot.runtime.errors import MissingError, UnsupportedError, UsageError
 
@@ -116,6 +116,10 @@ def load_for(options: CompileOptions, framework: str) -> Extensions | None:
         return load_extensions(asked.extensions, config, on, off, framework, asked.disable_layout_change)
     if config:
         raise UsageError(f"--transformations-config: {_READ}, got none for {config[0]}")
+    names = sorted({name for given in switches(options).values() for name in given})
+    if names:
+        transforms: Any = import_module("aot.mo.transforms")
+        _refuse([name for name in names if not transforms.is_known(name)])
     return None
 
 
@@ -152,12 +156,15 @@ def _check_names(unknown: Sequence[str], loaded: _Loaded) -> None:
     found = {file for m in loaded.modules for framework in FRAMEWORKS for file in _files(m.folder, framework)}
     unread = "\n".join(file.read_text("utf-8", "replace") for file in found - read)
     own = {str(name) for p in loaded.passes for name in (name_of(p), getattr(p, "id", None)) if name}
-    for name in unknown:
-        if name not in own and not re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", unread):
-            rule = (
-                "--enable-transforms, --disable-transforms: an id, a class, or FOLDER.front.FILE.Class of --extensions"
-            )
-            raise UsageError(f"{rule}, got {name}")
+    absent = [name for name in unknown if not re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", unread)]
+    _refuse([name for name in absent if name not in own])
+
+
+def _refuse(names: Sequence[str]) -> None:
+    """UsageError for the first of the names that no transformation has; none without names."""
+    if names:
+        rule = "an id, a class, or FOLDER.front.FILE.Class of --extensions"
+        raise UsageError(f"--enable-transforms, --disable-transforms: {rule}, got {names[0]}")
 
 
 def _files(folder: Path, framework: str) -> list[Path]:

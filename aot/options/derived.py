@@ -25,7 +25,10 @@ def with_exact_data(given: CompileOptions) -> CompileOptions:
 
 def with_environment(given: CompileOptions) -> CompileOptions:
     """Return options for extensions with the names that variables of the environment have, where they are None."""
-    if given.extensions is None:
-        return given
-    absent = {name: row for name, row in options().items() if row.environment and getattr(given, name) is None}
-    return replace(given, **{name: names_of(os.environ.get(row.environment)) for name, row in absent.items()})
+    return given if given.extensions is None else replace(given, **switches(given))
+
+
+def switches(given: CompileOptions) -> dict[str, tuple[str, ...]]:
+    """Return the names of transformations by option, of the environment where an option is None."""
+    found = {row.environment: (name, getattr(given, name)) for name, row in options().items() if row.environment}
+    return {name: names_of(os.environ.get(at)) if own is None else own for at, (name, own) in found.items()}

@@ -259,6 +259,15 @@ def test_an_unknown_name_of_a_transformation_is_an_error(tmp_path: Path, name: s
         computed(tmp_path, mine, disable_transforms=(name,))
 
 
+@pytest.mark.parametrize("name", ["to_abs", "mine.front.x.ToAbs"])
+def test_names_are_unknown_without_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    path = network(tmp_path)
+    monkeypatch.setenv("MO_DISABLED_TRANSFORMS", f"extensions.back.MaxPool.MaxPool,{name}")
+    with pytest.raises(UsageError, match=f"of --extensions, got {name}"):
+        _ = stages(path, CompileOptions(level=None)).optimized
+    assert stages(path, CompileOptions(level=None, disable_transforms=("MaxPool",))).optimized.results
+
+
 OWN = [
     "from mine.ops.numbers import Number as found",
     "import mine.ops.numbers\nfound = mine.ops.numbers.Number",
