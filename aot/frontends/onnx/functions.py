@@ -71,7 +71,7 @@ Schema = Any  # an OpSchema; the stubs of onnx leave its functions out
 
 
 def _defined(node: NodeProto, opsets: dict[str, int]) -> Schema | None:
-    """Return the schema of the function that defines the node; None if it has a conversion or none."""
+    """Return the schema of the function that defines the node; None if the node has a conversion or no function."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     opset = opsets.get(domain, 1)
     if conversion_of(domain, node.op_type) is not None or not defs.has(node.op_type, opset, domain):

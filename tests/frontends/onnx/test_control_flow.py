@@ -81,14 +81,19 @@ agraph (float[4] s, float[3, n, 4] x) => (float[4] last, float[4, k] y) {
   }, num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1], scan_input_directions = [1],
      scan_output_directions = [DIRECTION]>
 }"""
+PARTS = [(X[0], np.stack([X / (k + 1) for k in range(n)], 1)) for n in (5, 1)]
 
 CASES: dict[str, tuple[str, Sequence[Sequence[Array]]]] = {
     "branches": (BRANCHES, [(YES, X), (NO, X)]),
     "growing": (GROWING, [(np.array(n, np.int64), X[:r]) for n, r in ((3, 1), (0, 2), (40, 3))]),
     "while": (WHILE, [(X, np.array(t, np.float32)) for t in (9, -9, 100)]),
     "nested": (NESTED, [(np.array(n, np.int64), c, X) for n in (3, 0) for c in (YES, NO)]),
-    "scan": (SCAN.replace("DIRECTION", "0"), [(X[0], np.stack([X] * n, 1)) for n in (5, 1)]),
-    "scan_backwards": (SCAN.replace("DIRECTION", "1"), [(X[0], np.stack([X] * n, 1)) for n in (5, 1)]),
+    "scan": (SCAN.replace("DIRECTION", "0"), PARTS),
+    "scan_backwards": (SCAN.replace("DIRECTION", "1"), PARTS),
+    "scan_from_the_first": (
+        SCAN.replace("DIRECTION", "0").replace("input_directions = [1]", "input_directions = [0]"),
+        PARTS,
+    ),
 }
 
 
@@ -102,6 +107,19 @@ def test_as_onnx_runtime_says(tmp_path: Path, name: str) -> None:
         for i, wanted in enumerate(expected(path, *arrays)):
             assert found[i].shape == wanted.shape
             np.testing.assert_allclose(found[i], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_batch_of_no_rows_is_refused(tmp_path: Path) -> None:
+    text = """
+    agraph (float[0, 4] s, float[0, 3, 4] x) => (float[0, 4] last, float[0, 3, 4] y) {
+      last, y = Scan<num_scan_inputs = 1, body = b (float[4] state, float[4] part) => (float[4] next, float[4] out) {
+        next = Add(state, part)
+        out = Identity(next)
+      }>("", s, x)
+    }"""
+    path = save(tmp_path, onnx.parser.parse_model(f'<ir_version: 3, opset_import: ["" : 8]>{text}'))
+    with pytest.raises(UnsupportedError, match="Scan: a batch of no rows is not supported"):
+        aot.compile_model(path)
 
 
 @pytest.mark.parametrize("more", ["Identity(go)", "Constant<value = bool {1}>()"])

@@ -163,12 +163,19 @@ def _each_row(node: Call, lengths: OutPort | None, *inputs: OutPort | None) -> O
     """Scan each row of a batch, along the first axis behind that of the batch."""
     node.refuse(lengths is not None, "sequence_lens of opset 8 are not supported: convert the model to opset 9")
     given = [node.present(x, "of a state or of a scan") for x in inputs]
-    place = node.scalar(0)
+    node.refuse(not given, "a state or a scan must be given")
+    place, rows = node.scalar(0), node.extent(given[0], 0, "the batch")
+    node.refuse(not rows, "a batch of no rows is not supported")
     parts: list[list[OutPort]] = []
-    for row in range(node.extent(given[0], 0, "the batch")):
+    for row in range(rows):
         found = _scan(node, [node.build.Gather(x, node.scalar(row), place) for x in given])
         parts.append([tensor(value) for value in found.values])
     return Outputs([_stacked(node, column) for column in zip(*parts, strict=True)])
+
+
+def _input_directions(node: Call, count: int) -> Sequence[int]:
+    """Return 1 for each scanned input that is read from its end, else 0; the attribute has another name in opset 8."""
+    return node.integers("scan_input_directions", node.integers("directions", (0,) * count))
 
 
 def _scan(node: Call, inputs: Sequence[OutPort]) -> Outputs:
@@ -181,7 +188,7 @@ def _scan(node: Call, inputs: Sequence[OutPort]) -> Outputs:
     if not isinstance(steps, int) or not steps or not _unrolls(steps, body):
         return _scanned(node, body, inputs[: len(inputs) - count], list(zip(scanned, axes, strict=True)))
     states: list[Value] = list(inputs[: len(inputs) - count])
-    backwards = node.integers("scan_input_directions", node.integers("directions", (0,) * count))
+    backwards = _input_directions(node, count)
     collected: list[list[OutPort]] = [[] for _ in range(len(body.results) - len(states))]
     for step in range(steps):
         places = [node.scalar(steps - 1 - step if b else step) for b in backwards]
@@ -190,13 +197,13 @@ def _scan(node: Call, inputs: Sequence[OutPort]) -> Outputs:
         states = found[: len(states)]
         for row, value in zip(collected, found[len(states) :], strict=True):
             row.append(tensor(value))
-    rows = zip(collected, _directions(node, len(collected)), strict=True)
+    rows = zip(collected, _output_axes(node, len(collected)), strict=True)
     stacked = [_stacked(node, row[::-1] if b else row, node.axis(a, row[0].type.rank + 1)) for row, (a, b) in rows]
     return Outputs([*states, *stacked])
 
 
-def _directions(node: Call, count: int) -> list[tuple[int, int]]:
-    """Axis of each collected output, and True if it is filled from its end."""
+def _output_axes(node: Call, count: int) -> list[tuple[int, int]]:
+    """Return the axis of each collected output, and 1 if it is filled from its end, else 0."""
     axes = node.integers("scan_output_axes", (0,) * count)
     return list(zip(axes, node.integers("scan_output_directions", (0,) * count), strict=True))
 
@@ -215,14 +222,14 @@ def _scanned(node: Call, body: Graph, states: Sequence[OutPort], scanned: Sequen
     for result, value in zip(body.results, results, strict=True):
         made.add(Result(), tensor(value), name=result.name)
     inner = Builder(made)
-    backwards = node.integers("scan_input_directions", node.integers("directions", (0,) * len(scanned)))
+    backwards = _input_directions(node, len(scanned))
     maps = {i: InputMap(i, i) for i in places}
     for i, (port, axis), back in zip(free[len(states) :], scanned, backwards, strict=True):
         _keep_axis(inner, made.parameters[i], port, axis)
         maps[i] = InputMap(i, i, axis, -1, 0, -1) if back else InputMap(i, i, axis)
     outs = [OutputMap(r, r) for r in range(len(states))]
     collected = made.results[len(states) :]
-    rows = zip(collected, _directions(node, len(collected)), strict=True)
+    rows = zip(collected, _output_axes(node, len(collected)), strict=True)
     for r, (result, (axis, back)) in enumerate(rows, len(states)):
         at = node.axis(axis, result.source(0).type.rank + 1)
         result.in_port(0).connect(inner.Unsqueeze(result.source(0), inner.const([at], DType.I64)))
