@@ -20,7 +20,7 @@ REASONS: dict[str, tuple[str, tuple[str, ...]]] = {
          "ParseExample", "ParseExampleV2", "ParseSingleExample", "ParseTensor", "DecodeProtoV2"),
     ),
     "strings": (
-        f"it computes with strings, which are no features of a library: {CUT}",
+        f"strings are compared, joined, split, matched and looked up only: {CUT}",
         ("StaticRegexReplace", "RegexReplace", "StringSplit", "StringNGrams",
          "StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong", "StringFormat", "Substr",
          "AsString", "ReduceJoin", "UnicodeDecode", "UnicodeEncode", "UnicodeTranscode", "UnicodeScript",
