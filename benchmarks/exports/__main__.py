@@ -32,7 +32,7 @@ Verdict = tuple[str, str]
 
 
 def verdict(family: str, name: str) -> Verdict:
-    """The outcome for a network, and what there is to say of it."""
+    """Return the outcome for a network, one of `OUTCOMES`, and the largest difference or the error."""
     import torch  # noqa: PLC0415  (in the process of the network: a fork of one that has used torch would hang)
 
     import aot  # noqa: PLC0415
@@ -75,7 +75,7 @@ def verdict(family: str, name: str) -> Verdict:
 
 
 def exported(module: Any, inputs: dict[str, Any]) -> Any:
-    """The program of a module; of one whose caches PyTorch cannot return, as its error says, without them."""
+    """Return the program of a module; without caches where PyTorch says that it cannot return them."""
     import torch  # noqa: PLC0415
 
     try:
@@ -87,7 +87,7 @@ def exported(module: Any, inputs: dict[str, Any]) -> Any:
 
 
 def tensors(values: Any) -> list[Any]:
-    """The tensors in arguments or results, in order, as arrays."""
+    """Return the tensors in arguments or results, in order, as arrays."""
     import torch  # noqa: PLC0415
     from torch.utils import _pytree as pytree  # noqa: PLC0415
 
@@ -95,7 +95,7 @@ def tensors(values: Any) -> list[Any]:
 
 
 def said(error: Exception) -> str:
-    """The last lines of an error: a listing of the whole program comes first."""
+    """Return the last lines of an error: a listing of the whole program comes first."""
     text = str(error).strip().rpartition("\n\n\n")[2].replace("\n", " ")
     return f"{type(error).__name__}: {text[:300]}"
 
@@ -109,7 +109,7 @@ def worker(family: str, name: str, pipe: Connection) -> None:
 
 
 def apart(family: str, name: str) -> Verdict:
-    """The verdict, found in a process of its own."""
+    """Return the verdict of a network, found in a process of its own."""
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=worker, args=(family, name, theirs))
@@ -129,7 +129,7 @@ def recorded(results: Path) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """A line for each family, and one for each network that is not right."""
+    """Return a table with a line for each family, and one with a line for each network that is not right."""
     lines = ["| networks | " + " | ".join(OUTCOMES) + " |", "|--" * (len(OUTCOMES) + 1) + "|"]
     for family in dict.fromkeys(r["family"] for r in rows):
         counts = Counter(r["outcome"] for r in rows if r["family"] == family)
@@ -141,7 +141,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """0; 1 if a network is refused or differs."""
+    """Return the exit code: 0, or 1 if a network is refused, differs or fails."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exports", description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("family", nargs="?", choices=FAMILIES)

@@ -78,14 +78,14 @@ def load() -> None:
 
 
 def names() -> list[str]:
-    """Model types that have a base model."""
+    """Return the model types that have a base model."""
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES  # noqa: PLC0415
 
     return sorted(MODEL_MAPPING_NAMES)
 
 
 def shrink(config: Any) -> Any:
-    """Make a configuration small, and those inside of it."""
+    """Make a configuration small, and those inside of it; return it."""
     for name, value in SMALL.items():
         with suppress(Exception):  # of many kinds: what follows from others, or differs from layer to layer
             if type(getattr(config, name, None)) is int:
@@ -100,7 +100,7 @@ def shrink(config: Any) -> Any:
 
 
 def network(name: str) -> tuple[Any, dict[str, Any]]:
-    """A model of a type, in evaluation, and arguments for it."""
+    """Return a model of a type, in evaluation, and arguments for it."""
     from transformers import AutoConfig, AutoModel  # noqa: PLC0415
 
     config = shrink(AutoConfig.for_model(name))
@@ -109,7 +109,7 @@ def network(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def inputs(module: Any, config: Any) -> dict[str, Any]:
-    """Arguments by the name of the main input, and those that stand beside it."""
+    """Return the arguments by name: the main input of a model, and those that stand beside it."""
     import torch  # noqa: PLC0415
 
     main, tokens = module.main_input_name, torch.arange(3, 3 + TOKENS)[None]

@@ -1,4 +1,4 @@
-"""Strings that an inference gets: compared, joined, split into words, in other letters."""
+"""Strings that an inference gets: compared, joined, split into words, matched, in capital or small letters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
 
 
 def parts_of(node: Call, x: OutPort) -> tuple[OutPort, ...]:
-    """Return begins and ends of strings, i32, and their bytes."""
+    """Return begins and ends of strings [..], i32, and the bytes of all of them [bytes], u8."""
     return tuple(node.build.node(StringTensorUnpack(), x, outputs=3).out_ports().values())
 
 
@@ -37,7 +37,7 @@ def broadcast_together(node: Call, a: OutPort, b: OutPort) -> tuple[OutPort, Out
 
 
 def equal_texts(node: Call, a: OutPort, b: OutPort) -> OutPort:
-    """Return where strings are equal, broadcast as numbers are."""
+    """Return where strings are equal, broadcast as numbers are; UnsupportedError for strings beside numbers."""
     if a.type.dtype is not b.type.dtype:
         node.refuse(True, f"strings are compared with strings, got {a.type} and {b.type}")
     one, other = broadcast_together(node, a, b)
@@ -73,7 +73,7 @@ def _letters(change: Callable[[str], str]) -> Array:
 
 
 def matching_texts(node: Call, x: OutPort, pattern: str) -> OutPort:
-    """Return where a regular expression matches the whole string."""
+    """Return where a regular expression matches the whole string; UnsupportedError: see `match_table`."""
     table, accepts = match_table(pattern)
     build = node.build
     return build(StringMatch(), *parts_of(node, x), build.const(table, DType.I32), build.const(accepts, DType.I32))

@@ -155,11 +155,14 @@ def to(
 
 @aten("view.dtype")
 def view_dtype(node: Call, x: OutPort, dtype: DType) -> OutPort:
-    """The bits of `x` as another type; the last axis shrinks or grows where that has another size."""
+    """The bits of `x` [.., n] as another type; where that has k times the bits, [.., n / k], where 1 / k, [.., n k]."""
     build, (old, new) = node.build, (x.type.dtype.bits, dtype.bits)
     if old == new:
         return x if x.type.dtype is dtype else build.BitCast(x, destination_type=dtype)
-    node.refuse(min(old, new) < 8 or not x.type.rank, "types have bytes, and tensors an axis")
+    node.refuse(
+        min(old, new) < 8 or not x.type.rank,
+        f"{x.type} cannot be seen as {dtype.value}: types of another size have whole bytes, and tensors an axis",
+    )
     bits, last = {8: DType.U8, 16: DType.U16, 32: DType.U32, 64: DType.U64}, x.type.rank - 1
     if new > old:  # the first of some elements is the low part
         count = new // old
