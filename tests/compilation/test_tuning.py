@@ -88,7 +88,7 @@ def test_no_gain_keeps_the_cost_model(asked: Compilation) -> None:
     assert made.choices
     assert all(choice["ratio"] == 1.0 for choice in made.choices.values())
     again = ProgramBuilder(asked.optimized, asked.steps, NATIVE, made.pick)
-    assert again.build().kernels == asked.program.kernels
+    assert [k.body for k in again.build().kernels] == [k.body for k in asked.program.kernels]
 
 
 def test_it_ends_in_time(asked: Compilation) -> None:

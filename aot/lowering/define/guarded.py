@@ -8,7 +8,7 @@ from functools import partial, reduce
 
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import rewrite
-from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Stmt, Store, While, as_expr, prim
+from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Stmt, Store, While, as_expr, cast, prim
 from aot.codegen.ir.traverse import Change, Work, rewrite_definition, rewrite_work
 from aot.lowering.ir.obligations import Obligation
 from aot.runtime.abi import DType
@@ -50,7 +50,7 @@ def _guard(loaded: Loaded, is_nest: bool, e: Expr) -> Expr | None:
     index = [rewrite(i, partial(_guard, loaded, is_nest)) for i in e.index]
     tests: list[tuple[Expr, Expr]] = []
     for o in loaded.get(e, ()):
-        place, extent = index[o.dimension], as_expr(o.extent, DType.I64)
+        place, extent = cast(index[o.dimension], DType.I64), as_expr(o.extent, DType.I64)
         if is_nest:
             index[o.dimension] = prim("max", prim("min", place, extent - 1), 0)
         if not (is_nest and o.has_elements):
@@ -70,10 +70,12 @@ def _tested(s: Stmt, stored: Stored, change: Change) -> Stmt:
     match s:
         case Store(buffer, index):
             tests: list[Expr] = []
+            places = list(index)
             for o in stored.get((buffer.name, index), ()):
-                place = rewrite(o.index, change)
+                place = places[o.dimension] = cast(rewrite(o.index, change), DType.I64)
                 tests += [prim("ge", place, 0), prim("lt", place, as_expr(o.extent, DType.I64))]
-            return If(reduce(lambda a, b: prim("and", a, b), tests), (s,)) if tests else s
+            made = replace(s, index=tuple(places))
+            return If(reduce(lambda a, b: prim("and", a, b), tests), (made,)) if tests else s
         case For() | While() | Let() | Alloc():
             return replace(s, body=inside(s.body))
         case If(condition, body, otherwise):

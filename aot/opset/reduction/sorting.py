@@ -327,13 +327,14 @@ def _select(best: Scripted, x: Buffer, sizes: Scripted, by_index: bool, unordere
         best.values[best.at(j)] = item
         best.places[best.at(j)] = j
     _heapify(best, size, False)
-    for j in range(size, extent):
-        item = x[best.at(j)]
-        if best.can_be_better(item, best.values[best.at(0)]):
-            if not best.total:
-                unordered[0] = prim("or", unordered[0], prim("ne", item, item))
-            if not best.total or best.better(item, best.values[best.at(0)]):
-                _sift(best, 0, size, (item, j), False)
+    if size > 0:
+        for j in range(size, extent):
+            item = x[best.at(j)]
+            if best.can_be_better(item, best.values[best.at(0)]):
+                if not best.total:
+                    unordered[0] = prim("or", unordered[0], prim("ne", item, item))
+                if not best.total or best.better(item, best.values[best.at(0)]):
+                    _sift(best, 0, size, (item, j), False)
     if by_index:
         _heapify(best, size, True)
     for t in range(size - 1):

@@ -105,17 +105,18 @@ def test_counters_have_no_data_in_them(stored: Expr, has_data: bool) -> None:
     assert reads(guarded(work, unproven))[-1].index[0] == (clamped if has_data else HERE)
 
 
-def test_a_store_that_data_place_is_tested() -> None:
+@pytest.mark.parametrize("dtype", [DType.I64, DType.I32])
+def test_a_store_that_data_place_is_tested(dtype: DType) -> None:
     """out[ids[j]] = 1 is behind a test; of x[ids[j], 0], which may have no row, nothing is read then."""
-    j = Var("j", 8)
-    at = Load(IDS, (j,))
+    j, ids = Var("j", 8), dense("ids", 8, dtype=dtype)
+    at = Load(ids, (j,))
     work = (For(j, (Store(OUT, (at,), Load(X, (at, Const(0)))),)),)
-    prover = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (X, IDS)}))
+    prover = Prover(Steps("one", values={b.name: Value(b, Region.INPUT) for b in (X, ids)}))
     made = guarded(work, prover.unproven([work]))
-    clamped = prim("max", prim("min", at, N - 1), 0)
+    clamped = prim("max", prim("min", cast(at, DType.I64), N - 1), 0)
     value = prim("within", 0, N, Load(X, (clamped, Const(0))), 0)
-    test = prim("and", prim("ge", at, 0), prim("lt", at, 8))
-    assert made == (For(j, (If(test, (Store(OUT, (at,), value),)),)),)
+    test = prim("and", prim("ge", cast(at, DType.I64), 0), prim("lt", cast(at, DType.I64), 8))
+    assert made == (For(j, (If(test, (Store(OUT, (cast(at, DType.I64),), value),)),)),)
     assert prover.unproven([made]) == []
 
 
