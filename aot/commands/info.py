@@ -66,11 +66,14 @@ def _facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]
         return manifest.json | {"costs": costs(manifest)}, manifest_text(manifest, file)
     from aot.frontends.gguf import about
     from aot.frontends.gguf.container import read_header
-    from aot.frontends.kinds import is_gguf
+    from aot.frontends.kinds import is_container, is_gguf
     from aot.tools import overview
 
     with open_file(file, "model") if file.is_file() else BytesIO() as stream:
-        header = read_header(file) if is_gguf(stream.read(4)) else None
+        head = stream.read(8)
+    if is_container(head, file):
+        return _container_facts(file, options)
+    header = read_header(file) if is_gguf(head) else None
     refused: UnsupportedError | None = None
     try:
         if header is None or header.records:
@@ -82,3 +85,16 @@ def _facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]
             raise
     found = about.facts(header, None if refused is None else str(refused))
     return found, about.text(found)
+
+
+def _container_facts(file: Path, options: CompileOptions) -> tuple[dict[str, object], str]:
+    """Return the facts about a container, and about the network in it that is named or the only one."""
+    from aot.frontends.tflite import containers
+    from aot.tools import overview
+
+    container = containers.open_container(file)
+    found, text = containers.facts(container), containers.text(container)
+    if options.signature is None and len(container.networks) != 1:
+        return found, text
+    graph, counts = overview.read(file, options.extensions, options.signature)
+    return found | {"network": overview.facts(graph, counts)}, f"{text}\n{overview.text(graph, counts)}"

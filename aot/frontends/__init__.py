@@ -12,6 +12,7 @@ from aot.frontends.kinds import (
     SAVED_MODEL,
     folder,
     foreign,
+    is_container,
     is_exported,
     is_gguf,
     is_language_model,
@@ -24,6 +25,7 @@ from aot.frontends.onnx.convert import ONNX
 from aot.frontends.pt2.convert import ATEN
 from aot.frontends.tf.convert import TENSORFLOW
 from aot.frontends.tflite.convert import TFLITE
+from aot.frontends.tflite.packages import check
 from aot.ir.graph import Graph
 from aot.ir.op import Foreign
 from aot.runtime.errors import CorruptError, MissingError, UsageError
@@ -48,7 +50,8 @@ PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
     """Return the network in a file or a folder, whose format its content tells.
 
-    `weights`: the `.bin` of an IR that has another name; `signature`: which one of a SavedModel. A network whose own
+    `weights`: the `.bin` of an IR that has another name; `signature`: which one of a SavedModel, or which network of a
+    container. A network whose own
     name is one that exporters give to all is called like its file.
     """
     path = Path(path)
@@ -126,14 +129,18 @@ def framework_of(model: Path | str | Graph) -> str:
         head = file.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     if is_tensorflow(head, path):
         return TENSORFLOW.name
-    return TFLITE.name if is_tflite(head) else PT2 if is_exported(head, path) else ONNX.name
+    if is_tflite(head) or is_container(head, path):
+        return TFLITE.name
+    return PT2 if is_exported(head, path) else ONNX.name
 
 
 def _with_signatures(head: bytes, path: Path) -> Callable[[Path, str | None], Graph] | None:
     """Return the reader of a format whose files have signatures; None for others."""
     if is_tensorflow(head, path):
         return _tensorflow
-    return _tflite if is_tflite(head) else None
+    if is_tflite(head):
+        return _tflite
+    return _container if is_container(head, path) else None
 
 
 def _tensorflow(path: Path, signature: str | None) -> Graph:
@@ -145,10 +152,13 @@ def _tensorflow(path: Path, signature: str | None) -> Graph:
 
 
 def _tflite(path: Path, signature: str | None) -> Graph:
-    if find_spec("tflite") is None or find_spec("flatbuffers") is None:
-        needed = "TensorFlow Lite needs the packages tflite and flatbuffers"
-        raise MissingError(f"{path.name}: {needed}: pip install 'aot[tflite]'")
+    check(path)
     return import_module("aot.frontends.tflite.reader").read(path, signature)  # the packages are optional
+
+
+def _container(path: Path, signature: str | None) -> Graph:
+    check(path)
+    return import_module("aot.frontends.tflite.containers").read(path, signature)
 
 
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:

@@ -138,6 +138,14 @@ def is_tflite(head: bytes) -> bool:
     return head[4:8] == b"TFL3"
 
 
+def is_container(head: bytes, path: Path) -> bool:
+    """True for a container of LiteRT-LM, or of MediaPipe, which is a zip with files of TensorFlow Lite in no folder."""
+    if head.startswith(LITERT_LM):
+        return True
+    names = _entries(path) if head.startswith(ZIP) else []
+    return bool(names) and (path.suffix == ".task" or any(n.endswith(".tflite") and "/" not in n for n in names))
+
+
 def is_exported(head: bytes, path: Path) -> bool:
     """True for an archive of torch.export.save: a zip with a description of the archive and a model."""
     return _zipped("/archive_version")(head, path) and any("/models/" in name for name in _entries(path))
@@ -154,6 +162,7 @@ def is_language_model(path: Path) -> bool:
 
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")  # the weights, or which files have them
+LITERT_LM = b"LITERTLM"
 ZIP = b"PK\x03\x04"
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
 FROM_TORCH = (

@@ -228,7 +228,7 @@ class CompileOptions:
     )
     signature: str | None = option(
         None,
-        help="Signature of a SavedModel that is read",
+        help="Signature that is read, or network of a container",
         group=Group.MODEL,
         commands=(*MODEL, "info"),
         metavar="NAME",

@@ -49,7 +49,11 @@ def read(path: Path, signature: str | None = None) -> Graph:
     CorruptError for a file that is damaged; UsageError for a signature that there is not. What single operators lack is
     found by the pass that converts them.
     """
-    data = read_file(path, "model")
+    return read_bytes(read_file(path, "model"), path, signature)
+
+
+def read_bytes(data: bytes, path: Path, signature: str | None = None) -> Graph:
+    """Return the network in the bytes of a file, see `read`. `path`: what the file is called."""
     with corrupt(path.name, "a table"):
         model = root(data, path.name)
         version = model.number("Version")

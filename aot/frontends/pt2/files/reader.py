@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from aot.frontends.archive import Archive, open_archive
 from aot.frontends.conversion.scopes import Scope
-from aot.frontends.pt2.files.archive import Archive, open_archive
 from aot.frontends.pt2.files.schema import Table
 from aot.frontends.pt2.files.weights import open_weights
 from aot.frontends.pt2.graph import regions

@@ -10,7 +10,7 @@ from dataclasses import field
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.pt2.files.archive import Archive
+from aot.frontends.archive import Archive
 from aot.frontends.pt2.files.element_types import element_type
 from aot.frontends.pt2.files.schema import Table, union, whole
 from aot.ir.types import Array, numpy_dtype

@@ -1,6 +1,7 @@
 """The entries of an archive, checked before anything of them is read.
 
-    m/archive_version   m/byteorder   m/models/model.json   m/data/weights/weight_0 ...
+    m/archive_version   m/byteorder   m/models/model.json   m/data/weights/weight_0 ...     in one folder
+    hand_detector.tflite   hand_landmarks_detector.tflite                                   flat
 
 Entries that are stored as they are, as PyTorch stores them, are mapped and not copied. Pickled entries are never read.
 """
@@ -11,6 +12,7 @@ import json
 import mmap
 import zlib
 from dataclasses import field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -23,12 +25,13 @@ MOST_ENTRIES = 1 << 18  # two for each tensor of the largest networks, with room
 MAX_JSON_BYTES = 1 << 28  # networks of 10 000 nodes have a few MB
 MAX_INFLATION = 64  # times as many bytes as a packed entry has; JSON shrinks to a tenth, weights hardly
 SLACK = 1 << 20  # bytes that may always be unpacked
+MOST_LETTERS = 255  # of a name without folders
 LOCAL_HEADER = 30  # bytes of the header before an entry, without name and extra field
 
 
 @dataclass(slots=True)
 class Archive:
-    """A zip. `root`: the folder in it, that all names begin with; `entries`: by the names behind it."""
+    """A zip. `root`: the folder in it, that all names begin with, or nothing; `entries`: by the names behind it."""
 
     file: str
     data: memoryview
@@ -68,6 +71,15 @@ class Archive:
         except (ValueError, RecursionError) as error:
             raise CorruptError(f"{self.file}: {name}: no JSON: {error}") from error
 
+    def head(self, name: str, count: int) -> bytes:
+        """Return the first bytes of an entry; nothing else of it is read or checked."""
+        info = self.entries[name]
+        try:
+            with self.zip.open(info) as file:
+                return file.read(count)
+        except (BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+            raise self._damaged(info, str(error)) from error
+
     def _stored(self, info: ZipInfo) -> memoryview:
         """Return the bytes of an entry where they lie."""
         head = self.data[info.header_offset : info.header_offset + LOCAL_HEADER]
@@ -86,22 +98,27 @@ class Archive:
         return CorruptError(f"{self.file}: entry {info.filename!r} is damaged: {reason}")
 
 
-def open_archive(path: Path) -> Archive:
-    """Map a file and check its entries.
-
-    CorruptError for a zip that is damaged or whose names are not those of one folder; BudgetError for one that would
-    unpack to far more than it has.
-    """
+def open_archive(path: Path, *, is_flat: bool = False) -> Archive:
+    """Map a file and check its entries, see `archive_of`."""
     with open_file(path, "model") as file:
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return archive_of(data, path.name, path, is_flat=is_flat)
+
+
+def archive_of(data: memoryview, file: str, source: Path | None = None, *, is_flat: bool = False) -> Archive:
+    """Return the archive in bytes, its entries checked. `is_flat`: they lie in no folder, instead of in one.
+
+    `source`: the file that has these bytes. CorruptError for a zip that is damaged or whose names are others;
+    BudgetError for one that would unpack to far more than it has.
+    """
     try:
-        archive = ZipFile(path)
+        archive = ZipFile(BytesIO(data) if source is None else source)
     except (BadZipFile, OSError, ValueError, NotImplementedError, RecursionError) as error:
-        raise CorruptError(f"{path.name}: no zip archive: {error}") from error
+        raise CorruptError(f"{file}: no zip archive: {error}") from error
     infos = [i for i in archive.infolist() if not i.is_dir()]
     if not 0 < len(infos) <= MOST_ENTRIES:
-        raise CorruptError(f"{path.name}: an archive has 1 to {MOST_ENTRIES} entries, got {len(infos)}")
-    found = Archive(path.name, data, archive, infos[0].filename.partition("/")[0])
+        raise CorruptError(f"{file}: an archive has 1 to {MOST_ENTRIES} entries, got {len(infos)}")
+    found = Archive(file, data, archive, "" if is_flat else infos[0].filename.partition("/")[0])
     for info in infos:
         found.entries[_inner_name(info, found)] = info
     _check_sizes(infos, found)
@@ -110,10 +127,7 @@ def open_archive(path: Path) -> Archive:
 
 def _inner_name(info: ZipInfo, archive: Archive) -> str:
     """Return the name of an entry behind the root, checked."""
-    parts = info.filename.split("/")
-    if len(parts) < 2 or parts[0] != archive.root or any(p in ("", ".", "..") for p in parts) or "\\" in info.filename:
-        raise CorruptError(f"{archive.file}: entries lie in the folder {archive.root!r}, got {info.filename!r}")
-    name = "/".join(parts[1:])
+    name = _flat_name(info, archive) if not archive.root else _name_in_root(info, archive)
     if name in archive.entries:
         raise CorruptError(f"{archive.file}: names of entries differ, got {name!r} twice")
     if info.flag_bits & 1:
@@ -121,6 +135,26 @@ def _inner_name(info: ZipInfo, archive: Archive) -> str:
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise UnsupportedError(f"{archive.file}: {name}: entries are stored or deflated, got {info.compress_type}")
     return name
+
+
+def _flat_name(info: ZipInfo, archive: Archive) -> str:
+    if not is_plain(info.filename):
+        raise CorruptError(f"{archive.file}: names of entries have no folders, got {info.filename!r}")
+    return info.filename
+
+
+def _name_in_root(info: ZipInfo, archive: Archive) -> str:
+    parts = info.filename.split("/")
+    if len(parts) < 2 or parts[0] != archive.root or any(p in ("", ".", "..") for p in parts) or "\\" in info.filename:
+        raise CorruptError(f"{archive.file}: entries lie in the folder {archive.root!r}, got {info.filename!r}")
+    return "/".join(parts[1:])
+
+
+def is_plain(name: str) -> bool:
+    """True for a name that is no path and can be shown."""
+    return (
+        0 < len(name) <= MOST_LETTERS and name not in (".", "..") and name.isprintable() and not set(name) & set("/\\:")
+    )
 
 
 def _check_sizes(infos: list[ZipInfo], archive: Archive) -> None:

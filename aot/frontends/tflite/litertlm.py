@@ -1,0 +1,154 @@
+"""The header of a container of LiteRT-LM: its version, what it says of itself, and where its sections lie.
+
+    LITERTLM   version: 3 u32   0   end of the header: u64   a flatbuffer   sections, at multiples of 16 KB
+
+The flatbuffer is read by the numbers of its fields: no package has its classes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import field
+from importlib import import_module
+from typing import Any
+
+from aot.codegen.dataclass import dataclass
+from aot.frontends.archive import is_plain
+from aot.frontends.tflite.schema import FIRST_SLOT, SLOT, corrupt
+from aot.runtime.errors import BudgetError, CorruptError
+
+MAJOR = 1  # of the versions that are read
+START = 32  # of the flatbuffer
+MOST_HEADER = 1 << 18
+MOST_ELEMENTS = 1 << 12  # of all vectors
+MAX_TEXT = 500
+KINDS = (
+    "none", "data", "deprecated data", "TFLiteModel", "SentencePiece tokenizer", "LlmMetadata",
+    "tokenizer of Hugging Face", "TFLiteWeights", "ExecutorMetadata",
+)  # fmt: skip
+NUMBERS = ("Uint8", "Int8", "Uint16", "Int16", "Uint32", "Int32", "Float32", "Bool", "", "Uint64", "Int64", "Float64")
+TEXT = 9  # of the union of values
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section: bytes `begin` to `end` of the file."""
+
+    name: str
+    kind: str
+    begin: int
+    end: int
+
+
+@dataclass(slots=True)
+class Header:
+    """Facts of a container, as it says them of itself, and its sections."""
+
+    version: str
+    about: dict[str, str] = field(default_factory=dict[str, str])
+    sections: list[Part] = field(default_factory=list[Part])
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of a flatbuffer; `left`: how many elements of vectors may still be read, for all tables of a file."""
+
+    made: Any
+    left: list[int]
+
+    def place(self, slot: int) -> int:
+        """Return where the field `slot` stands; 0 for one that is absent."""
+        found = int(self.made.Offset(FIRST_SLOT + SLOT * slot))
+        return found and found + self.made.Pos
+
+    def number(self, slot: int, kind: str) -> Any:
+        flags: Any = getattr(import_module("flatbuffers.number_types"), f"{kind}Flags")
+        place = self.place(slot)
+        return self.made.Get(flags, place) if place else 0
+
+    def text(self, slot: int) -> str:
+        place = self.place(slot)
+        raw = bytes(self.made.String(place))[:MAX_TEXT] if place else b""
+        return "".join(c if c.isprintable() else " " for c in raw.decode("utf-8", "replace"))
+
+    def table(self, slot: int) -> _Table | None:
+        place = self.place(slot)
+        return self._at(place) if place else None
+
+    def tables(self, slot: int) -> list[_Table]:
+        place = self.place(slot)
+        if not place:
+            return []
+        count, first = self.made.VectorLen(place - self.made.Pos), self.made.Vector(place - self.made.Pos)
+        self.left[0] -= count
+        if self.left[0] < 0:
+            raise BudgetError(f"a header has at most {MOST_ELEMENTS} elements, got more")
+        return [self._at(first + 4 * i) for i in range(count)]
+
+    def _at(self, place: int) -> _Table:
+        return _Table(import_module("flatbuffers.table").Table(self.made.Bytes, self.made.Indirect(place)), self.left)
+
+
+def read(data: memoryview, file: str) -> Header:
+    """Return the header of a container, checked."""
+    if len(data) < START:
+        raise CorruptError(f"{file}: a header has {START} bytes or more, got {len(data)}")
+    *version, _, end = struct.unpack_from("<4IQ", data, 8)
+    if version[0] != MAJOR:
+        raise CorruptError(f"{file}: version {MAJOR} of LiteRT-LM's containers can be read, got {version[0]}")
+    if not START < end <= min(len(data), MOST_HEADER):
+        raise CorruptError(
+            f"{file}: the header ends in the file, at most {MOST_HEADER} bytes from its start, got {end}"
+        )
+    header = Header(".".join(map(str, version)))
+    with corrupt(file, "the header"):
+        raw = bytes(data[START:end])
+        first = int.from_bytes(raw[:4], "little")
+        root = _Table(import_module("flatbuffers.table").Table(raw, first), [MOST_ELEMENTS])
+        own, listed = root.table(0), root.table(1)
+        header.about = {} if own is None else _values(own.tables(0))
+        found = [] if listed is None else [_part(table) for table in listed.tables(0)]
+    header.sections = _named(found, file)
+    _check_places(header.sections, end, len(data), file)
+    return header
+
+
+def _part(table: _Table) -> Part:
+    number = int(table.number(3, "Uint8"))
+    kind = KINDS[number] if number < len(KINDS) else f"kind {number}"
+    name = _values(table.tables(0)).get("model_type", kind)
+    return Part(
+        f"{name} weights" if kind == "TFLiteWeights" else name, kind, *(int(table.number(i, "Uint64")) for i in (1, 2))
+    )
+
+
+def _named(parts: list[Part], file: str) -> list[Part]:
+    """Return the sections, those of equal names with a number behind it."""
+    times, found = Counter[str](), list[Part]()
+    for part in parts:
+        if not is_plain(part.name):
+            raise CorruptError(f"{file}: names of sections are no paths, got {part.name!r}")
+        times[part.name] += 1
+        name = part.name if times[part.name] == 1 else f"{part.name} {times[part.name]}"
+        found.append(Part(name, part.kind, part.begin, part.end))
+    return found
+
+
+def _check_places(parts: list[Part], start: int, end: int, file: str) -> None:
+    """Refuse sections that lie outside of the file, or in others."""
+    for part in sorted(parts, key=lambda p: (p.begin, p.end)):
+        if not start <= part.begin <= part.end <= end:
+            rule = f"sections lie one behind another, in bytes {start} to {end}"
+            raise CorruptError(f"{file}: {rule}, got {part.name!r} at {part.begin} to {part.end}")
+        start = part.end
+
+
+def _values(pairs: list[_Table]) -> dict[str, str]:
+    """Return the texts and numbers of a list of keys and values."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        kind, held = int(pair.number(1, "Uint8")), pair.table(2)
+        if held is not None and 0 < kind <= len(NUMBERS):
+            found[pair.text(0)] = held.text(0) if kind == TEXT else str(held.number(0, NUMBERS[kind - 1]))
+    return found
