@@ -221,9 +221,9 @@ def ops(
 @lru_cache(maxsize=1)
 def application() -> typer.Typer:
     """Return all commands for typer, which reads and words what is not plain."""
-    from aot.commands.line.application import made_of
+    from aot.commands.line.application import typer_application
 
-    return made_of([command(name) for name in COMMANDS])
+    return typer_application([command(name) for name in COMMANDS])
 
 
 def __getattr__(name: str) -> object:

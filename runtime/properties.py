@@ -1,4 +1,4 @@
-"""Properties of a compiled model that can be read and set, in OpenVINO's names, with those until 2022."""
+"""Properties of a compiled model that can be read and set, by OpenVINO's names; those that it had until 2022, too."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _set_profiling(model: Described, on: object) -> None:
 
 
 def _set_nothing(model: Described, value: object) -> None:
-    """There is one device, and streams alone have processors of their own."""
+    """Accept a value without an effect: there is one device, and streams alone have processors of their own."""
 
 
 def _precision(model: Described) -> str:

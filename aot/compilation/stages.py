@@ -207,7 +207,7 @@ def schedule(session: Session, optimized: Optimized, lowered: Lowered) -> Schedu
 
 
 def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels: dict[Kernel, str]) -> Scheduled:
-    """`kernels`: names of those that other versions have made."""
+    """Return what `schedule` does. `kernels`: names of the kernels that other versions have made; more are added."""
     graph, steps = optimized.graph, lowered.steps
     tuning = _tuned(session, graph, steps)
     weights = session.library.weights

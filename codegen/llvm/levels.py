@@ -145,6 +145,8 @@ def names_of(text: str) -> tuple[str, ...]:
         full = {one.level_of(name.removeprefix(prefix)) for name in names}
         if full <= one.levels.keys():
             return tuple(prefix + name for name in one.levels if name in full)
+    if not known:
+        raise UsageError(f"target: a library for {platform.name} has one target, not several targets, got {text}")
     listed = "; or ".join(", ".join(one.levels) for one in known)
     raise UsageError(f"target: several targets are levels of one machine, of {listed}, got {text}")
 

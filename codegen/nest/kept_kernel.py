@@ -13,7 +13,7 @@ from aot.codegen.nest.nest import units
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What is asked of a kernel's loops where its code is found in a store.
+    """Facts about the loops of a kernel, by which a program is made where the code is found in a store.
 
     `units`: iterations of all parallel loops together, over the kernel's sizes. `tiles`: loops use tile registers.
     `one_way`: loops prefetch the next panel, so that they may not run backwards. `counting`: they prefetch in calls of

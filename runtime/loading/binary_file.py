@@ -1,4 +1,4 @@
-"""What all readers of libraries share: checked reads of an open file, its sections, its digest."""
+"""Checked reads of an open library, its sections and its digest, which the readers of all formats share."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from aot.commands.line.help import GroupedCommand, epilog
 from aot.runtime.version import VERSION
 
 
-def made_of(commands: Sequence[Callable[..., None]]) -> typer.Typer:
-    """Return an application with these commands."""
+def typer_application(commands: Sequence[Callable[..., None]]) -> typer.Typer:
+    """Return an application of typer with these commands."""
     made = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode=None,

@@ -24,7 +24,7 @@ class Exit(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What is declared of a parameter: an argument, or an option with the `names` of its flags.
+    """Declaration of a parameter: an argument, or an option with the `names` of its flags.
 
     `facts`: keywords of `typer.Argument` or `typer.Option`, as help, metavar, min and max.
     """

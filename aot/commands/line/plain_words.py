@@ -19,8 +19,6 @@ from typing import Any, get_args, get_origin
 from aot.commands.line.declared import Declaration
 
 NUMBERS = {int: re.compile(r"\d{1,18}"), float: re.compile(r"\d{1,18}(\.\d{1,18})?")}
-
-
 YES, NO = "yes", "no"  # texts of a flag without a value: `--name`, or the second one of `--name/--other`
 
 

@@ -7,7 +7,7 @@ from aot.codegen.ir.index import Affine, bounds, normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Size, Var, as_expr
 from aot.runtime.abi import DType
 
-SIZE = 1009  # a size by which dimensions are ordered
+_SIZE = 1009  # stands for every size where strides are ordered: a prime, so that few products are equal
 
 
 def halos_of(buffer: Buffer, elements: Size) -> list[tuple[int, int]] | None:
@@ -31,12 +31,12 @@ def halos_of(buffer: Buffer, elements: Size) -> list[tuple[int, int]] | None:
 
 
 def _number(a: Affine) -> float:
-    """Return the value of a sum where all sizes are alike."""
+    """Return the value of a sum where every size is `_SIZE`."""
     return bounds(normal(rewrite(a.expr(), _size), {}))[0]
 
 
 def _size(e: Expr) -> Expr | None:
-    return Const(SIZE) if isinstance(e, Var) else None
+    return Const(_SIZE) if isinstance(e, Var) else None
 
 
 def _whole(a: Affine, unit: Affine) -> int:

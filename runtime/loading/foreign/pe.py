@@ -33,7 +33,8 @@ _ELF_MACHINES = {number: elf for elf, number in MACHINES.items()}
 class PeFile(BinaryFile):
     """Headers and sections of an open file; CorruptError unless it is a whole library of Windows.
 
-    What a signature of Windows changes is not part of the digest: a checksum, and the certificates behind all sections.
+    What a signature of Windows changes is not part of the digest: a checksum, the place of the certificates, and, if
+    there are any, all that is behind the sections.
     """
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
@@ -57,7 +58,9 @@ class PeFile(BinaryFile):
         if max(end, blocks) > self._size:
             raise self._corrupt("one that is cut short")
         directory = at + OPTIONAL.size + 8 * _CERTIFICATES
-        self._changing = ((at + _CHECKSUM_AT, at + _CHECKSUM_AT + 4), (directory, directory + 8), (blocks, self._size))
+        (certificates,) = struct.unpack("<I", self._read(directory, 4))
+        signature = (blocks, self._size) if certificates else (directory + 8, directory + 8)
+        self._changing = ((at + _CHECKSUM_AT, at + _CHECKSUM_AT + 4), (directory, directory + 8), signature)
 
     def _section(self, row: tuple[bytes, int, int, int, int, int, int, int, int, int]) -> Section:
         name, size, _, raw, offset, *_ = row

@@ -70,7 +70,7 @@ def group_norm_gradient(
     group: int,
     output_mask: Sequence[bool],
 ) -> tuple[OutPort, ...]:
-    """As for layers, over the channels of a group and what lies behind them."""
+    """Gradients of data, weight and bias, as of layer_norm, over the channels of a group and the axes after them."""
     build = node.build
     sizes = build.Concat(node.vector([n]), node.list([group, -1]), node.vector([hxw]), axis=0)
     rows, own = build.Reshape(input, sizes), build.Reshape(grad, sizes)
