@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 messages = pytest.importorskip("aot.frontends.tf.files.messages", exc_type=ImportError)
-FLOAT, INT32, BOOL = 1, 3, 10
+FLOAT, INT32, STRING, INT64, BOOL = 1, 3, 7, 9, 10
 
 
 def node(graph: Any, op: str, name: str, *inputs: str, **attrs: Any) -> Any:

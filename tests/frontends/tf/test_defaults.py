@@ -12,14 +12,16 @@ from aot.frontends import front_passes, read_model
 from aot.frontends.operations import tensorflow
 from aot.frontends.tf.defaults import defaults_of
 from aot.ir.interpret import interpret
-from tests.frontends.tf.graphs import FLOAT, INT32, messages, node, tensor
+from tests.frontends.tf.graphs import FLOAT, INT32, INT64, STRING, messages, node, tensor
 
 NAN, INFINITE = float("nan"), float("inf")
 
 
 def constant(values: Any) -> Any:
-    """A TensorProto of floats or 32-bit integers."""
+    """A TensorProto of floats, 32-bit integers or strings."""
     data = np.asarray(values)
+    if data.dtype.kind == "U":
+        return tensor(STRING, data.shape, string_val=[text.encode() for text in data.flat])
     data = data.astype(np.float32 if data.dtype.kind == "f" else np.int32)
     return tensor(FLOAT if data.dtype.kind == "f" else INT32, data.shape, tensor_content=data.tobytes())
 
@@ -58,6 +60,12 @@ def test_range_of_quantisation_is_that_of_the_data(tmp_path: Path) -> None:
     x = np.array([-0.5, 0.1, 2.3, -3.3], np.float32)
     y = found(tmp_path, "QuantizeAndDequantizeV4", [x], [-1.0, 1.0], T=FLOAT)
     assert np.allclose(y, [-0.48984373, 0.1031250, 2.2945311, -3.3], atol=1e-6)
+
+
+def test_words_lie_between_the_spaces_of_ascii(tmp_path: Path) -> None:
+    """A no-break space is part of a word, for constants as for inputs."""
+    shape = found(tmp_path, "StringSplitV2", [], [["a\u00a0b c", "d"], ""], 2, output_type=INT64)
+    assert shape.tolist() == [2, 2]
 
 
 def test_states_of_a_cell_are_clipped_at_three(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.runtime.abi import DType
+from aot.runtime.arrays.strings import ENCODING
 
 SPACE = " \t\n\v\f\r"  # white space between words
 CHANGES: dict[str, Callable[[str], str]] = {
@@ -51,7 +52,7 @@ def _constant(node: Call, values: list[str], shape: tuple[int, ...]) -> OutPort:
 
 
 def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return text.encode(*ENCODING)
 
 
 @tf(*CHANGES)
@@ -102,10 +103,11 @@ def to_number(node: Call, x: OutPort) -> OutPort:
 def split(node: Call, x: OutPort, separator: OutPort) -> tuple[OutPort, ...]:
     """The words of each string as a sparse tensor: places [count, 2], words, and shape [strings, most words]."""
     most = node.integer("maxsplit")
-    between = str(_texts(node, separator).reshape(-1)[0]) or None
+    between = str(_texts(node, separator).reshape(-1)[0])
     if not _is_known(x):
-        return _split(node, x, between or "", most)
-    rows = [t.split(between, most) for t in _texts(node, x).reshape(-1)]
+        return _split(node, x, between, most)
+    cut = [_encoded(t).split(_encoded(between) or None, most) for t in _texts(node, x).reshape(-1)]  # at ASCII's space
+    rows = [[word.decode(*ENCODING) for word in row] for row in cut]
     places = np.array([(i, k) for i, row in enumerate(rows) for k in range(len(row))], np.int64).reshape(-1, 2)
     words = [w for row in rows for w in row]
     shape = node.list([len(rows), max(map(len, rows), default=0)])
