@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from aot.frontends.conversion.calls import Call
+from aot.frontends.conversion.texts import parts_of
 from aot.ir.graph import OutPort
 from aot.ir.types import Array, numpy_dtype
-from aot.opset.control.strings import StringSearch, StringTensorUnpack
+from aot.opset.control.strings import StringSearch
 from aot.runtime.abi import DType
 from aot.runtime.arrays.strings import ENCODING, encode
 
@@ -42,6 +43,5 @@ def _place_of_text(node: Call, x: OutPort, keys: Array) -> OutPort:
     begins, ends, symbols = encode(np.array([*ordered, b""], object)[:-1])
     build = node.build
     known = (build.const(begins, DType.I32), build.const(ends, DType.I32), build.const(symbols, DType.U8))
-    parts = build.node(StringTensorUnpack(), x, outputs=3).out_ports().values()
-    at = build(StringSearch(), *parts, *known)
+    at = build(StringSearch(), *parts_of(node, x), *known)
     return build.Gather(node.list([*(places[key] for key in ordered), len(keys)]), at, node.scalar(0))

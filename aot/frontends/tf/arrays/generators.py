@@ -48,18 +48,18 @@ def _seeds(node: Call) -> tuple[int, int]:
     return (node.seed << 32 | name) & MASK, 1
 
 
-SCRAMBLED = 0x02461E293EC8F720  # key of TensorFlow's words that become the seeds of a stateless operation
+MIXING_KEY = 0x02461E293EC8F720  # of the block of Philox that makes TensorFlow's seeds of a stateless operation's
 
 
 def _mixed(node: Call, seed: OutPort) -> tuple[int, int]:
-    """Return the two seeds that TensorFlow makes of those of a stateless operation; the file must have them."""
+    """Return the two seeds that TensorFlow makes of those of a stateless operation; UnsupportedError if they vary."""
     one, two = (int(v) & MASK for v in node.ints(seed, "seed"))
-    words = [int(w) for w in philox_words(4, SCRAMBLED, two, first=one)]
+    words = [int(w) for w in philox_words(4, MIXING_KEY, two, first=one)]
     return words[1] << 32 | words[0], words[3] << 32 | words[2]
 
 
 def _given_seeds(node: Call, key: OutPort, counter: OutPort) -> tuple[int, int]:
-    """Return the seeds that a key and a counter are, where the blocks are counted from 0."""
+    """Return the seeds that are a key and the second number of a counter; UnsupportedError unless its first is 0."""
     first, second = (int(v) & MASK for v in node.ints(counter, "counter"))
     node.refuse(first != 0, f"the counter begins with 0, got {first}")
     return int(node.ints(key, "key")[0]) & MASK, second
@@ -75,21 +75,22 @@ def _uniform(
 
 @tf("RandomUniform")
 def random_uniform(node: Call, shape: OutPort) -> OutPort:
-    return _units(node, shape, _seeds(node))
+    return _fractions(node, shape, _seeds(node))
 
 
 @tf("StatelessRandomUniform")
 def stateless_uniform(node: Call, shape: OutPort, seed: OutPort) -> OutPort:
-    return _units(node, shape, _mixed(node, seed))
+    return _fractions(node, shape, _mixed(node, seed))
 
 
 @tf("StatelessRandomUniformV2")
 def stateless_uniform_v2(node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort) -> OutPort:
     _require_philox(node, algorithm)
-    return _units(node, shape, _given_seeds(node, key, counter))
+    return _fractions(node, shape, _given_seeds(node, key, counter))
 
 
-def _units(node: Call, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
+def _fractions(node: Call, shape: OutPort, seeds: tuple[int, int]) -> OutPort:
+    """Return uniform numbers from 0 to below 1."""
     dtype = node.dtype("dtype")
     wide = dtype if dtype is DType.F64 else DType.F32
     return node.cast(_uniform(node, shape, wide if dtype.bits > 16 else dtype, 0.0, 1.0, seeds), dtype)
@@ -119,12 +120,12 @@ def key_and_counter(node: Call, seed: OutPort) -> tuple[OutPort, ...]:
 
 @tf("RandomUniformInt")
 def random_uniform_int(node: Call, shape: OutPort, low: OutPort, high: OutPort) -> OutPort:
-    return _whole(node, shape, low, high, _seeds(node))
+    return _integers(node, shape, low, high, _seeds(node))
 
 
 @tf("StatelessRandomUniformInt")
 def stateless_uniform_int(node: Call, shape: OutPort, seed: OutPort, low: OutPort, high: OutPort) -> OutPort:
-    return _whole(node, shape, low, high, _mixed(node, seed))
+    return _integers(node, shape, low, high, _mixed(node, seed))
 
 
 @tf("StatelessRandomUniformIntV2")
@@ -132,10 +133,11 @@ def stateless_uniform_int_v2(
     node: Call, shape: OutPort, key: OutPort, counter: OutPort, algorithm: OutPort, low: OutPort, high: OutPort
 ) -> OutPort:
     _require_philox(node, algorithm)
-    return _whole(node, shape, low, high, _given_seeds(node, key, counter))
+    return _integers(node, shape, low, high, _given_seeds(node, key, counter))
 
 
-def _whole(node: Call, shape: OutPort, low: OutPort, high: OutPort, seeds: tuple[int, int]) -> OutPort:
+def _integers(node: Call, shape: OutPort, low: OutPort, high: OutPort, seeds: tuple[int, int]) -> OutPort:
+    """Return uniform integers from `low` to below `high`."""
     (first, second), dtype = seeds, low.type.dtype
     return node.build.RandomUniform(shape, low, high, output_type=dtype, global_seed=first, op_seed=second)
 
