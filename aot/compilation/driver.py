@@ -16,7 +16,7 @@ from aot.options import CompileOptions
 from aot.options.keywords import with_keywords
 from aot.options.typed import CompileKeywords
 from aot.runtime.errors import PlatformError, UsageError
-from aot.runtime.machine import SYSTEM, machine_name
+from aot.runtime.machine import SYSTEM, machine_name, missing_features
 from aot.runtime.model import CompiledModel, load
 from aot.runtime.properties import checked
 
@@ -57,7 +57,7 @@ def compile_model(
 
     Raises UsageError for wrong arguments, ModelError for a wrong file, UnsupportedError for a network that cannot be
     compiled, BudgetError beyond `max_memory` or `max_seconds`: each names the fault and the layer. PlatformError
-    for a target of another system or machine, before anything is compiled or written: it could not be loaded here.
+    for a target whose code does not run here, before anything is compiled or written.
     """
     if output is not None and cache_dir is not None:
         raise UsageError("compile: output and cache_dir exclude each other, got both")
@@ -95,13 +95,18 @@ def _compiled(
 
 
 def _check_loads_here(made: Compilation) -> None:
-    """Raise PlatformError if the target is of another system or machine than this process."""
-    target = made.target
-    if (target.platform.name, target.machine.name) != (SYSTEM, machine_name()):
-        here, there = f"{SYSTEM} on {machine_name()}", f"{target.platform.name} on {target.machine.name}"
-        rule = f"a compiled model is loaded into this process, {here}"
-        advice = "to write it without loading it: aot.stages(MODEL, target=…).write_library(PATH), or aot compile"
-        raise PlatformError(f"compile: {rule}, got a target for {there}", advice=advice)
+    """Raise PlatformError if code for the target, of several the lowest, does not run in this process."""
+    session = made.session
+    target = session.at_level(session.levels[0]).target if session.levels[1:] else session.target
+    here, there = f"{SYSTEM} on {machine_name()}", f"{target.platform.name} on {target.machine.name}"
+    if here == there:
+        missing = [] if target.is_own else missing_features(target.isa_features)
+        here, there = f"{here} without {', '.join(missing)}", session.options.target
+        if not missing:
+            return
+    rule = f"a compiled model is loaded into this process, {here}"
+    advice = "to write it without loading it: aot.stages(MODEL, target=…).write_library(PATH), or aot compile"
+    raise PlatformError(f"compile: {rule}, got a target for {there}", advice=advice)
 
 
 def _check_type(name: str, value: object, wanted: UnionType) -> None:

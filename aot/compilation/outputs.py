@@ -11,8 +11,9 @@ from pathlib import Path
 from aot.codegen.platforms import LINUX, platform_named
 from aot.frontends.kinds import SAVED_MODEL, ZIP, is_gguf, is_tflite
 from aot.ir.graph import Graph
-from aot.runtime.arrays.files import COMPILED, check_library, check_output
+from aot.runtime.arrays.files import check_library, check_output
 from aot.runtime.errors import UsageError
+from aot.runtime.loading.binary_file import FIRST_BYTES
 from aot.runtime.loading.weights import beside
 from aot.runtime.regular import open_file
 
@@ -75,7 +76,7 @@ def _named(file: Path) -> set[str]:
     """Return the other files that a file of a model or library names, relative to its folder."""
     with open_file(file, "model") as stream:
         head = stream.read(8)
-        if head.startswith(COMPILED):
+        if head.startswith(FIRST_BYTES):
             return {beside(file).name}
         if not head or head.startswith(ZIP) or is_gguf(head) or is_tflite(head):  # formats of one file
             return set()

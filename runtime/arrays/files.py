@@ -11,6 +11,7 @@ import numpy as np
 
 from aot.runtime.atomic import replacing
 from aot.runtime.errors import UsageError
+from aot.runtime.loading.binary_file import FIRST_BYTES
 from aot.runtime.regular import open_file
 
 if TYPE_CHECKING:  # slow to import
@@ -18,7 +19,6 @@ if TYPE_CHECKING:  # slow to import
 
 Arrays = dict[str, "NDArray[np.generic]"]
 
-COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe")  # first bytes of libraries: of Linux, Windows, macOS
 _OF_OTHERS = {  # endings of files that linkers and loaders would not take ELF for
     **dict.fromkeys((".dll", ".exe", ".lib", ".obj", ".pyd", ".sys"), "a file for Windows"),
     **dict.fromkeys((".dylib", ".bundle", ".framework", ".tbd"), "a file for macOS"),
@@ -109,4 +109,4 @@ def is_compiled(path: Path) -> bool:
     if path.is_dir():
         return False
     with open_file(path, "model") as stream:
-        return stream.read(4).startswith(COMPILED)
+        return stream.read(4).startswith(FIRST_BYTES)

@@ -15,6 +15,7 @@ _FOREIGN = {  # readers of libraries of other systems, by the first bytes of the
     b"MZ": ("pe", "PeFile", "Windows"),
     b"\xcf\xfa\xed\xfe": ("macho", "MachFile", "macOS"),
 }
+FIRST_BYTES = (b"\x7fELF", *_FOREIGN)  # of all libraries
 _MAX_READ = 256 << 20  # bytes of one section at most
 _BLOCK = 1 << 20  # bytes that are hashed at once
 

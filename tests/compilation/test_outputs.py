@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import aot
 from aot import cli
+from aot.compilation import driver
 from aot.compilation.outputs import check_outputs, is_read
 from aot.runtime.errors import PlatformError, UsageError
 
@@ -131,3 +132,11 @@ def test_a_model_for_elsewhere_is_written_and_not_loaded(target: str, name: str,
         aot.stages(model, target=target).write_library(name)
         with pytest.raises(PlatformError, match="this system is linux"):
             aot.runtime.load(name)
+
+
+def test_a_target_for_a_later_processor_is_not_loaded(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "missing_features", lambda features: sorted({"avx512f"} & set(features)))
+    with pytest.raises(PlatformError, match="without avx512f, got a target for x86-64-v4"):
+        aot.compile_model(model, output="m.so", target="x86-64-v4")
+    assert not Path("m.so").exists()
+    assert aot.compile_model(model, target="x86-64-v2,x86-64-v4").threads > 0
