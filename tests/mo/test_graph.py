@@ -62,7 +62,7 @@ def test_graphs_are_those_of_networkx() -> None:
     assert nx.is_directed_acyclic_graph(graph)
 
 
-@pytest.mark.filterwarnings("ignore:.* is a method of Graph or Node:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Call to deprecated function:DeprecationWarning")
 def test_functions_of_earlier_releases() -> None:
     node = relu()
     graph = node.graph

@@ -19,13 +19,13 @@ from aot.ir.build import Builder
 from aot.ir.graph import Graph, Node, OutPort
 from aot.mo.bridge.carried import Carried
 from aot.mo.bridge.extension import Extension
+from aot.mo.bridge.windows import to_first, to_last
 from aot.mo.ops.permutations import PermuteAttrs
 from aot.mo.ops.permute_inputs import LEAST_RANK, PermuteInputs
 from aot.opset.control.infrastructure import Constant
 from aot.opset.movement.shape import ShapeOf
-from aot.passes.match import constant
 from aot.passes.middle.layout.layout_agnostic import carrier
-from aot.passes.permutation import Order, compose, inverse, is_identity, order_of
+from aot.passes.permutation import Order, compose, is_identity, order_of
 from aot.runtime.abi import DType
 from aot.runtime.errors import AotError
 
@@ -40,11 +40,6 @@ def change_layout(graph: Graph, marks: Carried) -> None:
     for node in graph.nodes.values():
         for name, body in node.regions.items():
             change_layout(body, marks.bodies.get((node.name, name), Carried()))
-
-
-def to_first(rank: int) -> Order:
-    """Return the order from channels last to channels first."""
-    return (0, rank - 1, *range(1, rank - 1))
 
 
 class _Change:
@@ -105,18 +100,19 @@ class _Change:
         if port is None or port.type.rank < LEAST_RANK:
             return port if port is None else self._natural(port)
         base, order = self._view(port)
-        return self._at(base, compose(order, to_first(port.type.rank)), port.node)
+        return self._at(base, compose(order, to_first(port.type.rank - 2)), port.node)
 
     def _at(self, base: OutPort, order: Order, node: Node) -> OutPort:
         if is_identity(order):
             return base
         found = self.made.get((base, order))
         if found is None:
-            build, data = Builder(self.graph, node.origin), base.node.data
+            data = base.node.data
             if isinstance(base.node.op, Constant) and data is not None:
                 turned = np.ascontiguousarray(data.transpose(order))
                 found = self.graph.add(base.node.op, name=base.node.name, origin=node.origin, data=turned).out_port(0)
             else:
+                build = Builder(self.graph, node.origin)
                 name = f"{base.node.name}/Transpose"
                 found = build.Transpose(base, build.const(order, DType.I64, f"{name}/order"), name=name)
             self.made[base, order] = found
@@ -136,18 +132,15 @@ class _Change:
             self._first(s) if i in carries.inputs else s if s not in self.views else self._natural(s)
             for i, s in enumerate(node.sources())
         ]
-        rank = ranks.pop()
-        made = carries.rebuild(node, to_first(rank), given, Builder(self.graph, node.origin))
+        made = carries.rebuild(node, to_first(ranks.pop() - 2), given, Builder(self.graph, node.origin))
         made.rt_info = node.rt_info
         self._replace(node, made)
         return True
 
     def _replace(self, node: Node, made: Node) -> None:
         for old, new in zip(node.out_ports().values(), made.out_ports().values(), strict=True):
-            if old.type.rank >= LEAST_RANK:
-                self.views[old] = new, inverse(to_first(old.type.rank))
-            else:
-                self.views[old] = new, tuple(range(old.type.rank))
+            rank = old.type.rank
+            self.views[old] = new, to_last(rank - 2) if rank >= LEAST_RANK else tuple(range(rank))
             new.names = old.names
         node.name, made.name = made.name, node.name
         self.replaced.append(node)
@@ -201,13 +194,12 @@ class _Change:
         perm, inv = (np.asarray(order) for order in data.permutation)
         if rule == "slice":
             perm = PermuteAttrs.get_nhwc_to_nchw_permutation(int(source.shape[0])).perm  # type: ignore[arg-type]
-        build, value = Builder(self.graph, source.node.origin), constant(source)
-        if rule == "axis":
-            return _chosen(build, inv, source, value)
+        build, found = Builder(self.graph, source.node.origin), source
         if rule in ("shape", "slice", "order"):
-            found = _taken(build, source, perm, value)
-            return found if rule != "order" else _chosen(build, inv, found, constant(found))
-        return source  # a tensor, which has its channels first already
+            found = build.Gather(found, build.const(perm, DType.I64), build.const(0, DType.I64))
+        if rule in ("axis", "order"):
+            found = build.Gather(build.const(inv, source.type.dtype), found, build.const(0, DType.I64))
+        return found  # else a tensor, which has its channels first already
 
     def _remove(self, node: Node) -> None:
         """Remove a node that is replaced; the layer's name goes from a Transpose to the operation before it."""
@@ -220,17 +212,3 @@ class _Change:
         if source is not None and source.node not in self.replaced and source.node.origin.layers == layers:
             source.node.name = name
             source.add_tensor_names(names)
-
-
-def _taken(build: Builder, values: OutPort, places: Any, known: Any) -> OutPort:
-    """Return the elements of `values` at `places`."""
-    if known is not None:
-        return build.const(known[places], values.type.dtype)
-    return build.Gather(values, build.const(places, DType.I64), build.const(0, DType.I64))
-
-
-def _chosen(build: Builder, values: Any, places: OutPort, known: Any) -> OutPort:
-    """Return the elements of the constant `values` at `places`."""
-    if known is not None:
-        return build.const(np.asarray(values)[known], places.type.dtype)
-    return build.Gather(build.const(values, places.type.dtype), places, build.const(0, DType.I64))

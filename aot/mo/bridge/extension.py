@@ -44,16 +44,17 @@ class Extension(Op):
     @property
     def ways(self) -> str:
         made = f"; it was made in {self.attrs[MADE_IN]}" if MADE_IN in self.attrs else ""
-        return f"{self._none}{WAYS}{made}"
+        return f"{self._lack}{WAYS}{made}"
 
     @property
     def own_layer(self) -> tuple[str, str, dict[str, str]] | None:
-        if self._none:
+        if self._lack:
             return None
         return str(self.attrs["type"]), str(self.attrs.get("version") or "extension"), layer_texts(self._alone())
 
     @property
-    def _none(self) -> str:
+    def _lack(self) -> str:
+        """Return what a layer of a file needs and the node lacks; empty for a node with a type."""
         return "" if self.attrs.get("type") else f"type is {self.attrs.get('type')}: "
 
     def _alone(self) -> Node:

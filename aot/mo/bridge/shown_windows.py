@@ -28,6 +28,7 @@ from aot.mo.ops.layer_attributes import WINDOWS
 from aot.mo.ops.permutations import Permutation
 from aot.mo.utils.arrays import dynamic_dimension
 from aot.opset.products.convolution import Convolution, GroupConvolution
+from aot.passes.permutation import Order
 
 WEIGHTS: dict[type[Definition], tuple[tuple[str, ...], ...]] = {
     Convolution: (("Transpose",),),
@@ -319,6 +320,6 @@ def _order(node: Any) -> Any:
     return node.in_node(1).soft_get("value", None)
 
 
-def _has_order(node: Any, order: list[int]) -> bool:
+def _has_order(node: Any, order: Order) -> bool:
     found = _order(node)
     return found is not None and np.array_equal(found, order)

@@ -22,6 +22,7 @@ from aot.opset.movement.movement import Transpose
 from aot.opset.movement.shape import Reshape, ShapeOf, Unsqueeze
 from aot.opset.products.convolution import Convolution, GroupConvolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData, GroupConvolutionBackpropData
+from aot.passes.permutation import Order
 from aot.runtime.errors import AotError
 
 GROUPED: dict[type[Definition], type[Definition]] = {
@@ -39,17 +40,12 @@ WINDOWED = (
     "Pooling",
 )
 CHANNELS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {  # inputs and outputs with four dimensions, by type
-    "RegionYolo": ((0,), (0,)),
-    "ReorgYolo": ((0,), (0,)),
-    "PSROIPooling": ((0,), (0,)),
+    **dict.fromkeys(
+        "RegionYolo ReorgYolo PSROIPooling ROIPooling ROIAlign DepthToSpace SpaceToDepth ShuffleChannels GRN".split(),
+        ((0,), (0,)),
+    ),
     "DeformablePSROIPooling": ((0, 2), (0,)),
-    "ROIPooling": ((0,), (0,)),
-    "ROIAlign": ((0,), (0,)),
     "Proposal": ((0, 1), ()),
-    "DepthToSpace": ((0,), (0,)),
-    "SpaceToDepth": ((0,), (0,)),
-    "ShuffleChannels": ((0,), (0,)),
-    "GRN": ((0,), (0,)),
 }
 Add = Callable[[Definition, Sequence[OutPort | None], str], OutPort]
 Constants = Callable[[Any, str], OutPort]
@@ -102,14 +98,14 @@ def _is_map(port: OutPort | None) -> bool:
         return kind not in ("Shape", "Slice", "StridedSlice", "Gather", "Concat", "ConcatV2", "Cast", "Pack")
 
 
-def to_first(axes: int) -> list[int]:
+def to_first(axes: int) -> Order:
     """Return the order of a Transpose to channels first, for a number of spatial axes."""
-    return [0, axes + 1, *range(1, axes + 1)]
+    return (0, axes + 1, *range(1, axes + 1))
 
 
-def to_last(axes: int) -> list[int]:
+def to_last(axes: int) -> Order:
     """Return the order of a Transpose to channels last."""
-    return [0, *range(2, axes + 2), 1]
+    return (0, *range(2, axes + 2), 1)
 
 
 def grouped_shape(node: Any, shape: Sequence[int], group: int) -> list[int]:
@@ -148,7 +144,7 @@ class Windows:
         if is_channels_last(self.node):
             found[0] = self._transposed(found[0], to_first(len(self.axes)), "data")
             if self.node.has_valid("get_weights_permute") and len(found) > 1:
-                found[1] = self._transposed(found[1], [int(d) for d in self.node.get_weights_permute.perm], "weights")
+                found[1] = self._transposed(found[1], tuple(map(int, self.node.get_weights_permute.perm)), "weights")
         grouped, group = GROUPED.get(type(op)), self._group(sources)
         if grouped is None or group == 1 or len(found) < 2:
             return op, found
@@ -172,7 +168,7 @@ class Windows:
         shape = self.add(ShapeOf(), [port], f"{name}/shape")
         return self.add(Gather(), [shape, places, self.constant(np.array(0), f"{name}/axis")], name)
 
-    def _transposed(self, port: OutPort | None, order: list[int], what: str) -> OutPort | None:
+    def _transposed(self, port: OutPort | None, order: Order, what: str) -> OutPort | None:
         if port is None:
             return None
         name = f"{self.name}/{what}"

@@ -9,7 +9,6 @@ Source of names and behaviour: Model Optimizer 2024.6, and the tests of its grap
 from __future__ import annotations
 
 import collections
-import warnings
 from typing import Any
 
 from networkx import MultiDiGraph
@@ -28,6 +27,7 @@ from aot.mo.graph.lookup import Lookup
 from aot.mo.graph.node import Node
 from aot.mo.graph.port import Port
 from aot.mo.utils.error import Error
+from aot.mo.utils.small_functions import deprecated_api
 
 __all__ = [
     "Error",
@@ -197,40 +197,41 @@ def fill_graph_with_nodes(graph: Graph, src_nodes: Any, get_id: Any, get_attrs: 
         graph.add_node(get_id(node), **get_attrs(node))
 
 
-_OWNERS = ("graph", "node", "src_node", "old_node")  # names of the first arguments
-
-
-def _method(name: str, owner: Any = lambda given: (given, ())) -> Any:
-    """Return a function of earlier releases that calls a method; `owner`: its object and first arguments."""
+def _method(name: str, owner: type[Any] = Graph, first: str = "graph") -> Any:
+    """Return the function of earlier releases that calls a method of its first argument, whose name is `first`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(f"{name} is a method of Graph or Node", DeprecationWarning, stacklevel=2)
-        given = args or tuple(kwargs.pop(key) for key in _OWNERS if key in kwargs)
-        count = owner.__code__.co_argcount
-        found, first = owner(*given[:count])
-        return getattr(found, name)(*first, *given[count:], **kwargs)
+        found, *rest = args or (kwargs.pop(first),)
+        return getattr(found, name)(*rest, **kwargs)
 
     call.__name__ = name
-    return call
+    return deprecated_api(owner)(call)
 
 
-def _graph_of(node: Node) -> tuple[Any, tuple[Node]]:
-    return node.graph, (node,)
+@deprecated_api(Graph)
+def create_edge(src_node: Node, *args: Any, **kwargs: Any) -> None:
+    src_node.graph.create_edge(src_node, *args, **kwargs)
 
 
-def _node_in(graph: Graph, node: str) -> tuple[Node, tuple[()]]:
-    return Node(graph, node), ()
+@deprecated_api(Graph)
+def erase_node(node: Node) -> None:
+    node.graph.erase_node(node)
 
 
-get_node_id_by_name = _method("get_node_id_by_name")
+@deprecated_api(Node)
+def get_inputs(graph: Graph, node: str, *args: Any, **kwargs: Any) -> Any:
+    return Node(graph, node).get_inputs(*args, **kwargs)
+
+
+@deprecated_api(Node)
+def get_outputs(graph: Graph, node: str, *args: Any, **kwargs: Any) -> Any:
+    return Node(graph, node).get_outputs(*args, **kwargs)
+
+
+check_empty_graph, get_graph_ops = _method("check_empty_graph"), _method("get_op_nodes")
+create_sub_graph_copy, dump_graph_for_graphviz = _method("create_sub_graph_copy"), _method("dump_graph_for_graphviz")
+get_inputs_with_ports, get_node_id_by_name = _method("get_inputs_with_ports"), _method("get_node_id_by_name")
 print_graph_stat = _method("print_graph_stat")
-get_inputs_with_ports = _method("get_inputs_with_ports")
-dump_graph_for_graphviz = _method("dump_graph_for_graphviz")
-create_sub_graph_copy = _method("create_sub_graph_copy")
-check_empty_graph = _method("check_empty_graph")
-get_graph_ops = _method("get_op_nodes")
-create_edge, erase_node = _method("create_edge", _graph_of), _method("erase_node", _graph_of)
-insert_node_after, replace_node = _method("insert_node_after"), _method("replace_node")
-copy_node = _method("copy_node")
-get_sorted_inputs, get_sorted_outputs = _method("get_sorted_inputs"), _method("get_sorted_outputs")
-get_inputs, get_outputs = _method("get_inputs", _node_in), _method("get_outputs", _node_in)
+copy_node, replace_node = _method("copy_node", Node, "src_node"), _method("replace_node", Node, "old_node")
+get_sorted_inputs, get_sorted_outputs = (_method(f"get_sorted_{side}puts", Node, "node") for side in ("in", "out"))
+insert_node_after = _method("insert_node_after", Node, "node")

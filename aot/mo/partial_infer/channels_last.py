@@ -19,21 +19,28 @@ from aot.mo.bridge.windows import (
     to_first,
     to_last,
 )
+from aot.passes.permutation import Order
 
 
 def with_channels_first(
     node: Any, op: Definition, inputs: list[Operand | None]
 ) -> tuple[Definition, list[Operand | None]]:
     """Return the operation and its operands in the layout of the operation sets, weights in groups."""
-    turned = channel_tensors(node)[0]
-    inputs = [_transposed(given, to_first(PLANE)) if i in turned else given for i, given in enumerate(inputs)]
-    if not inputs or node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
-        return op, inputs
     found = list(inputs)
+
+    def transpose(idx: int, order: Order) -> None:
+        given = found[idx] if idx < len(found) else None
+        if given is not None:
+            found[idx] = _transposed(given, order)
+
+    for idx in channel_tensors(node)[0]:
+        transpose(idx, to_first(PLANE))
+    if not found or node.soft_get("type") not in WINDOWED or not node.has_valid("spatial_dims"):
+        return op, found
     if is_channels_last(node):
-        found[0] = _transposed(inputs[0], to_first(len(node.spatial_dims)))
-        if len(found) > 1 and node.has_valid("get_weights_permute"):
-            found[1] = _transposed(found[1], [int(d) for d in node.get_weights_permute.perm])
+        transpose(0, to_first(len(node.spatial_dims)))
+        if node.has_valid("get_weights_permute"):
+            transpose(1, tuple(map(int, node.get_weights_permute.perm)))
     weights = found[1] if len(found) > 1 else None
     if weights is None or weights.type.dims is None or len(weights.type.dims) != len(node.spatial_dims) + 2:
         return op, found
@@ -47,16 +54,14 @@ def with_channels_first(
 
 def with_channels_last(node: Any, outputs: Sequence[Operand]) -> tuple[Operand, ...]:
     """Return the results in the layout of the node."""
-    given = channel_tensors(node)[1]
-    outputs = [found for i, o in enumerate(outputs) if (found := _transposed(o, to_last(PLANE)) if i in given else o)]
-    if not is_channels_last(node):
-        return tuple(outputs)
-    turned = (_transposed(found, to_last(len(node.spatial_dims))) for found in outputs)
-    return tuple(found for found in turned if found is not None)
+    order = to_last(len(node.spatial_dims) if is_channels_last(node) else PLANE)
+    turned = range(len(outputs)) if is_channels_last(node) else channel_tensors(node)[1]
+    return tuple(_transposed(found, order) if i in turned else found for i, found in enumerate(outputs))
 
 
-def _transposed(operand: Operand | None, order: list[int]) -> Operand | None:
-    if operand is None or operand.type.dims is None or len(operand.type.dims) != len(order):
+def _transposed(operand: Operand, order: Order) -> Operand:
+    """Return an operand in another order; itself if it is of another rank."""
+    if operand.type.dims is None or len(operand.type.dims) != len(order):
         return operand
     dims = tuple(operand.type.dims[d] for d in order)
     value = None if operand.value is None else operand.value.transpose(order)
