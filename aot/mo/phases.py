@@ -67,8 +67,8 @@ def phase_passes(
     passes: list[object] = [MoFront(framework, declared, tuple(front), found, switches, carried, keep_layout)]
     if later:
         behind, back = (set(order[order.index(placeholder(name)) :]) for name in (LAYOUT_CHANGE, "BackStart"))
-        first = frozenset(behind), frozenset(back)
-        passes.append(MoMiddle(framework, declared, tuple(later), *first, found, switches, carried))
+        ends = frozenset(behind), frozenset(back)
+        passes.append(MoMiddle(framework, declared, tuple(later), *ends, found, switches, carried))
     return tuple(passes), (*_inputs(config), ("switches", str(switches).encode()))
 
 
@@ -101,7 +101,7 @@ class MoFront:
     def __call__(self, graph: IrGraph) -> None:
         """Change the graph; errors name the class, the file and the line of the extension."""
         with classes(dict(self.declared.operations)), entries(self.entries):
-            stays = self.keep_layout or not _has_channels_last(graph, self.framework)
+            stays = self.keep_layout or (self.framework == "tf" and not _has_channels_last(graph))
             made = exported(
                 graph,
                 "front",
@@ -125,7 +125,7 @@ class MoMiddle:
     framework: str
     declared: Declared
     transforms: tuple[Class, ...]
-    first: frozenset[Class]  # of NCHW
+    channels_first: frozenset[Class]  # those that see NCHW
     back: frozenset[Class]
     entries: Any
     switches: Switches = field(default_factory=Switches)
@@ -142,9 +142,9 @@ class MoMiddle:
         with classes(dict(self.declared.operations)), entries(self.entries):
             made = self._shown(graph, self.carried.graph.get("layout"))
             for cls in self.transforms:
-                if cls in self.first and made.graph["layout"] == "NHWC":
+                if cls in self.channels_first and made.graph["layout"] == "NHWC":
                     made = self._with_channels_first(made, graph)
-                if cls in self.back:
+                if cls in self.back and made.stage != "back":
                     hide_windows(made)
                     _set_stage(made, "back")
                 run_transform(made, cls, self.switches)
@@ -166,7 +166,7 @@ class MoMiddle:
     def _shown(self, graph: IrGraph, layout: str | None) -> Graph:
         """Return Model Optimizer's graph, with the attributes that extensions have set."""
         made = exported(graph, "middle", framework=self.framework, layout=layout)
-        self.carried.give(made, layout)
+        self.carried.give(made)
         return made
 
     def _with_channels_first(self, made: Graph, graph: IrGraph) -> Graph:
@@ -202,14 +202,12 @@ def _options(framework: str, keep_layout: bool, stays: bool) -> Namespace:
     return Namespace(**found)
 
 
-def _has_channels_last(graph: IrGraph, framework: str) -> bool:
-    """True if a convolution of a TensorFlow graph or of a body has its channels last; True for other frameworks."""
-    if framework != "tf":
-        return True
+def _has_channels_last(graph: IrGraph) -> bool:
+    """True if a convolution of a TensorFlow graph, or of a body, has its channels last."""
     ops = [(n.op, n.regions) for n in graph.nodes.values()]
     return any(
         (isinstance(op, Foreign) and op.kind in CONVOLUTIONS and dict(op.attrs).get("data_format", "NHWC")[-1] == "C")
-        or any(_has_channels_last(body, framework) for body in regions.values())
+        or any(_has_channels_last(body) for body in regions.values())
         for op, regions in ops
     )
 

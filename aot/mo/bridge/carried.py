@@ -43,9 +43,9 @@ class Carried:
                 body = self.bodies[name, attr] = Carried()
                 body.take(node[attr])
 
-    def give(self, made: Graph, layout: str | None) -> None:
-        """Add the attributes to a graph of `layout` of the middle phase, where it has none of their names."""
-        made.graph.update({**self.graph, **({} if layout is None else {"layout": layout})})
+    def give(self, made: Graph) -> None:
+        """Add the attributes to a graph of the middle phase; its layout, and what its nodes have already, stay."""
+        made.graph.update({**self.graph, "layout": made.graph["layout"]})
         for node in made.get_op_nodes():
             name = str(node.soft_get("name", node.id))
             attrs = node.attrs()
@@ -54,7 +54,7 @@ class Carried:
                     attrs[key] = value
             for attr in node.soft_get("sub_graphs", []):
                 if (name, attr) in self.bodies:
-                    self.bodies[name, attr].give(node[attr], layout)
+                    self.bodies[name, attr].give(node[attr])
 
 
 def _own(node: Node) -> dict[str, Any]:
