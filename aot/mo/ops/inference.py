@@ -41,7 +41,6 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
     },
     ("clamp", "Clamp"): {"infer": elementwise.clamp_infer},
     ("crop", "Crop"): {"infer": slicing.crop_infer},
-    ("depth_to_space", "DepthToSpaceOp"): {"infer": windows.depth_and_space_infer},
     ("dft", "FFTBase"): {
         "canonicalize_axes": fourier.canonicalize_axes,
         "canonicalize_signal_size": fourier.canonicalize_signal_size,
@@ -83,7 +82,6 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
     ("slice", "Slice"): {"infer": slicing.onnx_slice_infer},
     ("slice", "OvSlice"): {"infer": slicing.opset_slice_infer},
     ("slice_like", "SliceLike"): {"infer": slicing.slice_like_infer},
-    ("space_to_depth", "SpaceToDepth"): {"infer": windows.depth_and_space_infer},
     ("sparse_fill_empty_rows", "SparseFillEmptyRows"): {"infer": sparse.sparse_fill_infer},
     ("sparse_reshape", "SparseReshape"): {"infer": sparse.sparse_reshape_infer},
     ("sparse_segment_mean", "SparseSegmentMean"): {"infer": sparse.sparse_segment_infer},

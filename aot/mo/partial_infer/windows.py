@@ -143,25 +143,6 @@ def patches_infer(node: Any) -> None:
     node.out_port(0).data.set_shape(shape_for_layout(layout, **found))
 
 
-def depth_and_space_infer(node: Any) -> None:
-    """Infer SpaceToDepth or DepthToSpace by `block_size` in the graph's layout."""
-    shape, layout, block = given(node), node.graph.graph["layout"], node["block_size"]
-    name = node.soft_get("name", node.id)
-    if len(shape) != 4:
-        raise Error("{}: an image of rank 4, got {}", name, shape)
-    depth = get_features_dim(layout, 4)
-    places = [get_height_dim(layout, 4), get_width_dim(layout, 4)]
-    to_depth = node.soft_get("op") == "SpaceToDepth"
-    factors = {**dict.fromkeys(places, block), depth: block**2}
-    found = shape_array(shape)
-    for dim, factor in factors.items():
-        shrinks = (dim != depth) == to_depth
-        if shape[dim] is not dynamic_dimension and shrinks and shape[dim] % factor:
-            raise Error("{}: dimension {} divides by {}, got {}", name, dim, factor, shape[dim])
-        found[dim] = shape[dim] // factor if shrinks else shape[dim] * factor
-    node.out_port(0).data.set_shape(found)
-
-
 def roipooling_infer(node: Any) -> None:
     """Infer pools of `pooled_h` by `pooled_w` for each box of input 1; of the sizes of input 3 if there is one."""
     shapes = [node.in_node(i).shape for i in range(len(node.in_nodes()))]
