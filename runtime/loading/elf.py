@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, NamedTuple
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.binary_file import NO_BITS, BinaryFile, Section, is_foreign
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
 _LOAD = 1
 _MOST_OF_OTHERS = 2 << 30  # bytes of a library of Windows or macOS
 _MAX_SECTIONS = 10_000
@@ -29,18 +29,18 @@ def copy_one(source: BinaryIO, target: BinaryIO) -> None:
 
     Of another or a damaged file, a part is copied. UsageError for a stream of text.
     """
-    _copy_until(_HEADER.size, source, target)
-    header: tuple[Any, ...] = _unpacked(_HEADER, target, 0, 1)[0]
+    _copy_until(HEADER.size, source, target)
+    header: tuple[Any, ...] = _unpacked(HEADER, target, 0, 1)[0]
     if is_foreign(header[0]):  # it is refused by the name of its system, which lies in its manifest
         _copy_until(_MOST_OF_OTHERS, source, target)
         return
     segments_at, sections_at = header[5:7]
     segment_size, segments, section_size, sections = header[9:13]
-    if header[0][:4] != b"\x7fELF" or segment_size != _SEGMENT.size or section_size != _SECTION.size:
+    if header[0][:4] != b"\x7fELF" or segment_size != _SEGMENT.size or section_size != SECTION.size:
         return
     tables = segments_at + segments * segment_size, sections_at + sections * section_size
     _copy_until(max(tables), source, target)
-    rows = _unpacked(_SECTION, target, sections_at, sections)
+    rows = _unpacked(SECTION, target, sections_at, sections)
     parts = _unpacked(_SEGMENT, target, segments_at, segments)
     ends = [row[4] + row[5] for row in rows if row[1] != NO_BITS], [row[2] + row[5] for row in parts]
     _copy_until(max((*ends[0], *ends[1]), default=0), source, target)
@@ -72,18 +72,18 @@ class ElfFile(BinaryFile):
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         super().__init__(stream, name)
-        header: tuple[Any, ...] = _HEADER.unpack(self._read(0, _HEADER.size))
+        header: tuple[Any, ...] = HEADER.unpack(self._read(0, HEADER.size))
         ident, self.kind, self.machine, version, _, segments_at, sections_at = header[:7]
         segment_size, segments, section_size, count, names = header[9:]
         if ident[:7] != b"\x7fELF\x02\x01\x01" or version != 1:
             raise self._corrupt("another file than little-endian ELF64", "" if ident[:4] == b"\x7fELF" else _COMPILE)
-        if section_size != _SECTION.size or not 0 < count <= _MAX_SECTIONS or names >= count:
+        if section_size != SECTION.size or not 0 < count <= _MAX_SECTIONS or names >= count:
             raise self._corrupt("damaged section headers")
         if segments and segment_size != _SEGMENT.size:
             raise self._corrupt("damaged program headers")
         self._check_segments(segments_at, segments)
-        table = self._read(sections_at, count * _SECTION.size)
-        rows: list[tuple[int, ...]] = list(_SECTION.iter_unpack(table))
+        table = self._read(sections_at, count * SECTION.size)
+        rows: list[tuple[int, ...]] = list(SECTION.iter_unpack(table))
         at, size = rows[int(names)][4:6]
         strings = self._read(at, size)
         self.sections = tuple(self._section(row, strings) for row in rows)
@@ -91,9 +91,9 @@ class ElfFile(BinaryFile):
     def dynamic_symbols(self) -> tuple[DynamicSymbol, ...]:
         """Return the symbols that the file exports and needs."""
         table, strings = self.section(".dynsym"), self.section(".dynstr")
-        if len(table) % _SYMBOL.size:
+        if len(table) % SYMBOL.size:
             raise self._corrupt("a damaged symbol table")
-        rows = list(_SYMBOL.iter_unpack(table))[1:]
+        rows = list(SYMBOL.iter_unpack(table))[1:]
         return tuple(DynamicSymbol(self._string(strings, row[0]), row[3] != 0) for row in rows)
 
     def _check_segments(self, position: int, count: int) -> None:

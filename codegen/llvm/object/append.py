@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from aot.codegen.llvm.object.elf_writer import HEADER, NOBITS, PROGBITS, SECTION, SHF_ALLOC, Data, aligned
+from aot.codegen.llvm.object.elf_writer import NOBITS, PROGBITS, SHF_ALLOC, Data, aligned
 from aot.runtime.errors import PlatformError
+from aot.runtime.loading.elf import HEADER, SECTION
 
 SHT_NOTE = 7
 _SEGMENT = struct.Struct("<IIQQQQQQ")  # type, flags, offset, address, physical, size in file, in memory, align

@@ -9,31 +9,29 @@ do not see each other's kernels.
 from __future__ import annotations
 
 import io
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.object.elf_writer import (
-    HEADER,
     HIDDEN,
     NOBITS,
-    SECTION,
+    RELA,
+    RELOCATION,
     SECTION_SYMBOL,
     STRTAB,
-    SYMBOL,
     SYMTAB,
     Writer,
     aligned,
 )
 from aot.codegen.llvm.object.relocatable import Object, taken_apart
 from aot.runtime.errors import InternalError
+from aot.runtime.loading.elf import HEADER, SECTION, SYMBOL
 
-_NULL, _RELA, _GROUP, _ADDRSIG = 0, 4, 17, 0x6FFF4C03
+_NULL, _GROUP, _ADDRSIG = 0, 17, 0x6FFF4C03
 _ATTRIBUTES = 0x70000003  # of a processor: the extensions of RISC-V that code uses; of Arm, the same number
 _RESERVED = 0xFF00  # section numbers from here on have special meanings
 _FILE = 4  # type of a symbol
-_RELOCATION = struct.Struct("<QQq")
 
 
 @dataclass(slots=True, eq=False)
@@ -95,15 +93,15 @@ class _Joined:
                 raise InternalError(f"elf: objects without groups of sections, got {own[old]}")
             if row[1] == _ATTRIBUTES and number:  # equal in all objects, and one section for all
                 continue
-            if row[1] not in (_NULL, SYMTAB, STRTAB, _ADDRSIG, _RELA):
+            if row[1] not in (_NULL, SYMTAB, STRTAB, _ADDRSIG, RELA):
                 section = self._section(own[old], row)
-                moved[old] = section, section.add(_body(parts, row), row[5], row[8])
+                moved[old] = section, section.add(parts.contents(row), row[5], row[8])
         known = self._symbols(number, parts, moved, names)
         for old, row in enumerate(parts.rows):
-            if row[1] == _RELA:
+            if row[1] == RELA:
                 target, base = moved[row[7]]
                 section = self._section(own[old], row, target.number)
-                self.relocations.append((section, base, _body(parts, row), known))
+                self.relocations.append((section, base, parts.contents(row), known))
 
     def _section(self, name: str, row: list[int], target: int = 0) -> _Section:
         """Return the section that takes those like `row`; `target`: the section that it relocates."""
@@ -213,14 +211,10 @@ def combine(objects: Iterable[tuple[bytes, Mapping[str, str]]]) -> bytes:
     return joined.write(taken[0][0].header)
 
 
-def _body(parts: Object, row: list[int]) -> bytes:
-    return b"" if row[1] == NOBITS else bytes(parts.data[row[4] : row[4] + row[5]])
-
-
 def _relocated(body: bytes, base: int, places: list[int]) -> bytes:
     """Rewrite relocations with the new numbers of their symbols, for a section that begins at `base` of another one."""
     made = bytearray(body)
-    for at in range(0, len(made), _RELOCATION.size):
-        offset, info, addend = _RELOCATION.unpack_from(made, at)
-        _RELOCATION.pack_into(made, at, offset + base, places[info >> 32] << 32 | info & 0xFFFFFFFF, addend)
+    for at in range(0, len(made), RELOCATION.size):
+        offset, info, addend = RELOCATION.unpack_from(made, at)
+        RELOCATION.pack_into(made, at, offset + base, places[info >> 32] << 32 | info & 0xFFFFFFFF, addend)
     return bytes(made)

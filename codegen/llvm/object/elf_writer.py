@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import InternalError
+from aot.runtime.loading.elf import HEADER, SECTION, SYMBOL
 
 PAGE = 4096
 SHF_WRITE, SHF_ALLOC = 1, 2
-PROGBITS, SYMTAB, STRTAB, NOBITS = 1, 2, 3, 8
-HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-SECTION = struct.Struct("<IIQQQQIIQQ")
-SYMBOL = struct.Struct("<IBBHQQ")
+PROGBITS, SYMTAB, STRTAB, RELA, NOBITS = 1, 2, 3, 4, 8
+RELOCATION = struct.Struct("<QQq")  # place, symbol and type, addend
 GLOBAL_OBJECT, GLOBAL_FUNCTION, SECTION_SYMBOL, HIDDEN = 0x11, 0x12, 0x03, 2
 _PADDING = bytes(PAGE)
 

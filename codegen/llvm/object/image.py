@@ -15,15 +15,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.llvm.object.elf_writer import HIDDEN, NOBITS, PROGBITS, SHF_ALLOC, SHF_WRITE, Data, Writer, aligned
+from aot.codegen.llvm.object.elf_writer import (
+    HIDDEN,
+    NOBITS,
+    PROGBITS,
+    RELA,
+    RELOCATION,
+    SHF_ALLOC,
+    SHF_WRITE,
+    Data,
+    Writer,
+    aligned,
+)
 from aot.codegen.llvm.object.relocatable import Object
 from aot.codegen.llvm.object.relocations import RELOCATIONS
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
 from aot.runtime.errors import InternalError, UnsupportedError
 
-_SHF_EXECUTE, _SHT_RELA = 4, 4
-_RELOCATION = struct.Struct("<QQq")
+_SHF_EXECUTE = 4
 _JUMP_ALIGN = 16
 _MOST_BYTES = (2 << 30) - (1 << 20)  # of an image, which code and tables address by offsets of 32 bits
 
@@ -94,8 +104,7 @@ class Image(ABC):
         for i in sorted(kept, key=lambda i: self.parts.rows[i][1] == NOBITS):
             row = self.parts.rows[i]
             area = self.text if row[2] & _SHF_EXECUTE else self.data if row[2] & SHF_WRITE else self.constants
-            body = bytes(self.parts.data[row[4] : row[4] + row[5]]) if row[1] == PROGBITS else b""
-            found[i] = area, area.add(body, max(1, row[8]), None if row[1] == PROGBITS else row[5])
+            found[i] = area, area.add(self.parts.contents(row), max(1, row[8]), row[5] if row[1] == NOBITS else None)
         return found
 
     def _place_symbols(self) -> list[tuple[Area, int] | None]:
@@ -164,7 +173,7 @@ class Image(ABC):
     def _rows(self) -> Iterator[tuple[Area, int, int, int, int]]:
         """Yield the relocations: area, offset in it, number of the symbol, type, addend."""
         for row in self.parts.rows:
-            if row[1] == _SHT_RELA and row[7] in self.moved:
+            if row[1] == RELA and row[7] in self.moved:
                 area, start = self.moved[row[7]]
-                for offset, info, addend in _RELOCATION.iter_unpack(self.parts.data[row[4] : row[4] + row[5]]):
+                for offset, info, addend in RELOCATION.iter_unpack(self.parts.contents(row)):
                     yield area, start + offset, info >> 32, info & 0xFFFFFFFF, addend

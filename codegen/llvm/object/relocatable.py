@@ -13,16 +13,15 @@ from typing import BinaryIO
 from aot.codegen.dataclass import dataclass
 from aot.codegen.llvm.object.elf_writer import (
     GLOBAL_OBJECT,
-    HEADER,
     HIDDEN,
-    SECTION,
-    SYMBOL,
+    NOBITS,
     SYMTAB,
     Data,
     Writer,
     aligned,
 )
 from aot.runtime.errors import InternalError
+from aot.runtime.loading.elf import HEADER, SECTION, SYMBOL
 
 _UNDEFINED = 0
 _MOST_SECTIONS = 0xFEFF  # larger section numbers have special meanings
@@ -36,6 +35,10 @@ class Object:
     header: list[object]
     rows: list[list[int]]
     table: int
+
+    def contents(self, row: list[int]) -> bytes:
+        """Return the contents of a section, by its header; none for one of zeros that are not in the file."""
+        return b"" if row[1] == NOBITS else bytes(self.data[row[4] : row[4] + row[5]])
 
     def names(self) -> list[str]:
         """Return the names of the symbols, in order."""
@@ -53,8 +56,7 @@ class Object:
         return list(zip(self.names(), (SYMBOL.unpack_from(self.data, at) for at in self._places()), strict=True))
 
     def _texts(self, table: int, places: list[int]) -> list[str]:
-        strings = self.rows[table]
-        text = bytes(self.data[strings[4] : strings[4] + strings[5]])
+        text = self.contents(self.rows[table])
         return [text[p : text.index(b"\0", p)].decode() for p in places]
 
     def _places(self) -> range:
