@@ -4,59 +4,84 @@ from __future__ import annotations
 
 from math import sqrt
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.gguf.container import Container
-from aot.frontends.language.config import MOST_LAYERS, SILU, TANH_GELU, Config, Factors, Family, Values, check_heads
+from aot.frontends.language.config import (
+    ALL_TOKENS,
+    MOST_LAYERS,
+    MOST_TOKENS,
+    SILU,
+    TANH_GELU,
+    Config,
+    Factors,
+    Family,
+    Values,
+    check_heads,
+)
 from aot.runtime.errors import UnsupportedError
 
 OTHER_SCALE = 62  # layers of the size of Gemma 3 (27B) that scales scores by another number, which no metadata say
-FAMILIES = {
-    "llama": Family(pairs=True),
-    "qwen2": Family(),
-    "qwen3": Family(),
-    "gemma3": Family(),
-    "gpt2": Family(centred=True, gated=False, learned=True),
-    "starcoder": Family(centred=True, gated=False, learned=True),
-    "starcoder2": Family(centred=True, gated=False),
-    "phi2": Family(centred=True, gated=False, parallel=True),
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """Facts of an architecture that no metadata say.
+
+    `scaled`: embeddings are multiplied by the root of the width; `all_seen`: one layer of so many sees all tokens, the
+    others a window.
+    """
+
+    family: Family
+    activation: str = SILU
+    scaled: bool = False
+    all_seen: int = 1
+
+
+ARCHITECTURES = {
+    "llama": Architecture(Family(pairs=True)),
+    "qwen2": Architecture(Family()),
+    "qwen3": Architecture(Family()),
+    "gemma3": Architecture(Family(), TANH_GELU, scaled=True, all_seen=6),
+    "gpt2": Architecture(Family(centred=True, gated=False, learned=True), TANH_GELU),
+    "starcoder": Architecture(Family(centred=True, gated=False, learned=True), TANH_GELU),
+    "starcoder2": Architecture(Family(centred=True, gated=False), TANH_GELU),
+    "phi2": Architecture(Family(centred=True, gated=False, parallel=True), TANH_GELU),
 }
-GELUS = ("gemma3", "gpt2", "starcoder", "starcoder2", "phi2")
-SCALED = ("gemma3",)  # embeddings are multiplied by the root of the width
-ALL_SEEN = {"gemma3": 6}  # one layer of so many sees all tokens, others a window
 
 
 def config_of(container: Container) -> Config:
     """Return the sizes of the network in a file; UnsupportedError for architectures and variants without a graph."""
     name = container.metadata.get("general.architecture")
-    family = FAMILIES.get(name) if isinstance(name, str) else None
-    if family is None:
-        rule = f"architectures {', '.join(FAMILIES)} can be read"
+    architecture = ARCHITECTURES.get(name) if isinstance(name, str) else None
+    if architecture is None:
+        rule = f"architectures {', '.join(ARCHITECTURES)} can be read"
         raise UnsupportedError(f"{container.file}: GGUF: {rule}, got {str(name)[:60]}")
     v = Values(f"{container.file}: GGUF", container.metadata, f"{name}.")
     if experts := v.integer("expert_count", 0, 0):
         raise UnsupportedError(f"{container.file}: GGUF: networks without experts can be read, got {experts}")
     width, heads = v.integer("embedding_length"), v.integer("attention.head_count")
     key = v.integer("attention.key_length", max(width // heads, 1))
-    layers, all_seen = v.integer("block_count", most=MOST_LAYERS), ALL_SEEN.get(str(name), 1)
+    layers, all_seen = v.integer("block_count", most=MOST_LAYERS), architecture.all_seen
     found = Config(
-        family,
-        layers,
-        width,
-        v.integer("feed_forward_length"),
-        heads,
-        v.integer("attention.head_count_kv", heads),
-        key,
-        v.integer("attention.value_length", key),
-        v.integer("rope.dimension_count", key),
-        v.real(f"attention.layer_norm_{'' if family.centred else 'rms_'}epsilon", 1e-5),
-        v.real("rope.freq_base", 10000.0),
-        v.real("rope.local.freq_base", 10000.0),
-        _stretch(v),
-        v.integer("attention.sliding_window", 1 << 30, most=1 << 40),
-        tuple((layer + 1) % all_seen != 0 for layer in range(layers)),
-        TANH_GELU if name in GELUS else SILU,
-        factors=Factors(sqrt(width) if name in SCALED else 1.0),
+        family=architecture.family,
+        layers=layers,
+        width=width,
+        inner=v.integer("feed_forward_length"),
+        heads=heads,
+        key_heads=v.integer("attention.head_count_kv", heads),
+        key=key,
+        value=v.integer("attention.value_length", key),
+        rotated=v.integer("rope.dimension_count", key),
+        epsilon=v.real(f"attention.layer_norm_{'' if architecture.family.centred else 'rms_'}epsilon", 1e-5),
+        base=v.real("rope.freq_base", 10000.0),
+        local_base=v.real("rope.local.freq_base", 10000.0),
+        stretch=_stretch(v),
+        window=v.integer("attention.sliding_window", ALL_TOKENS, most=MOST_TOKENS),
+        local=tuple((layer + 1) % all_seen != 0 for layer in range(layers)),
+        activation=architecture.activation,
+        factors=Factors(sqrt(width) if architecture.scaled else 1.0),
     )
-    if name in ALL_SEEN and found.layers == OTHER_SCALE:
+    if all_seen > 1 and found.layers == OTHER_SCALE:
         rule = f"{name} of other than {OTHER_SCALE} layers can be read, which scale their scores by heads"
         raise UnsupportedError(f"{container.file}: GGUF: {rule}, got {found.layers}")
     check_heads(found, v.file)

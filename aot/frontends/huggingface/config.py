@@ -13,8 +13,10 @@ import numpy as np
 from aot.codegen.dataclass import dataclass
 from aot.frontends.huggingface.names import GEMMA, GPT2, LLAMA, NEOX, OLMO2, PHI, PHI3, STARCODER2, Names
 from aot.frontends.language.config import (
+    ALL_TOKENS,
     GELU,
     MOST_LAYERS,
+    MOST_TOKENS,
     RELU,
     SILU,
     TANH_GELU,
@@ -39,7 +41,7 @@ ACTIVATIONS = {
     "relu": RELU,
 }
 LOCAL, GLOBAL = "sliding_attention", "full_attention"
-ALL_TOKENS = 1 << 30  # a window that no sequence fills
+LLAMA3 = "llama3"  # a type of rotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     config = _config(v, architecture)
     check_heads(config, v.file)
     tied = v.find("tie_word_embeddings", architecture.tied) is True
-    places = v.integer("max_position_embeddings", 2048, most=1 << 40)
+    places = v.integer("max_position_embeddings", 2048, most=MOST_TOKENS)
     words = v.integer("vocab_size", most=1 << 31)
     return Network(config, architecture, tied, words, places, _rates(v, config))
 
@@ -164,47 +166,44 @@ def _unsupported(v: Values, rule: str, got: object, folder: Path) -> Unsupported
 
 def _config(v: Values, a: Architecture) -> Config:
     width, heads, layers = v.integer("hidden_size"), v.integer("num_attention_heads"), _layers(v)
-    kept = heads if a.names.interleaved or a.names.transposed else v.integer("num_key_value_heads", heads)
+    key_heads = heads if a.names.interleaved or a.names.transposed else v.integer("num_key_value_heads", heads)
     key = v.integer("head_dim", max(width // heads, 1))
     inner = v.integer("intermediate_size", 4 * width, most=1 << 24)
-    wide, near = _rotation(v, GLOBAL), _rotation(v, LOCAL)
-    window = v.integer("sliding_window", ALL_TOKENS, most=1 << 40)
+    window = v.integer("sliding_window", ALL_TOKENS, most=MOST_TOKENS)
     local = _local(v, a, layers, window)
-    bases = [r.real("rope_theta", v.real("rope_theta", _base(v))) for r in (wide, near)]
-    bases[1] = v.real("rope_local_base_freq", bases[1])
-    stretch = _stretch(wide)
-    if any(local) and stretch != 1 and near is wide:
-        raise UnsupportedError(f"{v.file}: networks with windows and one scaling of positions cannot be read")
+    wide, near = _rotation(v, GLOBAL), _rotation(v, LOCAL)
+    if any(local):
+        _check_local(v, wide, near)
     names = ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon") if a.family.centred else ("rms_norm_eps",)
     epsilon = next((v.real(name) for name in names if v.find(name) is not None), 1e-5 if a.family.centred else 1e-6)
-    asked = v.real("attention_multiplier", v.real("query_pre_attn_scalar", key) ** -0.5)
+    scale = v.real("attention_multiplier", v.real("query_pre_attn_scalar", key) ** -0.5)
     one_by_one = v.find("use_parallel_residual") is False
     return Config(
-        replace(a.family, parallel=False) if one_by_one else a.family,
-        layers,
-        width,
-        inner,
-        heads,
-        kept,
-        key,
-        key,
-        _rotated(v, wide, key, a.rotated),
-        epsilon,
-        bases[0],
-        bases[1],
-        stretch,
-        window,
-        local,
-        _activation(v, a),
-        asked,
-        v.real("attn_logit_softcapping", 0.0),
-        v.real("final_logit_softcapping", 0.0),
-        Factors(
+        family=replace(a.family, parallel=False) if one_by_one else a.family,
+        layers=layers,
+        width=width,
+        inner=inner,
+        heads=heads,
+        key_heads=key_heads,
+        key=key,
+        value=key,
+        rotated=_rotated(v, wide, key, a.rotated),
+        epsilon=epsilon,
+        base=_base(v, wide),
+        local_base=v.real("rope_local_base_freq", _base(v, near)),
+        stretch=_stretch(wide),
+        window=window,
+        local=local,
+        activation=_activation(v, a),
+        scale=scale,
+        score_cap=v.real("attn_logit_softcapping", 0.0),
+        logit_cap=v.real("final_logit_softcapping", 0.0),
+        factors=Factors(
             sqrt(width) if a.scaled else v.real("embedding_multiplier", 1.0),
             v.real("residual_multiplier", 1.0),
             1 / v.real("logits_scaling", 1.0),
         ),
-        _unrotated(v, layers),
+        unrotated=_unrotated(v, layers),
     )
 
 
@@ -212,8 +211,9 @@ def _layers(v: Values) -> int:
     return v.integer("num_hidden_layers", most=MOST_LAYERS)
 
 
-def _base(v: Values) -> float:
-    return v.real("rotary_emb_base", 2e6 if v.find("model_type") == "smollm3" else 10000.0)
+def _base(v: Values, r: Values) -> float:
+    usual = v.real("rotary_emb_base", 2e6 if v.find("model_type") == "smollm3" else 10000.0)
+    return r.real("rope_theta", v.real("rope_theta", usual))
 
 
 def _rotation(v: Values, kind: str) -> Values:
@@ -227,9 +227,23 @@ def _rotation(v: Values, kind: str) -> Values:
     return Values(v.file, chosen if is_wide else {})
 
 
+def _kind(r: Values) -> object:
+    return r.find("rope_type", r.find("type", "default"))
+
+
+def _check_local(v: Values, wide: Values, near: Values) -> None:
+    """Raise UnsupportedError for positions of local layers that the decoder has no scaling for."""
+    if _stretch(near) != 1:
+        raise UnsupportedError(f"{v.file}: {LOCAL} without a scaling of positions can be read, got {_kind(near)}")
+    if LLAMA3 in (_kind(near), _kind(wide)) and near.metadata != wide.metadata:
+        rule = f"{LLAMA3} of all layers, or of none, can be read"
+        raise UnsupportedError(f"{v.file}: {rule}, got {_kind(wide)} beside {_kind(near)} of {LOCAL}")
+
+
 def _stretch(r: Values) -> float:
-    kind = r.find("rope_type", r.find("type", "default"))
-    if kind not in ("default", "linear", "llama3"):
+    """Return what positions are divided by; UnsupportedError for rotations of another type."""
+    kind = _kind(r)
+    if kind not in ("default", "linear", LLAMA3):
         rule = "rotations of type default, linear and llama3 can be read"
         raise UnsupportedError(f"{r.file}: {rule}, got {str(kind)[:60]}")
     return r.real("factor") if kind == "linear" else 1.0
@@ -238,7 +252,7 @@ def _stretch(r: Values) -> float:
 def _rates(v: Values, config: Config) -> Array | None:
     """Return what the rates of rotations are divided by, in the scaling of Llama 3."""
     r = _rotation(v, GLOBAL)
-    if r.find("rope_type", r.find("type")) != "llama3":
+    if _kind(r) != LLAMA3:
         return None
     lengths = 2 * pi * config.base ** (np.arange(0, config.rotated, 2) / config.rotated)
     trained, factor = r.real("original_max_position_embeddings", v.real("max_position_embeddings")), r.real("factor")
@@ -261,7 +275,7 @@ def _local(v: Values, a: Architecture, layers: int, window: int) -> tuple[bool, 
     found = [LOCAL if a.is_local(v, n) else GLOBAL for n in range(layers)] if kinds is None else _list(kinds)
     if len(found) != layers or any(one not in (LOCAL, GLOBAL) for one in found):
         raise v.wrong("layer_types", f"{LOCAL} or {GLOBAL} for each of {layers} layers", found)
-    is_short = window < v.integer("max_position_embeddings", ALL_TOKENS, most=1 << 40)
+    is_short = window < v.integer("max_position_embeddings", ALL_TOKENS, most=MOST_TOKENS)
     return tuple(is_short and one == LOCAL for one in found)
 
 

@@ -10,7 +10,8 @@ from typing import cast
 from aot.codegen.dataclass import dataclass
 from aot.runtime.errors import CorruptError
 
-MOST_LAYERS, MOST_WIDTH = 1 << 12, 1 << 20
+MOST_LAYERS, MOST_WIDTH, MOST_TOKENS = 1 << 12, 1 << 20, 1 << 40
+ALL_TOKENS = 1 << 30  # a window that no sequence fills
 SILU, TANH_GELU, GELU, RELU = "silu", "gelu_tanh", "gelu", "relu"  # functions of the MLP
 
 
@@ -45,14 +46,17 @@ class Factors:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Sizes of a decoder. `heads` of queries share `kept` heads of keys and values, of `key` and `value` elements."""
+    """Sizes of a decoder.
+
+    `heads` of queries share `key_heads` of keys and values, of `key` and `value` elements.
+    """
 
     family: Family
     layers: int
     width: int
-    inner: int
+    inner: int  # elements between the products of the MLP
     heads: int
-    kept: int
+    key_heads: int
     key: int
     value: int
     rotated: int  # elements of a head, the first ones
@@ -108,9 +112,9 @@ class Values:
 
 def check_heads(config: Config, file: str) -> None:
     """Raise CorruptError for heads that do not fit each other."""
-    if config.heads % config.kept:
+    if config.heads % config.key_heads:
         rule = "the number of heads is a multiple of that of keys and values"
-        raise CorruptError(f"{file}: {rule}, got {config.heads} and {config.kept}")
+        raise CorruptError(f"{file}: {rule}, got {config.heads} and {config.key_heads}")
     if config.rotated % 2 or config.rotated > config.key:
         rule = "the rotated elements of a head are even and no more than it has"
         raise CorruptError(f"{file}: {rule}, got {config.rotated} of {config.key}")

@@ -114,8 +114,12 @@ class Decoder:
         q, k, v = self._projections(x, at)
         if c.family.whole:
             q = self._norm(q, f"{at}.attn_q_norm", size=c.heads * c.key)
-            k = self._norm(k, f"{at}.attn_k_norm", size=c.kept * c.key)
-        q, k, v = self._heads(q, c.heads, c.key), self._heads(k, c.kept, c.key), self._heads(v, c.kept, c.value)
+            k = self._norm(k, f"{at}.attn_k_norm", size=c.key_heads * c.key)
+        q, k, v = (
+            self._heads(q, c.heads, c.key),
+            self._heads(k, c.key_heads, c.key),
+            self._heads(v, c.key_heads, c.value),
+        )
         if not c.family.whole:
             q = self._norm(q, f"{at}.attn_q_norm", optional=True, size=c.key)
             k = self._norm(k, f"{at}.attn_k_norm", optional=True, size=c.key)
@@ -144,14 +148,14 @@ class Decoder:
     def _projections(self, x: OutPort, at: str) -> tuple[OutPort, OutPort, OutPort]:
         """Queries, keys and values of all heads: of a product each, or of one for all."""
         c = self.config
-        sizes = c.heads * c.key, c.kept * c.key, c.kept * c.value
+        sizes = c.heads * c.key, c.key_heads * c.key, c.key_heads * c.value
         if self.weights.has(f"{at}.attn_qkv.weight"):
             whole = self._linear(x, f"{at}.attn_qkv", sum(sizes), c.width)
             q, k, v = (self._slice(whole, sum(sizes[:n]), sum(sizes[: n + 1]), axis=2) for n in range(3))
             return q, k, v
         turned = c.rotated if c.family.pairs else 0
         q = self._linear(x, f"{at}.attn_q", sizes[0], c.width, turned, c.heads)
-        k = self._linear(x, f"{at}.attn_k", sizes[1], c.width, turned, c.kept)
+        k = self._linear(x, f"{at}.attn_k", sizes[1], c.width, turned, c.key_heads)
         return q, k, self._linear(x, f"{at}.attn_v", sizes[2], c.width)
 
     def _linear(self, x: OutPort, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
@@ -196,11 +200,13 @@ class Decoder:
     def _repeated(self, x: OutPort, size: int) -> OutPort:
         """Repeat each head of keys or values for the heads of queries that read it."""
         b, c = self.b, self.config
-        if c.heads == c.kept:
+        if c.heads == c.key_heads:
             return x
         shape = b.ShapeOf(x, output_type=DType.I64)
         batch, length = self._size(shape, 0), self._size(shape, 2)
-        wide = b.Concat(batch, self._integers(c.kept, c.heads // c.kept), length, self._integers(size), axis=0)
+        wide = b.Concat(
+            batch, self._integers(c.key_heads, c.heads // c.key_heads), length, self._integers(size), axis=0
+        )
         spread = b.Broadcast(b.Unsqueeze(x, self._integers(2)), wide, mode=BroadcastMode.BIDIRECTIONAL)
         return b.Reshape(spread, b.Concat(batch, self._integers(c.heads), length, self._integers(size), axis=0))
 
@@ -211,9 +217,9 @@ class Decoder:
         b, c = self.b, self.config
         found: list[OutPort] = []
         for kind, size in (("key", c.key), ("value", c.value)):
-            empty = b.Concat(self.batch, self._integers(c.kept, 0, size), axis=0)
+            empty = b.Concat(self.batch, self._integers(c.key_heads, 0, size), axis=0)
             rows, past = (Var(f"{name}.{layer}.{kind}", None, 0) for name in ("rows", "past"))
-            read = ReadValue_6(_variable(layer, kind), DType.F32, (rows, c.kept, past, size))
+            read = ReadValue_6(_variable(layer, kind), DType.F32, (rows, c.key_heads, past, size))
             value = b(read, b.Broadcast(b.const(0.0, DType.F32), empty))
             found.append(b.Gather(value, self.beams, self._integer(0)))
         return found[0], found[1]

@@ -79,7 +79,7 @@ HINTS = {
     "pin_memory",
     "requires_grad",
 }
-OF_TENSORS = ("Tensor", "default", "Tensor_Tensor", "int")  # overloads that have only tensors, of other overloads
+OF_TENSORS = ("Tensor", "default", "Tensor_Tensor", "int")  # overloads that take a tensor where others take a number
 OF_COMPLEX: dict[str, Callable[..., Any]] = {}  # functions for nodes with complex inputs
 
 

@@ -129,6 +129,29 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
         UnsupportedError,
         "default, linear and llama3 .* got yarn",
     ),
+    "a scaling of layers with windows": (
+        {"model_type": "mistral", "sliding_window": 8, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+        UnsupportedError,
+        "sliding_attention without a scaling of positions can be read, got linear",
+    ),
+    "another scaling of layers with windows": (
+        {
+            "model_type": "mistral",
+            "sliding_window": 8,
+            "rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "yarn"}},
+        },
+        UnsupportedError,
+        "default, linear and llama3 .* got yarn",
+    ),
+    "a scaling of some layers": (
+        {
+            "model_type": "mistral",
+            "sliding_window": 8,
+            "rope_parameters": {"full_attention": {"rope_type": "llama3"}, "sliding_attention": {}},
+        },
+        UnsupportedError,
+        "llama3 of all layers, or of none, can be read, got llama3 beside default",
+    ),
     "another function": ({"hidden_act": "relu2"}, UnsupportedError, "functions silu, .* got relu2"),
     "a function in a list": ({"hidden_act": ["relu"]}, UnsupportedError, r"functions silu, .* got \['relu'\]"),
     "kinds of layers": ({"layer_types": ["linear_attention"]}, CorruptError, "layer_types is sliding_attention or"),
