@@ -25,7 +25,7 @@ MOST_ELEMENTS = 1 << 12  # of all vectors
 MAX_TEXT = 500
 KINDS = (
     "none", "data", "deprecated data", "TFLiteModel", "SentencePiece tokenizer", "LlmMetadata",
-    "tokenizer of Hugging Face", "TFLiteWeights", "ExecutorMetadata",
+    "tokenizer of Hugging Face", "TFLiteWeights", *["metadata"] * 4,
 )  # fmt: skip
 NUMBERS = ("Uint8", "Int8", "Uint16", "Int16", "Uint32", "Int32", "Float32", "Bool", "", "Uint64", "Int64", "Float64")
 TEXT = 9  # of the union of values
