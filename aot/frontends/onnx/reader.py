@@ -194,8 +194,10 @@ class _Reader:
                 raise CorruptError(f"{self.file}: output {info.name!r}: no node produces it")
             result = scope.graph.add(Result(), source, name=info.name, origin=Origin((info.name,), self.file))
             result.out_port(0).names = (info.name,)
-            if scope.outer is None and info.type.tensor_type.HasField("shape"):
-                result.rt_info["declared"] = {"rank": str(len(info.type.tensor_type.shape.dim))}
+            if info.type.tensor_type.HasField("shape"):
+                dims = info.type.tensor_type.shape.dim
+                sizes = ",".join(str(d.dim_value) if d.dim_value > 0 else "" for d in dims)
+                result.rt_info["declared"] = {"rank": str(len(dims)), "sizes": sizes}
 
     def _parameter(self, scope: _Scope, info: ValueInfoProto) -> OutPort:
         origin, top = Origin((info.name,), self.file), scope.outer is None

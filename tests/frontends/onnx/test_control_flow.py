@@ -11,7 +11,7 @@ import pytest
 
 import aot
 from aot.options import CompileOptions
-from aot.runtime.errors import UnsupportedError
+from aot.runtime.errors import UnsupportedError, UsageError
 from tests.frontends.onnx.models import Array, save
 from tests.frontends.onnx.oracle import expected
 
@@ -83,11 +83,31 @@ agraph (float[4] s, float[3, n, 4] x) => (float[4] last, float[4, k] y) {
 }"""
 PARTS = [(X[0], np.stack([X / (k + 1) for k in range(n)], 1)) for n in (5, 1)]
 
+SLICED = """
+agraph (int64 n, float[3] x) => (float[a] y, float[k, 1] parts) {
+  yes = Constant<value = bool {1}>()
+  first = Constant<value = float[1] {-2}>()
+  y, parts = Loop(n, yes, first) <body = b (int64 i, bool go, float[1] v)
+      => (bool more, float[1] next, float[SIZE] part) {
+    more = Identity(go)
+    zero = Constant<value_ints = [0]>()
+    one = Constant<value_int = 1>()
+    after = Add(i, one)
+    begin = Unsqueeze(i, zero)
+    end = Unsqueeze(after, zero)
+    row = Slice(x, begin, end)
+    next = Add(v, row)
+    part = Identity(next)
+  }>
+}"""
+ROWS = np.array([1, 2, 4], np.float32)
+
 CASES: dict[str, tuple[str, Sequence[Sequence[Array]]]] = {
     "branches": (BRANCHES, [(YES, X), (NO, X)]),
     "growing": (GROWING, [(np.array(n, np.int64), X[:r]) for n, r in ((3, 1), (0, 2), (40, 3))]),
     "while": (WHILE, [(X, np.array(t, np.float32)) for t in (9, -9, 100)]),
     "nested": (NESTED, [(np.array(n, np.int64), c, X) for n in (3, 0) for c in (YES, NO)]),
+    "sliced": (SLICED.replace("SIZE", "1"), [(np.array(n, np.int64), ROWS) for n in (0, 1, 3)]),
     "scan": (SCAN.replace("DIRECTION", "0"), PARTS),
     "scan_backwards": (SCAN.replace("DIRECTION", "1"), PARTS),
     "scan_from_the_first": (
@@ -97,10 +117,14 @@ CASES: dict[str, tuple[str, Sequence[Sequence[Array]]]] = {
 }
 
 
+def written(folder: Path, text: str) -> Path:
+    return save(folder, onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]>{text}'))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_as_onnx_runtime_says(tmp_path: Path, name: str) -> None:
     text, inputs = CASES[name]
-    path = save(tmp_path, onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]>{text}'))
+    path = written(tmp_path, text)
     model = aot.compile_model(path, CompileOptions(level=None), threads=1)
     for arrays in inputs:
         found = model(list(arrays))
@@ -133,6 +157,15 @@ def test_a_loop_that_cannot_end_is_refused(tmp_path: Path, more: str) -> None:
         next = Tanh(v)
       }}>
     }}"""
-    path = save(tmp_path, onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]>{text}'))
+    path = written(tmp_path, text)
     with pytest.raises(UnsupportedError, match="Loop: it must end by its condition or after a number of iterations"):
         aot.compile_model(path)
+
+
+def test_parts_of_a_collected_output_have_the_size_that_the_file_declares(tmp_path: Path) -> None:
+    """Behind the last row of x there is none; without a size in the file, nothing tells it."""
+    compiled = aot.compile_model(written(tmp_path, SLICED.replace("SIZE", "1")))
+    with pytest.raises(UsageError, match=r"sizes of axes \[0\] that the file declares, \[1\]"):
+        compiled(np.array(4, np.int64), ROWS)
+    with pytest.raises(UnsupportedError, match="parts of a collected output must have equal sizes"):
+        aot.compile_model(written(tmp_path, SLICED.replace("SIZE", "s")))

@@ -7,8 +7,11 @@ loops become the opset's Loop, which carries a sequence as one tensor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
+from aot.codegen.ir.expressions import Expr, variables
+from aot.codegen.ir.loops import Var
 from aot.frontends.conversion.bodies import (
     after_loop,
     branched,
@@ -94,7 +97,8 @@ def _at_run_time(
     made, results = stable_region(node, body, values, [i in captured for i in places], carried)
     sources = [port for value in values for port in ports_of(value)]
     back_edges = (BackEdge(result=0, parameter=1), *_back_edges(values, results, carried))
-    held = _add_results(made, body, results, 1 + len(states))
+    outside = frozenset(variables(*(d for port in sources for d in port.shape if isinstance(d, Expr))))
+    held = _add_results(replace(node, build=Builder(made)), body, results, 1 + len(states), outside)
     # parameter i reads input i, but for the first: input 0 is the number of steps, parameter 0 counts them
     op = Loop(
         input_maps=tuple(InputMap(external=i, parameter=i) for i in range(1, len(sources))),
@@ -120,16 +124,39 @@ def _back_edges(values: Sequence[Whole], results: Sequence[Value], carried: Mapp
             yield BackEdge(result=ends[r] + n, parameter=firsts[i] + n)
 
 
-def _add_results(made: Graph, body: Graph, results: Sequence[Value], held: int) -> int:
-    """Give a body its results: the first `held` values, then those that are collected. Return where these begin."""
-    inner = Builder(made)
+def _add_results(node: Call, body: Graph, results: Sequence[Value], held: int, outside: frozenset[Var]) -> int:
+    """Give a body its results: the first `held` values, then those that are collected. Return where these begin.
+
+    `node`: as it builds in the body that is made. `outside`: variables that are the same in each iteration.
+    """
+    build, made = node.build, node.build.graph
     for old, value in zip(body.results[:held], results, strict=False):
         for port in ports_of(whole(value)):
             made.add(Result(), port, name=old.name)
     begin = len(made.results)
     for old, value in zip(body.results[held:], results[held:], strict=True):
-        made.add(Result(), inner.Unsqueeze(tensor(value), inner.const([0], DType.I64)), name=old.name)
+        part = _as_declared(node, old, tensor(value), outside)
+        made.add(Result(), build.Unsqueeze(part, build.const([0], DType.I64)), name=old.name)
     return begin
+
+
+def _as_declared(node: Call, result: Node, part: OutPort, outside: frozenset[Var]) -> OutPort:
+    """Return a part that a loop collects, with the sizes that the file gives it where iterations may differ.
+
+    That it has them is checked in each iteration.
+    """
+    declared = result.rt_info.get("declared", {}).get("sizes", "").split(",")
+    if len(declared) != part.type.rank:
+        return part
+    rows = zip(part.shape, declared, strict=True)
+    axes = [k for k, (d, own) in enumerate(rows) if own and isinstance(d, Expr) and not variables(d) <= outside]
+    if not axes:
+        return part
+    sizes = [int(declared[k]) if k in axes else d for k, d in enumerate(part.shape)]
+    wanted = [int(declared[k]) for k in axes]
+    rule = f"parts of a collected output have the sizes of axes {axes} that the file declares, {wanted}"
+    held = node.within(node.dims(part, axes), node.list(wanted), node.list(wanted), rule, part)
+    return node.reshape(held, sizes)
 
 
 def _in_one(node: Call, value: Value) -> Whole:
