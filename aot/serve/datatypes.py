@@ -17,6 +17,7 @@ from aot.runtime.arrays.strings import ENCODING
 from aot.runtime.arrays.tensors import Array, Shape, from_numbers, numpy_dtype
 from aot.runtime.errors import UsageError
 from aot.runtime.loading.manifest import TensorInfo
+from aot.serve.json_texts import fragment
 
 _NAMES = {
     DType.BOOL: "BOOL",
@@ -77,8 +78,8 @@ def to_raw(info: TensorInfo, array: Array) -> bytes:
 
 
 def from_json(info: TensorInfo, shape: Shape, data: object) -> Array:
-    """Return the array of a list, flat or nested, of numbers or texts; UsageError if it does not fit."""
-    if not isinstance(data, list):
+    """Return the array of a list, flat or nested, of numbers or texts, or of an array; UsageError for a wrong one."""
+    if not isinstance(data, list | np.ndarray):
         raise UsageError(f"input '{info.name}': data must be a list, got {type(data).__name__}")
     try:
         if info.dtype is DType.STRING:
@@ -95,11 +96,14 @@ def from_json(info: TensorInfo, shape: Shape, data: object) -> Array:
         raise UsageError(f"input '{info.name}': data must be {wanted}, got {error}") from None
 
 
-def to_json(info: TensorInfo, array: Array) -> list[object]:
-    """Return the flat list of an output's elements."""
+def to_json(info: TensorInfo, array: Array) -> object:
+    """Return an output's elements as a flat list for `json_texts.written`."""
     if info.dtype is DType.BF16:
         array = (array.astype(np.uint32) << 16).view(np.float32)
-    return array.reshape(-1).tolist()
+    flat = np.ascontiguousarray(array.reshape(-1))
+    if info.dtype is DType.STRING or (flat.dtype.kind == "f" and not np.isfinite(flat).all()):
+        return fragment(flat.tolist())
+    return flat
 
 
 def _strings(name: str, shape: Shape, count: int, data: bytes) -> Array:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import cast
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import UsageError
 from aot.serve.datatypes import check_datatype, checked_shape, from_json, from_raw, metadata_of, to_json, to_raw
+from aot.serve.json_texts import fragment, request_tree, written
 from aot.serve.protocol import Answer, Call, check_parameters, checked_id, input_of, outputs_of, timeout_of
 from aot.serve.served import Served
 
@@ -22,10 +22,17 @@ Json = dict[str, object]
 
 def parse(served: Served, body: bytes, header: str | None) -> Call:
     """Return the request in `body`; `header`: how many of its bytes are JSON, None for all. UsageError."""
+    try:
+        return _call(served, body, header)
+    except RecursionError as error:  # simdjson reads lists that are too deep for an error to show
+        raise UsageError(f"request: must be JSON, got {error}") from None
+
+
+def _call(served: Served, body: bytes, header: str | None) -> Call:
     length = len(body) if header is None else _length(header, len(body))
     try:
-        tree: object = json.loads(body[:length])
-    except (ValueError, RecursionError) as error:
+        tree = request_tree(body[:length])
+    except ValueError as error:
         raise UsageError(f"request: must be JSON, got {str(error)[:200]}") from None
     root = _object("request", tree)
     parameters = _parameters("request", root)
@@ -65,8 +72,8 @@ def render(call: Call, answer: Answer) -> tuple[bytes, int | None]:
         outputs.append(entry)
     tree: Json = {"model_name": answer.served.name, "model_version": answer.served.version, "outputs": outputs}
     if call.id:
-        tree["id"] = call.id
-    text = json.dumps(tree, separators=(",", ":")).encode()
+        tree["id"] = fragment(call.id)
+    text = written(tree)
     return b"".join((text, *raw)), len(text) if raw else None
 
 

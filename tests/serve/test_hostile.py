@@ -67,6 +67,7 @@ def asking(*outputs: Any) -> bytes:
         (b"{", 400, "must be JSON"),
         (b"\xff\xfe", 400, "must be JSON"),
         (b"[" * 100_000, 400, "must be JSON"),
+        (b'{"inputs": [{"name": "x", "datatype": %s}]}' % (b"[" * 1000 + b"]" * 1000), 400, "must be JSON"),
         (b"[]", 400, "must be an object"),
         (b"{}", 400, "inputs must be a list"),
         (b'{"inputs": [1]}', 400, "must be an object"),
