@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import uvicorn
+import uvloop
 
 from aot.runtime.errors import AotError, UsageError
 from aot.serve import rpc
@@ -55,7 +56,8 @@ class Server:
 
     def run(self, on_ready: Callable[[], object] = lambda: None) -> None:
         """Serve until stopped; `on_ready` is called when requests are answered."""
-        asyncio.run(self.serve(on_ready))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self.serve(on_ready))
 
     def stop(self) -> None:
         """Answer the requests that were accepted, and stop; from any thread."""
