@@ -1,9 +1,9 @@
 """The change of layout, NHWC to NCHW, where Model Optimizer does it: behind the middle phase.
 
-Every tensor of four dimensions or more gets its channels first, and the operations follow: those that are
-layout-agnostic by the compiler's own rules (`layout_agnostic.carrier`). All others, inputs, outputs and bodies stay as
-they are, between Transposes; so do the nodes that an extension has marked as in the right layout. An operation that no
-set has gets its tensors with channels first, and its attributes and inputs follow as its `PermuteAttrs` and
+Operations that are layout-agnostic by the compiler's own rules (`layout_agnostic.carrier`) get their tensors of four
+dimensions or more with channels first, and their attributes follow. All others stay as they are, between Transposes, and
+so do inputs, outputs, bodies, and the nodes that an extension has marked as in the right layout. An operation that no
+set has gets its tensors with channels first, too; its attributes and inputs follow as its `PermuteAttrs` and
 `PermuteInputs` say.
 """
 
@@ -31,7 +31,7 @@ from aot.runtime.errors import AotError
 
 _MARKS = ("nchw_layout", "correct_in_data_layout", "correct_out_data_layout", "reinterp_shape")
 _RULES = {rule: name for name, rule in PermuteInputs.input_permutes.items()}
-_CHANGING = ("Parameter", "ReadValue", "RandomUniform", "Multinomial")  # operations whose results are no constants
+_VARYING = ("Parameter", "ReadValue", "RandomUniform", "Multinomial")  # operations whose results are no constants
 
 
 def change_layout(graph: Graph, marks: Carried) -> None:
@@ -43,7 +43,7 @@ def change_layout(graph: Graph, marks: Carried) -> None:
 
 
 class _Change:
-    """Nodes in order; `views` tells of a tensor in which order of dimensions another one has its elements."""
+    """The change of one graph. `views`: of a replaced tensor, the one with its elements, and the order to read it in."""
 
     def __init__(self, graph: Graph, attrs: Mapping[str, Mapping[str, Any]]) -> None:
         self.graph, self.attrs = graph, attrs
@@ -53,31 +53,33 @@ class _Change:
         self.varying: set[Node] = set()
 
     def run(self) -> None:
+        """Visit the nodes in order, then remove those that are replaced."""
         for node in self.graph.order():
-            if node.type.startswith(_CHANGING) or any(s is not None and s.node in self.varying for s in node.sources()):
+            if node.type.startswith(_VARYING) or any(s is not None and s.node in self.varying for s in node.sources()):
                 self.varying.add(node)
             self._visit(node)
         for node in reversed(self.replaced):
             self._remove(node)
 
     def _visit(self, node: Node) -> None:
+        """Take a Transpose as a view, rebuild another node if it varies, or let it read tensors in their old order."""
         order = order_of(node)
         if order is not None and len(order) >= LEAST_RANK and node.out_port(0).destinations:
             base, before = self._view(node.source(0))
             self.views[node.out_port(0)] = base, compose(before, order)
             self.replaced.append(node)
-        elif node not in self.varying or self._is_marked(node) or not self._rebuilt(node):
+        elif node not in self.varying or self._is_marked(node) or not self._rebuild(node):
             for port in node.in_ports().values():
                 if port.source in self.views:
                     port.connect(self._natural(port.source, node.type == "Result"))
 
-    def _rebuilt(self, node: Node) -> bool:
+    def _rebuild(self, node: Node) -> bool:
         """Rebuild an operation for the new layout; False for one that has none."""
         if isinstance(node.op, Extension):
             return self._follow(node, node.op)
         if isinstance(node.op, ShapeOf) and node.source(0) in self.views:
             return self._measure(node)
-        return self._carried(node)
+        return self._carry(node)
 
     def _is_marked(self, node: Node) -> bool:
         return any(self.attrs.get(node.name, {}).get(mark) for mark in _MARKS)
@@ -103,6 +105,7 @@ class _Change:
         return self._at(base, compose(order, to_first(port.type.rank - 2)), port.node)
 
     def _at(self, base: OutPort, order: Order, node: Node) -> OutPort:
+        """Return a tensor in an order, by a Transpose that is made once; `node` says where it comes from."""
         if is_identity(order):
             return base
         found = self.made.get((base, order))
@@ -118,7 +121,7 @@ class _Change:
             self.made[base, order] = found
         return found
 
-    def _carried(self, node: Node) -> bool:
+    def _carry(self, node: Node) -> bool:
         """Rebuild a layout-agnostic operation with channels first; False for another one."""
         try:
             ranks = {port.type.rank for port in node.out_ports().values()}
@@ -138,6 +141,7 @@ class _Change:
         return True
 
     def _replace(self, node: Node, made: Node) -> None:
+        """Note that a node with channels first stands for another one, whose name it gets."""
         for old, new in zip(node.out_ports().values(), made.out_ports().values(), strict=True):
             rank = old.type.rank
             self.views[old] = new, to_last(rank - 2) if rank >= LEAST_RANK else tuple(range(rank))
@@ -192,8 +196,9 @@ class _Change:
         if not data.has_valid("permutation") or not check(checked):
             return source
         perm, inv = (np.asarray(order) for order in data.permutation)
-        if rule == "slice":
-            perm = PermuteAttrs.get_nhwc_to_nchw_permutation(int(source.shape[0])).perm  # type: ignore[arg-type]
+        count = source.shape[0] if rule == "slice" else None  # a slice may have fewer bounds than there are dimensions
+        if isinstance(count, int):
+            perm = PermuteAttrs.get_nhwc_to_nchw_permutation(count).perm
         build, found = Builder(self.graph, source.node.origin), source
         if rule in ("shape", "slice", "order"):
             found = build.Gather(found, build.const(perm, DType.I64), build.const(0, DType.I64))
