@@ -1,9 +1,9 @@
 """The change of layout, NHWC to NCHW, where Model Optimizer does it: behind the middle phase.
 
 Operations that are layout-agnostic by the compiler's own rules (`layout_agnostic.carrier`) get their tensors of four
-dimensions or more with channels first, and their attributes follow. All others stay as they are, between Transposes, and
-so do inputs, outputs, bodies, and the nodes that an extension has marked as in the right layout. An operation that no
-set has gets its tensors with channels first, too; its attributes and inputs follow as its `PermuteAttrs` and
+dimensions or more with channels first, and their attributes follow. All others stay as they are, between Transposes,
+and so do inputs, outputs, bodies, and the nodes that an extension has marked as in the right layout. An operation that
+no set has gets its tensors with channels first, too; its attributes and inputs follow as its `PermuteAttrs` and
 `PermuteInputs` say.
 """
 
@@ -43,7 +43,7 @@ def change_layout(graph: Graph, marks: Carried) -> None:
 
 
 class _Change:
-    """The change of one graph. `views`: of a replaced tensor, the one with its elements, and the order to read it in."""
+    """The change of one graph. `views`: of a replaced tensor, the one with its elements, and its order of dimensions."""
 
     def __init__(self, graph: Graph, attrs: Mapping[str, Mapping[str, Any]]) -> None:
         self.graph, self.attrs = graph, attrs
