@@ -43,7 +43,7 @@ def change_layout(graph: Graph, marks: Carried) -> None:
 
 
 class _Change:
-    """The change of one graph. `views`: of a replaced tensor, the one with its elements, and its order of dimensions."""
+    """The change of one graph. `views`: of a replaced tensor, the one with its elements, and its order."""
 
     def __init__(self, graph: Graph, attrs: Mapping[str, Mapping[str, Any]]) -> None:
         self.graph, self.attrs = graph, attrs
