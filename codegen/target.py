@@ -69,7 +69,7 @@ class Target:
 
         `aot.codegen.llvm.host.parse_target` knows `native`, too.
         """
-        known = named()
+        known = targets_by_name()
         if name not in known:
             raise UsageError(f"target: one of {', '.join(('native', *known))}, got {name!r}")
         platform, machine, level = known[name]
@@ -172,7 +172,7 @@ class Target:
 
 
 @lru_cache(maxsize=1)
-def named() -> dict[str, tuple[Platform, Machine, str]]:
+def targets_by_name() -> dict[str, tuple[Platform, Machine, str]]:
     """Return the names of targets with platform, machine and level.
 
     Short ones follow: `aarch64`, and `windows-v3` where the system's name is part of them.

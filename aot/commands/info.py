@@ -44,10 +44,10 @@ def info(
 
 def _targets() -> list[dict[str, Any]]:
     """Return the targets, each once, with the short names that it has, too."""
-    from aot.codegen.target import named
+    from aot.codegen.target import targets_by_name
 
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for name, (platform, machine, level) in named().items():
+    for name, (platform, machine, level) in targets_by_name().items():
         entry = {"name": name, "system": platform.name, "machine": machine.name, "short": list[str]()}
         first = found.setdefault((platform.name, level), entry)
         if first is not entry:

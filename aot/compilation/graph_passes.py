@@ -39,7 +39,7 @@ def run_all(
 
     Raises UsageError for passes that cannot be ordered, and the errors of passes.
     """
-    passes = _passes(_for(graph, options))
+    passes = _passes(_options_for(graph, options))
     extra = extensions.passes if extensions is not None else ()
     names = _names(passes, extra)
     if unknown := set(options.print_after) - {"all", *names, *lowering}:
@@ -63,7 +63,7 @@ def run_front(graph: Graph, options: CompileOptions, extensions: Extensions | No
 
     `reshapeable`: sizes are computed, and loops stay loops, where that is possible. Raises the errors of `run_all`.
     """
-    passes, extra = _passes(_for(graph, options)), extensions.passes if extensions is not None else ()
+    passes, extra = _passes(_options_for(graph, options)), extensions.passes if extensions is not None else ()
     _ = _names(passes, extra)  # UsageError if there is no order
     chosen = [Reshapeable(p) if reshapeable and isinstance(p, ToOpset) else p for p in passes]
     run_passes(graph, chosen, extra, until=FRONT_FINISH)
@@ -90,7 +90,7 @@ def all_passes(
     return passes, extra
 
 
-def _for(graph: Graph, options: CompileOptions) -> CompileOptions:
+def _options_for(graph: Graph, options: CompileOptions) -> CompileOptions:
     """Return the options for a graph: one made for a language model gives the last logits, unless told otherwise."""
     if options.last_logits is None and is_of_language_model(graph.rt_info):
         return replace(options, last_logits=True)

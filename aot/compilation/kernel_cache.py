@@ -1,4 +1,4 @@
-"""The store of kernels' object code: in the user's cache folder, unless an option or the environment says otherwise."""
+"""The store of kernels, code and facts: in the user's cache folder, unless an option or the environment has another."""
 
 from __future__ import annotations
 
