@@ -237,7 +237,7 @@ def test_other_versions_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["m.litertlm", "m.task"])
 def test_damaged_containers_are_refused_or_read(name: str, tmp_path: Path) -> None:
-    """Each byte of the header, or of a small zip, is another one; the file is cut at each place of it."""
+    """Each byte of the header, or of a small zip, is another one; the file is cut at each eighth place of it."""
     sections = [(NETWORK, {"model_type": "a"}, network(2)), (1, {}, b"data")]
     if name == "m.task":
         raw = task(tmp_path / name, {"net.tflite": network(2)[:40], "labels.txt": b"a"}).read_bytes()
@@ -245,7 +245,7 @@ def test_damaged_containers_are_refused_or_read(name: str, tmp_path: Path) -> No
         raw = litert_lm(tmp_path / name, sections, {"author": "me"}).read_bytes()
     path = tmp_path / name
     for at in range(min(len(raw), 420)):
-        for made in (raw[:at], raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :]):
+        for made in (raw[:at], raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :])[at % 8 > 0 :]:
             path.write_bytes(made)
             try:
                 read_model(path)

@@ -143,6 +143,34 @@ def test_matrix_of_a_region_of_landmarks(tmp_path: Path) -> None:
     np.testing.assert_allclose(run(saved(tmp_path, made), x)[0], region(x, REGION), rtol=1e-4, atol=1e-5)
 
 
+FIRST = {
+    "subset": [0, 2, 3, 5, 6], "left_rotation_idx": 1, "right_rotation_idx": 4, "dimensions": 3, "landmarks_range": 192,
+    "bbox_size_multiplier": 1.5, "input_hw": [24, 32], "output_hw": [6, 8],
+}  # fmt: skip
+
+
+def first_region(x: Array, facts: dict[str, Any]) -> Array:
+    """The matrix of version 1: crop to -1 to 1, box, turn, image."""
+    points, span = np.float64(x.reshape(-1, 3)), facts["landmarks_range"]
+    left, right = points[facts["left_rotation_idx"]], points[facts["right_rotation_idx"]]
+    alpha = -np.arctan((right[1] - left[1]) / (right[0] - left[0]))
+    box = np.stack([turn(alpha)[:2, :2] @ points[i, :2] for i in facts["subset"]])
+    to_crop, to_image, turned = np.eye(4), np.eye(4), turn(-alpha)
+    turned[:2, 3] = turn(-alpha)[:2, :2] @ ((box.min(0) + box.max(0)) / 2) / span * 2 - 1
+    for axis in range(2):
+        out, own = facts["output_hw"][1 - axis], facts["input_hw"][1 - axis]
+        to_crop[axis, [axis, 3]] = 2 / (out - 1), -1
+        to_image[axis, [axis, 3]] = (own - 1) / 2
+    scale = np.diag([*(np.ptp(box, 0) * facts["bbox_size_multiplier"] / span), 1, 1])
+    return (to_image @ turned @ scale @ to_crop)[None]
+
+
+def test_matrix_of_a_region_in_the_first_version(tmp_path: Path) -> None:
+    x = 100 + 40 * f(1, 1, 1, 21)
+    found = run(saved(tmp_path, network("Landmarks2TransformMatrix", options(**FIRST), [x])), x)[0]
+    np.testing.assert_allclose(found, first_region(x, FIRST), rtol=1e-4, atol=1e-4)
+
+
 def sampled(x: Array, matrix: Array, height: int, width: int, centre: float) -> Array:
     found = np.zeros((1, height, width, x.shape[3]))
     for i, j in np.ndindex(height, width):
@@ -205,7 +233,15 @@ IMAGE, LANDMARKS, EYE = f(1, 4, 4, 2), f(1, 7, 3), np.eye(4, dtype=np.float32)[N
         ("Convolution2DTransposeBias", words(1, 0, 2), [IMAGE, f(3, 2, 2, 2), f(3)], "strides are 1 to"),
         ("Convolution2DTransposeBias", b"", [IMAGE, f(3, 2, 2, 2), f(3)], "3 numbers of 4 bytes, got 0"),
         ("Landmarks2TransformMatrix", b"\xff" * 40, [LANDMARKS], "options are a map of flexbuffers"),
-        ("Landmarks2TransformMatrix", b"", [LANDMARKS], "version 1 is not supported"),
+        ("Landmarks2TransformMatrix", b"", [LANDMARKS], "output_width is 1 to 65535, got None"),
+        ("Landmarks2TransformMatrix", options(**FIRST), [LANDMARKS], r"landmarks are \[1, 1, 1, 3 count\]"),
+        (
+            "Landmarks2TransformMatrix",
+            options(**FIRST | {"output_hw": [1, 8]}),
+            [f(1, 1, 1, 21)],
+            "is 2 to 65535, got 1",
+        ),
+        ("Landmarks2TransformMatrix", options(**FIRST | {"input_hw": [8]}), [f(1, 1, 1, 21)], "a height and a width"),
         (
             "Landmarks2TransformMatrix",
             options(**REGION | {"subset_idxs": [0, 7]}),

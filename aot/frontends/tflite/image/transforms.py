@@ -5,8 +5,10 @@ Options are maps of flexbuffers. Matrices are [1, 4, 4], of which the first two 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from aot.codegen.dataclass import dataclass
 from aot.frontends.tflite.custom_options import flexible, real, whole, wholes
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
@@ -16,67 +18,116 @@ from aot.runtime.errors import ModelError
 MATRIX = (1, 4, 4)
 
 
+@dataclass(frozen=True, slots=True)
+class _Crop:
+    """How a matrix is made of a box: place of the image = rows . (place of the crop - half) + factor * centre.
+
+    rows = diag(outer) . turn back . diag(scale * size of the box), each along x and y.
+    """
+
+    turn: OutPort
+    subset: list[int]
+    scale: list[float]
+    half: list[float]
+    outer: Sequence[float] = (1.0, 1.0)
+    factor: Sequence[float] = (1.0, 1.0)
+
+
 @tflite("CUSTOM.Landmarks2TransformMatrix")
 def region_of_landmarks(node: Call, x: OutPort) -> OutPort:
     """The matrix that takes places of a crop to those of the image.
 
-    The crop is the box around a subset of the landmarks [1, count, 3], turned so that two of them stand at an angle:
-    shift(centre) turn(-r) scale(scale * size / output size) shift(-output size / 2), r = target angle - their angle.
+    The crop is the box around a subset of the landmarks [1, count, 3], turned so that two of them stand at an angle.
+    The first version has landmarks [1, 1, 1, 3 count] in a range, and gives places of pixels' centres.
     """
-    build, facts = node.build, flexible(node)
-    node.refuse("subset_idxs" not in facts, "version 1 is not supported, only 2 is, with the option subset_idxs")
-    if x.type.rank != 3 or x.shape[0] != 1 or x.shape[2] != 3:
-        raise ModelError(f"{node.kind}: landmarks are [1, count, 3], got {x.type}")
-    last = node.extent(x, 1, "the number of landmarks") - 1
-    eyes = [whole(node, facts, f"{side}_rotation_idx", 0, last) for side in ("left", "right")]
-    subset = wholes(node, facts, "subset_idxs", 0, last)
+    facts = flexible(node)
+    is_first = "subset" in facts
+    points = node.build.Reshape(x, node.list([1, -1, 3])) if is_first else x
+    if x.shape[:-1] != (1, 1, 1) if is_first else x.type.rank != 3 or x.shape[0] != 1 or x.shape[2] != 3:
+        raise ModelError(
+            f"{node.kind}: landmarks are {'[1, 1, 1, 3 count]' if is_first else '[1, count, 3]'}, got {x.type}"
+        )
+    last = node.extent(points, 1, "the number of landmarks") - 1
+    crop = _first_crop(node, facts, points, last) if is_first else _second_crop(node, facts, points, last)
+    return _matrix(node, points, crop)
+
+
+def _first_crop(node: Call, facts: dict[str, Any], points: OutPort, last: int) -> _Crop:
+    sides = {name: wholes(node, facts, name, 2)[::-1] for name in ("input_hw", "output_hw")}
+    node.refuse(any(len(side) != 2 for side in sides.values()), "input_hw and output_hw are a height and a width")
+    span, wider = whole(node, facts, "landmarks_range", 1), real(node, facts, "bbox_size_multiplier")
+    node.refuse(facts.get("dimensions", 3) != 3, "landmarks of 3 dimensions are supported")
+    image, output = ([size - 1.0 for size in side] for side in sides.values())
+    down, across = _between(node, facts, points, last)
+    return _Crop(
+        turn=node.build.Multiply(node.build.Atan(node.build.Divide(down, across)), -1.0),
+        subset=wholes(node, facts, "subset", 0, last),
+        scale=[2 * wider / (size * span) for size in output],
+        half=[size / 2 for size in output],
+        outer=[size / 2 for size in image],
+        factor=[size / span for size in image],
+    )
+
+
+def _second_crop(node: Call, facts: dict[str, Any], points: OutPort, last: int) -> _Crop:
     sizes = [whole(node, facts, f"output_{side}", 1) for side in ("width", "height")]
     scales = [real(node, facts, f"scale_{axis}") for axis in "xy"]
     if min(scales) <= 0:
         raise ModelError(f"{node.kind}: scales are above 0, got {scales}")
+    angle = node.tf("Atan2", *_between(node, facts, points, last))
+    return _Crop(
+        turn=node.build.Subtract(real(node, facts, "target_rotation_radians"), angle),
+        subset=wholes(node, facts, "subset_idxs", 0, last),
+        scale=[scale / size for scale, size in zip(scales, sizes, strict=True)],
+        half=[size / 2 for size in sizes],
+    )
 
-    def columns(places: list[int]) -> tuple[OutPort, OutPort]:
-        """Return x and y of these landmarks, [count] each."""
-        picked = build.Gather(x, node.list(places), node.scalar(1))
-        return tuple(build.Gather(picked, node.list([axis]), node.scalar(2)) for axis in (0, 1))  # type: ignore[return-value]
 
-    def apart(values: OutPort) -> list[OutPort]:
-        return list(build.Split(values, node.scalar(1), num_splits=2, outputs=2).node.out_ports().values())
+def _columns(node: Call, points: OutPort, places: list[int]) -> tuple[OutPort, OutPort]:
+    """Return x and y of these landmarks, [1, count, 1] each."""
+    build = node.build
+    picked = build.Gather(points, node.list(places), node.scalar(1))
+    across, down = (build.Gather(picked, node.list([axis]), node.scalar(2)) for axis in (0, 1))
+    return across, down
 
-    (left_x, right_x), (left_y, right_y) = (apart(values) for values in columns(eyes))
-    angle = node.tf("Atan2", build.Subtract(right_y, left_y), build.Subtract(right_x, left_x))
-    turn = build.Subtract(real(node, facts, "target_rotation_radians"), angle)
-    cos, sin = build.Cos(turn), build.Sin(turn)
-    at_x, at_y = columns(subset)
 
-    def turned(p: OutPort, q: OutPort, sign: float) -> tuple[OutPort, OutPort]:
-        """Return x and y turned by the angle, or back."""
-        other = build.Multiply(sin, sign)
+def _between(node: Call, facts: dict[str, Any], points: OutPort, last: int) -> tuple[OutPort, OutPort]:
+    """Return how far the right of the two landmarks lies below and beside the left one."""
+    left, right = (
+        _columns(node, points, [whole(node, facts, f"{side}_rotation_idx", 0, last)]) for side in ("left", "right")
+    )
+    return node.build.Subtract(right[1], left[1]), node.build.Subtract(right[0], left[0])
+
+
+def _matrix(node: Call, points: OutPort, crop: _Crop) -> OutPort:
+    build = node.build
+    cos, sin = build.Cos(crop.turn), build.Sin(crop.turn)
+    back = build.Multiply(sin, -1.0)
+
+    def turned(p: OutPort, q: OutPort, sin: OutPort) -> tuple[OutPort, OutPort]:
         return (
-            build.Subtract(build.Multiply(p, cos), build.Multiply(q, other)),
-            build.Add(build.Multiply(p, other), build.Multiply(q, cos)),
+            build.Subtract(build.Multiply(p, cos), build.Multiply(q, sin)),
+            build.Add(build.Multiply(p, sin), build.Multiply(q, cos)),
         )
 
     axis = node.list([1])
     edges = [
         (build.ReduceMin(p, axis, keep_dims=True), build.ReduceMax(p, axis, keep_dims=True))
-        for p in turned(at_x, at_y, 1.0)
+        for p in turned(*_columns(node, points, crop.subset), sin)
     ]
     middle_x, middle_y = (build.Multiply(build.Add(low, high), 0.5) for low, high in edges)
-    centre = turned(middle_x, middle_y, -1.0)
-    steps = [
-        build.Multiply(build.Subtract(high, low), scale / size)
-        for (low, high), scale, size in zip(edges, scales, sizes, strict=True)
+    centre = turned(middle_x, middle_y, back)
+    wide, high = (build.Multiply(build.Subtract(b, a), scale) for (a, b), scale in zip(edges, crop.scale, strict=True))
+    rows = [
+        (build.Multiply(cos, wide), build.Multiply(sin, high)),
+        (build.Multiply(back, wide), build.Multiply(cos, high)),
     ]
     one, zero = (build.const([[[value]]], DType.F32) for value in (1.0, 0.0))
-    rows = [
-        [build.Multiply(cos, steps[0]), build.Multiply(sin, steps[1])],
-        [build.Multiply(build.Multiply(sin, -1.0), steps[0]), build.Multiply(cos, steps[1])],
-    ]
     cells: list[OutPort] = []
-    for (first, second), middle in zip(rows, centre, strict=True):
-        moved = build.Add(build.Multiply(first, sizes[0] / 2), build.Multiply(second, sizes[1] / 2))
-        cells += [first, second, zero, build.Subtract(middle, moved)]
+    for row, outer, place, factor in zip(rows, crop.outer, centre, crop.factor, strict=True):
+        first, second = (build.Multiply(cell, outer) for cell in row)
+        moved = build.Add(build.Multiply(first, crop.half[0]), build.Multiply(second, crop.half[1]))
+        cells += [first, second, zero, build.Subtract(build.Multiply(place, factor), moved)]
     cells += [zero, zero, one, zero, zero, zero, zero, one]
     return build.Reshape(build.Concat(*cells, axis=2), node.list(MATRIX))
 
