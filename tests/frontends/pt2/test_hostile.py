@@ -83,6 +83,12 @@ def region(program: dict[str, Any], kind: str, arguments: list[dict[str, Any]]) 
     node(program).update(target=f"torch.ops.higher_order.{kind}", inputs=inputs)
 
 
+def window(program: dict[str, Any]) -> None:
+    """Let the node be a window of so many elements that no memory holds them."""
+    inputs = [{"name": "window_length", "arg": {"as_int": 1 << 40}}]
+    node(program).update(target="torch.ops.aten.kaiser_window.default", inputs=inputs)
+
+
 def duplicated() -> bytes:
     made = io.BytesIO(packed(files()))
     with zipfile.ZipFile(made, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
@@ -175,6 +181,11 @@ ARCHIVES: dict[str, tuple[Callable[[], bytes], type[AotError], str]] = {
     ),
     "no boundaries": (changed(lambda p: one_input(p, "bucketize.Tensor")), ModelError, "self must be given"),
     "no elements": (changed(lambda p: one_input(p, "isin.Tensor_Tensor")), ModelError, "test_elements must be given"),
+    "a window without end": (
+        changed(window),
+        UnsupportedError,
+        "windows have up to 16777216 elements, got 1099511627776",
+    ),
     "an evil size": (changed(evil_sizes), UnsupportedError, "symbols"),
     "a type that is missing": (
         changed(lambda p: region(p, "out_dtype", [])),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from aot.frontends.pt2.registry import Call, Size, aten
 from aot.ir.graph import OutPort
+from aot.ir.types import Array
 from aot.runtime.abi import DType
+
+MOST_ELEMENTS = 1 << 24  # of a window that is a constant
 
 
 def _cosines(node: Call, length: Size, periodic: bool, factors: Sequence[float]) -> OutPort:
@@ -52,16 +56,17 @@ def blackman_window(node: Call, window_length: Size, periodic: bool = True, dtyp
 
 @aten("bartlett_window.default", "bartlett_window.periodic")
 def bartlett_window(node: Call, window_length: int, periodic: bool = True, dtype: DType | None = None) -> OutPort:
-    return _of(node, np.bartlett(window_length + periodic), window_length)
+    return _constant(node, np.bartlett, window_length, periodic)
 
 
 @aten("kaiser_window.default", "kaiser_window.periodic", "kaiser_window.beta")
 def kaiser_window(
     node: Call, window_length: int, periodic: bool = True, beta: float = 12.0, dtype: DType | None = None
 ) -> OutPort:
-    return _of(node, np.kaiser(window_length + periodic, beta), window_length)
+    return _constant(node, partial(np.kaiser, beta=beta), window_length, periodic)
 
 
-def _of(node: Call, values: np.ndarray, length: int) -> OutPort:
-    """Return the first elements of a window; 1 for a window of one element."""
-    return node.build.const(np.ones(1) if length == 1 else values[:length], node.dtype())
+def _constant(node: Call, window: Callable[[int], Array], length: int, periodic: bool) -> OutPort:
+    """Return a window [length] that is computed now, symmetric ones by `window`; 1 for a window of one element."""
+    node.refuse(not 0 <= length <= MOST_ELEMENTS, f"windows have up to {MOST_ELEMENTS} elements, got {length}")
+    return node.build.const(np.ones(1) if length == 1 else window(length + periodic)[:length], node.dtype())
