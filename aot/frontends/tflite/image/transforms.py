@@ -20,9 +20,10 @@ MATRIX = (1, 4, 4)
 
 @dataclass(frozen=True, slots=True)
 class _Crop:
-    """How a matrix is made of a box: place of the image = rows . (place of the crop - half) + factor * centre.
+    """Numbers that make a matrix of a turned box.
 
-    rows = diag(outer) . turn back . diag(scale * size of the box), each along x and y.
+    A place of the image is rows . (place of the crop - half) + factor * centre, each along x and y, with
+    rows = diag(outer) . turn back . diag(scale * size of the box).
     """
 
     turn: OutPort
