@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import (
@@ -39,9 +39,15 @@ class Counters:
         self._made: dict[str | Var, list[Expr | None]] = {}  # values by name of a buffer, or by variable; None: data
         for work in works:
             self._collect(work)
+        self._stored = {n: values for n, values in self._made.items() if isinstance(n, str) and n not in given}
         self._own = self._made.keys() - given
         while data := {n for n in self._own if not all(v is not None and self.make(v) for v in self._made[n])}:
             self._own -= data
+
+    @property
+    def stored(self) -> Mapping[str, Sequence[Expr | None]]:
+        """What the works store to each buffer, by its name; None in place of what is no expression or no integer."""
+        return self._stored
 
     def make(self, e: Expr) -> bool:
         """True if no data are in the value of `e`."""

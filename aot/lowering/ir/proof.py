@@ -24,7 +24,6 @@ from aot.codegen.ir.loops import (
     Prim,
     Reduce,
     Size,
-    Space,
     Stmt,
     Store,
     TileOp,
@@ -40,6 +39,7 @@ from aot.codegen.ir.proof.search_state import FIRST_GOALS, MAX_WORK, PRINTED_WOR
 from aot.codegen.ir.traverse import Work, writes
 from aot.ir.dims import shortest
 from aot.lowering.ir.counters import Counters
+from aot.lowering.ir.element_ranges import ElementRanges
 from aot.lowering.ir.halos import halos_of
 from aot.lowering.ir.obligations import Least, Obligation, Proof
 from aot.lowering.ir.place import Place
@@ -76,7 +76,7 @@ class Prover:
 
     def __init__(self, steps: Steps, outer: Prover | None = None) -> None:
         self.steps, self.layers = steps, tuple[str, ...]()
-        self._ranges: dict[str, list[int]] = {}
+        self._elements = ElementRanges(steps.values)
         self._facts = outer._facts if outer else Facts(steps.sizes.meaning, shortest=shortest)
         self._outer = outer
         self._ruled = self._sized = 0  # rules, and names of sizes, that facts are made of
@@ -350,10 +350,11 @@ class Prover:
 
     def _proof(self, goals: tuple[Affine, ...], index: Expr, at: Place) -> Proof:
         read = loads(index)
-        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._counts(index)  # it is worth no long search
+        is_trusted = any(_has_loads(g.expr()) for g in goals) and self._made.make(index)  # it is worth no long search
         if is_trusted and not all(map(at.checked.know, goals)):
             return Proof.TRUSTED
-        if read and (ranges := [f for x in read for f in self.data(x)]):
+        deciding = dict.fromkeys(x for g in goals for x in _loads_of(g.expr()))
+        if ranges := [f for x in deciding for f in self.data(x)]:
             at = at.guarded(ranges)
         if not all(map(at.checked.proves, goals)):
             return Proof.UNKNOWN
@@ -366,24 +367,16 @@ class Prover:
         found = (self.steps.values.get(b.name) for w in works for b in writes(w))
         return {v.name for v in found if v is not None and v.region in (Region.INPUT, Region.STATE)}
 
-    def _counts(self, index: Expr) -> bool:
-        """True if counters of the works alone are in an index."""
+    @property
+    def _made(self) -> Counters:
+        """The counters of the works that are proved now."""
         if self._counters is None:
             self._counters = Counters(self._works, (), self._given(self._works))
-        return self._counters.make(index)
+        return self._counters
 
     def data(self, x: Load) -> list[Affine]:
-        """Return the range of the elements of a constant or a table, as facts on one of them."""
-        name, value = x.buffer.name, self.steps.values.get(x.buffer.name)
-        if name not in self._ranges:
-            found: list[float] = []
-            if x.buffer.space is Space.TABLE:
-                found = [*x.buffer.values]
-            elif value is not None and value.region is Region.CONSTANT and value.buffer.dtype.is_integer:
-                array = value.array
-                found = [] if array is None or not array.size else [array.min(), array.max()]
-            self._ranges[name] = [int(min(found)), int(max(found))] if found else []
-        if not (ends := self._ranges[name]):
+        """Return the range of what a load gives, as facts on it, where constants or tables tell it."""
+        if not (ends := self._elements.of(x, self._made.stored)):
             return []
         atom = Affine({(x if x.dtype is DType.I64 else Prim("cast", (x,), DType.I64)): 1})
         return [atom.plus(exactly(-ends[0])), atom.times(-1).plus(exactly(ends[1]))]
@@ -422,10 +415,16 @@ def _test_of(index: Expr, extent: Expr) -> Expr:
 
 def _has_loads(place: Expr) -> bool:
     """True if memory is read by an expression, or by the end of a loop that decides it."""
+    return bool(_loads_of(place))
+
+
+def _loads_of(place: Expr) -> tuple[Load, ...]:
+    """Return the loads in an expression and in the ends of loops that decide it."""
     found = variables(place)
     while not (more := variables(*(v.extent for v in found if isinstance(v.extent, Expr)))) <= found:
         found |= more
-    return bool(loads(place, *(v.extent for v in found if isinstance(v.extent, Expr))))
+    ends = sorted(found, key=lambda v: v.name)
+    return loads(place, *(v.extent for v in ends if isinstance(v.extent, Expr)))
 
 
 def least_in_loops(least: Affine, loops: Iterable[Expr]) -> Expr:

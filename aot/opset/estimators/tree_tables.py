@@ -173,7 +173,8 @@ def _complete(forest: Forest, columns: Array, limits: Array, depths: Array, firs
 def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts: tuple[bool, ...]) -> Packed:
     """Link slots: 2i and 2i + 1 are the children of node i, the roots follow; no key exceeds a leaf's threshold.
 
-    The link of a leaf is its own slot; its weights are at the same index.
+    The link of a leaf is its own slot; its weights are at the same index. No link leads to the last slot: that link + 1
+    is always one of the slots is seen from the greatest link.
     """
     slots = np.concatenate([forest.children.reshape(-1), forest.roots])
     inner, node = slots >= 0, np.maximum(slots, 0)
@@ -185,10 +186,10 @@ def _linked(forest: Forest, columns: Array, limits: Array, depths: Array, firsts
     return Packed(
         False,
         int(depths.max()),
-        thresholds.astype(limits.dtype),
-        links.astype(np.int32),
+        np.append(thresholds, 0).astype(limits.dtype),
+        np.append(links, [[0, 0]], 0).astype(np.int32),
         roots,
-        weights.astype(forest.weights.dtype),
+        np.append(weights, weights[:1] * 0, 0).astype(forest.weights.dtype),
         forest.columns,
         depths,
         firsts,

@@ -274,7 +274,7 @@ def _walk(out: Scripted, walks: Scripted, first: Scripted, end: Scripted) -> Non
 def _add(out: Scripted, leaves: Scripted, row: Scripted, leaf: Scripted, tree: Scripted) -> None:
     """Add the weights of a leaf to the results of a row; the fixed order of trees keeps sums equal to the bit."""
     width = leaves.weights.shape[1]
-    column = 0 if width == out.shape[1] else leaves.columns[tree]
+    column = 0 if width == out.shape[1] else cast(leaves.columns[tree], DType.I64)
     if width <= MAX_UNROLLED_WEIGHTS:
         for k in tuple(range(width)):
             out[row, column + k] = leaves.one(out, row, column + k, leaves.weights[leaf, k])
@@ -317,4 +317,4 @@ def _excluded(key: Expr, threshold: Expr, left: Expr, bits: Expr) -> Expr:
 def _lowest_bit(x: Expr) -> Expr:
     """Return the index of the lowest set bit of x, from the exponent of that bit as a float."""
     exponent = prim("shr", prim("bits", cast(prim("and", x, prim("neg", x)), DType.F32), dtype=DType.I32), 23)
-    return prim("and", exponent, 255) - 127
+    return prim("and", prim("and", exponent, 255) - 127, MAX_MASK_LEAVES - 1)  # some bit is set
