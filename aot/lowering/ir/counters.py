@@ -46,7 +46,7 @@ class Counters:
 
     @property
     def stored(self) -> Mapping[str, Sequence[Expr | None]]:
-        """What the works store to each buffer, by its name; None in place of what is no expression or no integer."""
+        """Return what the works store to each buffer, by its name; None in place of what is no integer."""
         return self._stored
 
     def make(self, e: Expr) -> bool:

@@ -39,7 +39,6 @@ from aot.runtime.abi import DType
 
 ZERO = exactly(0)
 
-
 Goals = list[tuple["Facts", Affine]]
 Either = tuple[tuple[Affine, ...], tuple[Affine, ...]]
 
@@ -223,14 +222,17 @@ class Facts:
         return key is not None and self._is_shown_by_cases(goal, key)
 
     def _is_shown_by_cases(self, goal: Affine, key: Keys) -> bool:
+        if (search := self._search_state).cases >= MAX_CASES:  # a place around the pair may tell it apart again
+            return False
         sides = next(f._either[key] for f in self._around if key in f._either)
-        return all(self._on(key, side).proves(self._settled(goal, side)) for side in sides)
+        search.cases += 1
+        found = all(self._on(key, side).proves(self._settled(goal, side)) for side in sides)
+        search.cases -= 1
+        return found
 
     def _is_ruled(self, goal: Affine) -> bool:
         """True if a rule tests the least value of a goal where loops have iterations, and those around it have some."""
-        if not any(f._in_loops for f in self._around):
-            return False
-        for least in self._least_values(goal):
+        for least in self._least_values(goal) if any(f._in_loops for f in self._around) else ():
             counts = [n for f in self._around for n in f._in_loops.get(least.key, ())]
             if any(self._search(n.plus(exactly(-1)), True) for n in counts):
                 return True

@@ -38,3 +38,4 @@ class SearchState:
     tries: int = 0
     left: int = MAX_WORK
     age: int = 0
+    cases: int = 0  # pairs that are told apart now, one inside of another
