@@ -362,3 +362,12 @@ def test_kernels_that_are_kept_are_looked_after(tmp_path: Path, monkeypatch: pyt
     assert ": 0 entries" in aot("cache").output
     monkeypatch.setenv(kernel_cache.VARIABLE, "off")
     assert aot("cache").output == "kernels: none are kept (AOT_KERNEL_CACHE=off)\n"
+
+
+def test_a_reader_that_has_enough_ends_a_command_without_a_word() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "aot", "dump", DIGITS / "model.xml"]
+    done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")

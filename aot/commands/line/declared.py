@@ -6,12 +6,15 @@ output: Annotated[Path | None, option("-o", "--output", help="m.so")] = None
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any, get_args
 
 from aot.codegen.dataclass import dataclass
+
+PIPE_CLOSED = 141  # exit code, of a command that a shell ends by SIGPIPE
 
 
 class Exit(Exception):  # noqa: N818
@@ -49,8 +52,13 @@ def argument(**facts: Any) -> Declaration:
 
 
 def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
-    """Print a text at once."""
-    print(text, end="\n" if nl else "", file=sys.stderr if err else sys.stdout, flush=True)
+    """Print a text at once. The command ends without a word where its reader, as `head`, has read enough."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        print(text, end="\n" if nl else "", file=stream, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # what is left in the buffer goes nowhere
+        raise Exit(PIPE_CLOSED) from None
 
 
 def for_typer(run: Callable[..., None]) -> Callable[..., None]:
