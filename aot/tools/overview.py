@@ -71,6 +71,9 @@ def text(graph: Graph, operations: Counter[str]) -> str:
     if found := rounded_products(graph):
         lines.append(f"  note    {found} products have large weights of 8 bits or fewer, and round data to 8 bits:")
         lines.append("            --activations f32 keeps data in f32")
+    elif found := rounded_products(graph, 0):
+        lines.append(f"  note    {found} products have small weights of 8 bits or fewer, and data of f32:")
+        lines.append("            --activations int8 rounds data to 8 bits, too")
     counts = ", ".join(f"{count} {kind}" for kind, count in operations.most_common())
     return "\n".join([*lines, f"  nodes   {counts}"])
 

@@ -106,6 +106,7 @@ def test_products_of_large_small_weights_round_their_data(
     graph, counts = read(tmp_path / "m.xml")
     assert (weight_bits(graph), rounded_products(graph)) == (bits, count)
     assert ("--activations f32" in text(graph, counts)) == bool(count)
+    assert ("--activations int8" in text(graph, counts)) == ("small" in kind)
     made = stages(tmp_path / "m.xml", CompileOptions(level=None))
     assert cast("dict[str, object]", made.built.manifest["options"]).get("activations") == ("int8" if count else None)
     assert made.groups.count("dots=") == HAS * count

@@ -22,13 +22,13 @@ def weight_bits(graph: Graph) -> int | None:
     return min(found, default=None)
 
 
-def rounded_products(graph: Graph) -> int:
+def rounded_products(graph: Graph, least: int = LEAST_ELEMENTS) -> int:
     """Return the number of products whose data are rounded to 8 bits, unless options say otherwise.
 
-    Their weights are more than `LEAST_ELEMENTS` integers of 8 bits or fewer, and their data floats. A graph that rounds
+    Their weights are more than `least` integers of 8 bits or fewer, and their data floats. A graph that rounds
     data itself says which, so none of its products count. Constants may be deferred.
     """
-    return 0 if rounds_data(graph) else _plain_products(graph)
+    return 0 if rounds_data(graph) else _plain_products(graph, least)
 
 
 def rounds_data(graph: Graph) -> bool:
@@ -44,13 +44,13 @@ def _is_rounding(node: Node) -> bool:
     return made.is_integer and made.bits <= WIDEST and given.is_float
 
 
-def _plain_products(graph: Graph) -> int:
-    found = sum(_plain_products(body) for node in graph.nodes.values() for body in node.regions.values())
+def _plain_products(graph: Graph, least: int) -> int:
+    found = sum(_plain_products(body, least) for node in graph.nodes.values() for body in node.regions.values())
     for node in graph.nodes.values():
         ports = [p for p in node.sources() if p is not None][:2] if node.type in _PRODUCTS else []
         if len(ports) == 2 and all(p.type.dtype.is_float for p in ports):
             held = [_integers(p) for p in ports]
-            found += None in held and any(n is not None and n > LEAST_ELEMENTS for n in held)
+            found += None in held and any(n is not None and n > least for n in held)
     return found
 
 
