@@ -101,7 +101,7 @@ def test_options_as_flags() -> None:
 def test_products_of_large_small_weights_round_their_data(
     kind: str, bits: int | None, count: int, tmp_path: Path
 ) -> None:
-    """As `aot info` says of the file, and the library of itself."""
+    """`aot info` says so of the file, and the library records it."""
     write(network(kind.removeprefix("small "), 32 if "small" in kind else LARGE), tmp_path / "m.xml")
     graph, counts = read(tmp_path / "m.xml")
     assert (weight_bits(graph), rounded_products(graph)) == (bits, count)
