@@ -44,7 +44,7 @@ SECONDS = 120.0  # for a network of a few nodes, which takes about one
 PER_NODE = 0.05  # seconds; yolov8n takes 0.02 of processor time for each
 PER_MEGABYTE = 0.2  # seconds for 2^20 bytes of the model's files
 LARGE = 256 << 20  # bytes of a file that holds its weights itself: it is not searched for names of other files
-INTERVAL = 0.05  # seconds between two looks; in these a compilation takes some 50 MB at most
+INTERVAL = 0.05  # seconds between two looks, or a quarter of the limit; in these a compilation takes 50 MB at most
 AGAIN = 1.0  # seconds until the exception is raised once more, if something swallowed it
 
 SLACK = 1 << 30  # bytes of address space that threads and their allocators reserve
@@ -163,7 +163,7 @@ class _Watch:
         self._watcher.join()
 
     def _run(self) -> None:
-        while not self._ended.wait(INTERVAL):
+        while not self._ended.wait(min(INTERVAL, self._budget.seconds / 4)):
             over = self.over or self._excess()
             with self._lock:
                 self.over = over
