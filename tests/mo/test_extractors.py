@@ -137,3 +137,26 @@ def test_masks_of_tensorflow_are_lists_of_bits() -> None:
     node = node_of(message)
     extractor("front.tf.extractors.strided_slice", "StridedSliceFrontExtractor").extract(node)
     assert [list(node[f"{name}_mask"]) for name in ("begin", "shrink_axis", "new_axis")] == [[0, 1, 0], [0, 1], [0]]
+
+
+@pytest.mark.parametrize(("auto_pad", "rows"), [("SAME_UPPER", [[1, 0], [2, 1]]), ("SAME_LOWER", [[0, 1], [1, 2]])])
+def test_pads_of_a_transposed_convolution_follow_from_its_output(auto_pad: str, rows: list[list[int]]) -> None:
+    node = node_of(
+        helper.make_node("ConvTranspose", ["a", "b"], ["y"], strides=[1, 2], output_padding=[0, 1], auto_pad=auto_pad)
+    )
+    extractor("front.onnx.conv_ext", "ConvTransposeFrontExtractor").extract(node)
+    node.graph.add_node("data", kind="data", shape=np.array([1, 2, 4, 5]), value=None)
+    node.graph.add_edge("data", "node", **{"in": 0})
+    node["spatial_dims"] = node["kernel_spatial_idx"] = np.array([2, 3])
+    node["output_spatial_shape"], node["kernel_shape"] = np.array([5, 10]), np.array([2, 3, 3, 4])
+    pads = node.get_pad(node, None, node.kernel_shape)
+    np.testing.assert_array_equal(pads, [[0, 0], [0, 0], *rows])
+    assert node.get_output_feature_dim(node) == 3
+
+
+def test_numbers_of_ports_are_those_of_lists_in_the_message() -> None:
+    message = tf.messages.NodeDef(name="node", op="IdentityN")
+    message.attr["T"].list.type.extend([1, 3])
+    node = node_of(message)
+    extractor("front.tf.identity_ext", "IdentityNFrontExtractor").extract(node)
+    assert (node.in_ports_count, node.out_ports_count, len(node.out_ports())) == (2, 2, 2)

@@ -21,6 +21,7 @@ from aot.mo.extracted.nodes import extracted
 from aot.mo.front.extractor import FrontExtractorOp
 from aot.mo.ops.const import Const
 from aot.mo.ops.registered import REGISTERED
+from aot.opset.control.infrastructure import Constant
 
 FROM_FILE = "aot_extracted"  # attribute of a node: an extractor of this table has set the attributes
 _TABLE = Path(__file__).with_suffix(".txt")
@@ -67,7 +68,8 @@ def fill(node: Any, framework: str) -> None:
     kept = getattr(node, KEPT, None)
     op = described(node, framework) if kept is None else kept.node.op
     if not isinstance(op, Foreign):
-        Const.update_node_stat(node, {"value": node["value"]})
+        if isinstance(op, Constant):  # an input of the network has the attributes of a Parameter anyway
+            Const.update_node_stat(node, {"value": node["value"]})
         return
     outputs = len(node.pb.output) if framework == "onnx" else len(node.out_ports())
     own = {name: value for name, value in op.attrs if name not in ("domain", "opset")}

@@ -85,6 +85,26 @@ CONVOLUTION = (
     called("group", "group", 1),
     called("kernel_spatial", "kernel_shape", None, ints),
 )
+
+
+def _transposed_pad(node: Any, input_shape: Any, kernel_shape: Any) -> Any:
+    """Return rows of beginning and end with which a transposed convolution has the output's spatial shape."""
+    del input_shape
+    where, kernel = node.spatial_dims, kernel_shape[node.kernel_spatial_idx]
+    given = node.stride[where] * (node.in_node(0).shape[where] - 1) + node.output_padding[where] + kernel
+    total = ints(given - node.output_spatial_shape)
+    less, more = total // 2, total - total // 2
+    pad = np.zeros((len(node.in_node(0).shape), 2), np.int64)
+    at_end = node.has_valid("auto_pad") and node.auto_pad != "same_upper"
+    pad[where] = np.stack((less, more) if at_end else (more, less), 1)
+    return pad
+
+
+def _transposed_filters(node: Any) -> Any:
+    """Return the number of channels of a transposed convolution's result."""
+    return node.kernel_shape[node.output_feature_channel] * node.group
+
+
 OUTPUT_SHAPES = [
     called(name, "output_shape", None, ints) for name in ("output_spatial_shape", "original_output_spatial_shape")
 ]
@@ -173,12 +193,13 @@ ATTRS: dict[str, tuple[Attr, ...]] = {
     "ConvTranspose": (
         *CONVOLUTION,
         *always(type="Deconvolution", input_feature_channel=0, output_feature_channel=1),
+        *always(get_pad=_transposed_pad, get_output_feature_dim=_transposed_filters),
         *OUTPUT_SHAPES,
         _spatial("output_padding", "output_padding", 0),
     ),
     "CumSum": (called("exclusive", "exclusive", 0), called("reverse", "reverse", 0)),
     "DepthToSpace": (called("block_size", "blocksize"), one_of("mode", "mode", BLOCKS, "DCR")),
-    "DequantizeLinear": (called("axis", "axis"),),
+    "DequantizeLinear": (called("axis", "axis"), *always(version=None)),
     "Dropout": always(identity=True),
     "Elu": (called("alpha", "alpha", 1.0),),
     "Einsum": (called("equation", "equation"),),
@@ -213,7 +234,7 @@ ATTRS: dict[str, tuple[Attr, ...]] = {
     "Max": always(operation="max"),
     "MaxPool": _pooling("max", "opset8"),
     "MeanVarianceNormalization": (
-        *always(eps=1e-9, eps_mode="outside_sqrt", normalize_variance=1),
+        *always(eps=1e-9, eps_mode="outside_sqrt", normalize_variance=1, version=None),
         called("axes", "axes", (0, 2, 3), ints),
     ),
     "Min": always(operation="min"),
@@ -224,7 +245,7 @@ ATTRS: dict[str, tuple[Attr, ...]] = {
     ),
     "NonZero": always(output_type=np.int64),
     "OneHot": (called("axis", "axis", -1), *always(split_values=True)),
-    "QuantizeLinear": (called("axis", "axis"),),
+    "QuantizeLinear": (called("axis", "axis"), *always(version=None)),
     "RNN": _recurrent(gate_order=[0]),
     "RandomUniform": (
         called("shape", "shape", None, ints),
@@ -270,7 +291,7 @@ ATTRS: dict[str, tuple[Attr, ...]] = {
         called("order", "perm", None, ints),
         Attr("reverse_order", lambda file: file.get("perm") is None),
     ),
-    "Unsqueeze": (called("expand_axis", "axes", None, ints),),
+    "Unsqueeze": (called("expand_axis", "axes", (), ints),),
     "Upsample": (called("mode", "mode", "nearest"),),
     **{kind: (called("axis", "axis"),) for kind in ("Add", "Div", "Mul", "Sub")},
     **{f"Reduce{kind}": REDUCTION for kind in ("L1", "L2", "Max", "Mean", "Min", "Prod", "Sum")},

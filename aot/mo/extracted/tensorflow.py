@@ -154,7 +154,7 @@ def _deconvolution(inputs: int, outputs: int, *order: int) -> tuple[Attr, ...]:
 
 
 def _pooling(method: str, version: str | None) -> tuple[Attr, ...]:
-    named = {} if version is None else {"type": "Pooling", "version": version}
+    named = {"version": version, **({} if version is None else {"type": "Pooling"})}
     return (
         *always(**named, pool_method=method, exclude_pad=True),
         *UNKNOWN_YET,
@@ -187,6 +187,11 @@ def _levels(file: File) -> int:
     return 2**bits - int(bool(file.get("narrow_range", False)))
 
 
+def _count(side: str, file: str) -> Attr:
+    """Declare the number of ports, which is the length of an attribute of the file."""
+    return Attr(f"{side}_ports_count", lambda given: len(given.get(file) or ()))
+
+
 DATA_TYPE = _type("data_type", "T")
 INDICES = (
     *always(top_k=1, axis=None, keepdims=0, remove_values_output=True),
@@ -198,8 +203,9 @@ LEVELS = (
     called("narrow_range", "narrow_range", False),
     called("num_bits", "num_bits", 8),
 )
-QUEUE = (called("shapes", "shapes", ()), called("types", "component_types", (), _classes))
+QUEUE = (called("shapes", "shapes", ()), called("types", "component_types", (), _classes), _count("out", "shapes"))
 REDUCTION = (called("keep_dims", "keep_dims", False),)
+ELEMENT_SHAPE = Attr("element_shape", lambda file: ints(file.get("element_shape") or ()), "element_shape")
 SEEDS = (called("global_seed", "seed", 0), called("op_seed", "seed2", 0))
 SELECTION = always(format="tf")
 TOP = (*always(mode="max", axis=-1, sort="value", index_element_type=np.int32),)
@@ -263,8 +269,12 @@ ATTRS: dict[str, tuple[Attr, ...]] = {
     "FakeQuantWithMinMaxVarsPerChannel": LEVELS,
     "GRUBlockCell": always(format="tf"),
     "Identity": (DATA_TYPE, *always(identity=True)),
-    "IdentityN": (called("data_types", "T", (), _classes),),
-    "IteratorGetNext": (called("shapes", "output_shapes", ()), called("types", "output_types", (), _classes)),
+    "IdentityN": (called("data_types", "T", (), _classes), _count("in", "T"), _count("out", "T")),
+    "IteratorGetNext": (
+        called("shapes", "output_shapes", ()),
+        called("types", "output_types", (), _classes),
+        _count("out", "output_shapes"),
+    ),
     "LRN": (
         *always(type="Norm", version="opset1", region="across"),
         Attr("alpha", lambda file: file.get("alpha", 1.0) * _depth(file)),
@@ -316,8 +326,8 @@ ATTRS: dict[str, tuple[Attr, ...]] = {
         _bits(f"{name}_mask", inverted=name in ("begin", "end"))
         for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
     ),
-    "TensorArrayGatherV3": (called("element_shape", "element_shape", None, ints),),
-    "TensorArrayV3": (called("element_shape", "element_shape", None, ints),),
+    "TensorArrayGatherV3": (ELEMENT_SHAPE,),
+    "TensorArrayV3": (ELEMENT_SHAPE,),
     "TopK": (*TOP, called("k", "k")),
     "TopKV2": TOP,
     "Transpose": always(order=None),
