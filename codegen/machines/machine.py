@@ -45,7 +45,9 @@ class Abilities:
         if dtype is DType.BF16:
             return 2 if self.sums_pairs else 0
         size = 4 // dtype.stored_bytes
-        return size if size <= self.dots else 0
+        if size > self.dots or (size == 2 and "dot_pairs" not in self.intrinsics):  # aarch64 has those of bytes alone
+            return 0
+        return size
 
     def intrinsic(self, operation: str, lanes: int = 1) -> str:
         """Return LLVM's name of the instruction for an operation on vectors of `lanes` results."""

@@ -36,7 +36,8 @@ def use_winograd(steps: Steps, context: Context) -> None:
     """
     target = context.target
     constants = steps.constants()
-    plain = target.abilities.tiles  # their products of bytes are faster still
+    # Products of bytes in tile registers are faster still, and those of i16 without dots are slower.
+    plain = target.abilities.tiles or not target.abilities.dot_terms(DType.I16)
     held = {n for n, v in steps.values.items() if (not plain if v.buffer.dtype is DType.U8 else v.holds_bytes)}
     read = {name for block in steps.blocks() for name in block.touched()}  # weights that bytes replaced are no longer
     weights = sum(buffer_bytes(steps.values[name].buffer) for name in constants & read)

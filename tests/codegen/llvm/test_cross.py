@@ -142,6 +142,8 @@ def matmul(b: Builder, x: OutPort) -> OutPort:
 QUANTISED: dict[str, tuple[Make, tuple[int, ...]]] = {
     "matmul": (matmul, (9, 70)),
     "convolution": (lambda b, x: convolution(b, quantised(b, x), 20), IMAGE),
+    # which Winograd's transforms would make products of i16
+    "3x3 of 32 channels": (lambda b, x: convolution(b, quantised(b, x), 32), (1, 32, 12, 12)),
 }
 
 
