@@ -57,6 +57,14 @@ def serve(
             rich_help_panel=Group.LANGUAGE,
         ),
     ] = 4096,
+    prefix_cache: Annotated[
+        str,
+        option(
+            metavar="512MB",
+            help="Keys and values that a language model keeps, for prompts that begin as others did; 0: none",
+            rich_help_panel=Group.LANGUAGE,
+        ),
+    ] = "512MB",
     answer_timeout: Annotated[
         float, option(min=0.1, metavar="SECONDS", help="Time for an answer of a language model")
     ] = 600,

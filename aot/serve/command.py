@@ -14,7 +14,7 @@ from aot.runtime.regular import read_file
 from aot.serve.settings import BY_MODEL, Settings
 
 _MAX_TOKEN = 4096
-_READ = {*BY_MODEL, "max_body", "max_answer", "by_model"}  # written in other units than the settings
+_READ = {*BY_MODEL, "max_body", "max_answer", "prefix_cache", "by_model"}  # written in other units than the settings
 
 
 def run(given: Mapping[str, Any], say: Callable[[str], object]) -> None:
@@ -49,6 +49,8 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
             own = more["by_model"].setdefault(model, {}) if model else more
             own[option] = _number(option, value, kind) * unit
     more |= {name: bytes_of(given[name], name.replace("_", "-")) for name in ("max_body", "max_answer")}
+    kept = given["prefix_cache"]
+    more["prefix_cache"] = 0 if kept == "0" else bytes_of(kept, "prefix-cache")
     return Settings(token=token, **plain, **more)
 
 

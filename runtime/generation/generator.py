@@ -85,7 +85,7 @@ class Generator(TokenLoop):
     def fork(self) -> Generator:
         """Return another sequence that begins with the same tokens and goes on by itself."""
         made = Generator(self._model)
-        made._take(self._tokens, [variable.state for variable in self._request.query_state()])
+        made.replace(self._tokens, [variable.state for variable in self._request.query_state()])
         return made
 
     def save(self) -> bytes:
@@ -97,7 +97,20 @@ class Generator(TokenLoop):
 
         UsageError for bytes that do not fit the model, of which nothing is taken: the sequence stays as it was.
         """
-        self._take(*unpacked(saved, self._model.manifest.variables, self._words))
+        self.replace(*unpacked(saved, self._model.manifest.variables, self._words))
+
+    def replace(self, tokens: Sequence[int], states: Sequence[Array]) -> None:
+        """Replace all tokens and their states, one of each variable; after an error there are none."""
+        self.reset()
+        if not tokens:
+            return
+        try:
+            for variable, state in zip(self._request.query_state(), states, strict=True):
+                variable.state = state
+        except BaseException:
+            self._request.reset_state()
+            raise
+        self._tokens = list(tokens)
 
     def feed(self, ids: Sequence[int], chunk: int = CHUNK) -> Array:
         """Append tokens and return the logits [words] after the last one; after an error none of them is kept.
@@ -135,19 +148,6 @@ class Generator(TokenLoop):
         sampler, logits = Sampler(made.sampling), self.feed(ids)
         while made.most > 0 and made.take(sampler.choose(logits)):
             logits = self.feed(made.tokens[-1:])
-
-    def _take(self, tokens: Sequence[int], states: Sequence[Array]) -> None:
-        """Replace all tokens and their states; after an error there are none."""
-        self.reset()
-        if not tokens:
-            return
-        try:
-            for variable, state in zip(self._request.query_state(), states, strict=True):
-                variable.state = state
-        except BaseException:
-            self._request.reset_state()
-            raise
-        self._tokens = list(tokens)
 
     def _step(self, ids: list[int]) -> Array:
         found = self._request.infer(step_inputs(ids, len(self._tokens), self._names))

@@ -97,6 +97,13 @@ class Variables:
         elif count < length:
             self.set(info, self.get(info)[(slice(None),) * axis + (slice(count),)])
 
+    def part(self, info: VariableInfo, begin: int, end: int) -> Array:
+        """Return a copy of some tokens of a set variable that grows in place; UsageError for another one."""
+        if info.cache is None or not self._is_set(info):
+            raise UsageError(f"part: must be of a set variable that grows in place, got {info.tensor.name!r}")
+        kept = self._cached(info, info.cache, self._room(info.cache))
+        return kept[(slice(None),) * info.cache.axis + (slice(begin, end),)].copy()
+
     def take_row(self, other: Variables) -> None:
         """Append a row: the first one of `other`, variables of the same model that grow in place.
 
@@ -271,6 +278,11 @@ class VariableState:
         """
         self._idle()
         self._variables.truncate(self._info, count)
+
+    def part(self, begin: int, end: int) -> Array:
+        """Return the tokens from `begin` to `end` of a set variable that grows in place, as a new array."""
+        self._idle()
+        return self._variables.part(self._info, begin, end)
 
     def reset(self) -> None:
         """Reset the variable: the next inference uses the initial value."""

@@ -84,6 +84,23 @@ def test_a_chat_is_rendered_by_the_models_template(url: str, library: Path) -> N
     assert {e["object"] for e in streamed} == {"chat.completion.chunk"}
 
 
+@pytest.mark.parametrize("rows", [False, True])
+def test_beginnings_of_prompts_are_computed_once(tmp_path: Path, rows: bool) -> None:
+    library = talking.library(tmp_path, row_lengths=rows)
+    prompt = [49, 43, 50, 45] * 17
+    answer = Generator(load(library, threads=1)).generate(prompt, 36)
+    found: list[Any] = []
+    for kept in (1 << 20, 0):
+        with listening(library, prefix_cache=kept, max_context=110, grpc_port=None) as server:
+            url = f"http://127.0.0.1:{server.port}/v1"
+            for ids, most in ((prompt, 36), (prompt, 36), (prompt + answer, 4)):
+                found.append(post(url, "completions", prompt=ids, max_tokens=most).json())
+    texts = [one["choices"][0]["text"] for one in found]
+    assert texts[:3] == texts[3:] and texts[0] == read_tokenizer(library).decode(answer)
+    known = [one["usage"]["prompt_tokens_details"]["cached_tokens"] for one in found]
+    assert known == [0, 64, 64 if rows else 96, 0, 0, 0]
+
+
 def test_texts_that_end_an_answer_are_left_out(url: str, library: Path) -> None:
     whole = wanted(library, "9", 12)
     stop = whole[3:5]

@@ -17,6 +17,7 @@ from aot.runtime.generation.sampling import Sampler
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.serve.openai.together import Together
+from aot.text.prefixes import Prefixes
 from aot.text.stream import Stream
 from aot.text.tokenizer import Tokenizer
 
@@ -45,9 +46,14 @@ class Answer:
         made: Continuation,
         stop: Sequence[str],
         together: Together | None = None,
+        prefixes: Prefixes | None = None,
     ) -> None:
-        """`ids`: the prompt. `made`: gets the answer's tokens. `stop`: texts that end it."""
-        self.generator, self._executor, self._together = generator, executor, together
+        """`ids`: the prompt. `made`: gets the answer's tokens. `stop`: texts that end it.
+
+        `prefixes`: beginnings of prompts that were computed before.
+        """
+        self.generator, self._executor, self._together, self._prefixes = generator, executor, together, prefixes
+        self.known = 0  # tokens of the prompt that were not computed again
         self._left, self._made = list(ids), made
         self._sampler = Sampler(made.sampling)
         self._cancelled = False
@@ -90,9 +96,18 @@ class Answer:
 
     def _fed(self) -> bool:
         """Feed tokens; True if the answer goes on."""
+        if self._prefixes is not None and not self.generator.tokens:
+            self.known = self._prefixes.begin(self.generator, self._left)
+            self._left = self._left[self.known :]
         fed, self._left = self._left[:CHUNK], self._left[CHUNK:]
         logits = self.generator.feed(fed)
-        return bool(self._left) or self.take(logits)
+        if self._left:
+            return True
+        is_prompt = not self._made.tokens
+        goes_on = self.take(logits)
+        if is_prompt and goes_on:
+            self._keep()
+        return goes_on
 
     @property
     def token(self) -> int:
@@ -108,8 +123,15 @@ class Answer:
     def take(self, logits: Array) -> bool:
         """Choose the next token from its logits and tell the text; False if it was the last one."""
         part = self._next(logits)
+        if part.reason is not None:
+            self._keep()  # before its end is told: then another answer gets the generator
         self._tell(part, last=part.reason is not None)
         return part.reason is None
+
+    def _keep(self) -> None:
+        """Keep the tokens, with which others may begin."""
+        if self._prefixes is not None:
+            self._prefixes.keep(self.generator)
 
     def fail(self, error: BaseException) -> None:
         """Tell an error, which ends the answer."""

@@ -17,6 +17,7 @@ from aot.serve.openai.asked import Asked, FieldError
 from aot.serve.openai.together import Together
 from aot.serve.served import Served
 from aot.serve.settings import Settings
+from aot.text.prefixes import Prefixes
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import Tokenizer, read_tokenizer
@@ -37,6 +38,7 @@ class Language:
         self._waiting = 0
         rows_differ = has_row_lengths(served.model.manifest)
         self._together = Together(served.model, executor) if rows_differ else None
+        self._prefixes = Prefixes(served.model, settings.prefix_cache) if settings.prefix_cache else None
 
     @property
     def context(self) -> int:
@@ -76,7 +78,8 @@ class Language:
         try:
             count = self.context - len(ids) if asked.tokens is None else asked.tokens
             made = Continuation(count, asked.sampling, frozenset(self.tokenizer.stop))
-            answer = Answer(generator, self.tokenizer, self._executor, ids, made, asked.stop, self._together)
+            given = (generator, self.tokenizer, self._executor, ids, made, asked.stop)
+            answer = Answer(*given, self._together, self._prefixes)
             try:
                 yield answer
             finally:

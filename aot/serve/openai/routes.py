@@ -67,7 +67,7 @@ class OpenAi:
         language = await self._language(self._repository.find(asked.model))
         ids = await asyncio.to_thread(language.ids_of, asked)
         form = _Form(asked, chat, len(ids))
-        parts = self._parts(language, asked, ids)
+        parts = self._parts(language, form, ids)
         if asked.stream:
             return StreamingResponse(_events(form, parts), media_type="text/event-stream")
         return JSONResponse(await _unless_gone(request, _whole(form, parts)))
@@ -81,14 +81,16 @@ class OpenAi:
             return self._known.setdefault(served, made)
         return self._known[served]
 
-    async def _parts(self, language: Language, asked: Asked, ids: list[int]) -> AsyncGenerator[Part]:
+    async def _parts(self, language: Language, form: _Form, ids: list[int]) -> AsyncGenerator[Part]:
         """Yield the parts of an answer, within the time that a request may take."""
+        asked = form.asked
         begin, code, times = time.monotonic(), CLOSED, Times()
         try:
             async with asyncio.timeout(self._settings.answer_timeout), language.answer(asked, ids) as answer:
                 times.begin(time.monotonic())
                 async with aclosing(answer.parts()) as parts:
                     async for part in parts:
+                        form.known = answer.known
                         yield part
             times.end(time.monotonic())
             code = 200
@@ -108,6 +110,7 @@ class _Form:
 
     def __init__(self, asked: Asked, chat: bool, given: int) -> None:
         self.asked, self.chat, self.given = asked, chat, given
+        self.known = 0  # tokens of the prompt that were computed before
         kind = "chat.completion" if chat else "text_completion"
         self.kind, self.chunk = kind, "chat.completion.chunk" if chat else kind
         name = f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}"
@@ -127,8 +130,9 @@ class _Form:
     def last(self, tokens: int) -> dict[str, object]:
         return {**self._head, "object": self.chunk, "choices": [], "usage": self.usage(tokens)}
 
-    def usage(self, tokens: int) -> dict[str, int]:
-        return {"prompt_tokens": self.given, "completion_tokens": tokens, "total_tokens": self.given + tokens}
+    def usage(self, tokens: int) -> dict[str, object]:
+        counts = {"prompt_tokens": self.given, "completion_tokens": tokens, "total_tokens": self.given + tokens}
+        return {**counts, "prompt_tokens_details": {"cached_tokens": self.known}}
 
 
 async def _whole(form: _Form, parts: AsyncGenerator[Part]) -> dict[str, object]:

@@ -1,0 +1,93 @@
+"""Beginnings of sequences whose keys and values are kept, so that equal ones are computed once.
+
+tokens  ->  blocks of BLOCK  ->  a hash of each block and of all before it  ->  keys and values of its tokens
+
+prefixes = Prefixes(model, 512 << 20)
+kept = prefixes.begin(generator, ids)      the longest beginning that is known is copied
+logits = generator.feed(ids[kept:])        the same bits as of all tokens
+prefixes.keep(generator)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import takewhile
+
+import numpy as np
+
+from aot.runtime.arrays.tensors import Array
+from aot.runtime.generation.generator import Generator
+from aot.runtime.model import CompiledModel
+
+BLOCK = 32  # tokens: copying them takes a hundredth of the time of computing them
+_HASH_BYTES = 16
+
+
+class Prefixes:
+    """Blocks of one model's sequences, those that were used last, within a number of bytes; for any number of threads.
+
+    Logits of a token do not depend on how the tokens before it were given, so a sequence that begins with kept blocks
+    goes on with the same bits. Nothing is kept of a model with a variable that does not grow in place, token by token.
+    """
+
+    def __init__(self, model: CompiledModel, most: int) -> None:
+        """`most`: bytes of all blocks together, at most."""
+        caches = [info.cache for info in model.manifest.variables]
+        self._axes = [cache.axis for cache in caches if cache is not None]
+        self._most, self._bytes = most if len(self._axes) == len(caches) else 0, 0
+        self._blocks: OrderedDict[bytes, tuple[Array, ...]] = OrderedDict()  # those that were used last come last
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all blocks."""
+        return self._bytes
+
+    def begin(self, generator: Generator, ids: Sequence[int]) -> int:
+        """Replace a generator's tokens by the longest known beginning of `ids`, and return its number of tokens.
+
+        One token at least is left to feed, whose logits are needed.
+        """
+        with self._lock:
+            known = list(takewhile(self._blocks.__contains__, _hashes(ids[:-1])))
+            found = [self._blocks[key] for key in known]
+            self._touch(known)
+        count = len(known) * BLOCK
+        if found:
+            parts = zip(zip(*found, strict=True), self._axes, strict=True)
+            generator.replace(ids[:count], [np.concatenate(arrays, axis) for arrays, axis in parts])
+        return count
+
+    def keep(self, generator: Generator) -> None:
+        """Keep the whole blocks of a generator's tokens, as many of the first ones as there is room for."""
+        keys = list(_hashes(generator.tokens)) if self._most else []
+        if not keys:
+            return
+        states = generator.request.query_state()
+        size = sum(state.part(0, BLOCK).nbytes for state in states)
+        keys = keys[: self._most // size]
+        with self._lock:
+            new = [n for n, key in enumerate(keys) if key not in self._blocks]
+        made = {keys[n]: tuple(state.part(n * BLOCK, (n + 1) * BLOCK) for state in states) for n in new}
+        with self._lock:
+            self._bytes += size * len(made.keys() - self._blocks.keys())
+            self._blocks |= made
+            self._touch([key for key in keys if key in self._blocks])
+            while self._bytes > self._most:
+                self._bytes -= sum(part.nbytes for part in self._blocks.popitem(last=False)[1])
+
+    def _touch(self, keys: Sequence[bytes]) -> None:
+        """Make blocks of one sequence the last ones: its end, of no use without its beginning, goes before that."""
+        for key in reversed(keys):
+            self._blocks.move_to_end(key)
+
+
+def _hashes(ids: Sequence[int]) -> Iterator[bytes]:
+    """Yield the hash of each whole block and all tokens before it."""
+    found = b""
+    for at in range(0, len(ids) // BLOCK * BLOCK, BLOCK):
+        found = blake2b(found + np.array(ids[at : at + BLOCK], np.int64).tobytes(), digest_size=_HASH_BYTES).digest()
+        yield found
