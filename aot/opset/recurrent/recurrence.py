@@ -94,8 +94,9 @@ class Recurrence(Recurrent):
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """Require that states and lengths have the batch size of the data."""
-        first, place = (operands[1:3], 4) if isinstance(self, LSTM) else (operands[1:2], 4 - isinstance(self, RNN))
-        data, lengths = operands[0], operands[place] if place < len(operands) else None
+        place = 4 if isinstance(self, LSTM) else 4 - isinstance(self, RNN)
+        data, *first = operands[: 1 + self.state_count]
+        lengths = operands[place] if place < len(operands) else None
         assert data is not None
         rule = "the batch of a state must be that of the data"
         rules = [c for s in first if s is not None for c in alike(rule, s.shape[:1], data.shape[:1])]

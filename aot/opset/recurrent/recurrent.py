@@ -7,7 +7,7 @@ y, h = recurrence(a, h0, R)                aot.opset.recurrent.recurrence
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -34,6 +34,9 @@ class Direction(StrEnum):
     BIDIRECTIONAL = "bidirectional"
 
 
+Rest = tuple[Sequence[OutPort], OutPort | None]
+
+
 @dataclass(frozen=True)
 class Directed(Recurrent, ABC):
     """One or two directions: x [B, T, I], states [B, D, H], lengths [B], W [D, .., I], R [D, .., H], B [D, ..]."""
@@ -45,13 +48,15 @@ class Directed(Recurrent, ABC):
         """True for each direction that runs backwards."""
         return (False, True) if self.direction is Direction.BIDIRECTIONAL else (self.direction is Direction.REVERSE,)
 
-    def types(self, x: Operand, states: Sequence[Operand], lengths: Operand, *parts: Operand) -> tuple[TensorType, ...]:
+    def infer(self, x: Operand, *rest: Operand) -> tuple[TensorType, ...]:
+        *states, lengths, w, r, b = rest
+        self.check_weights(x, states, w, r, b)
         count = len(self.reversals)
         if x.rank != 3:
             raise ShapeError(f"{self.type}: X must have rank 3, got {x.rank}")
         if lengths.rank != 1 or not lengths.dtype.is_integer:
             raise ShapeError(f"{self.type}: sequence lengths are one integer for each sequence, got {lengths.type}")
-        for p in parts:
+        for p in (w, r, b):
             self.expect("directions", p.shape[0], count)
         self.expect("number of sequence lengths", lengths.shape[0], x.shape[0])
         after = [TensorType(x.dtype, (batch_of(s, x), count, self.hidden_size)) for s in states]
@@ -59,7 +64,7 @@ class Directed(Recurrent, ABC):
 
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         """Require that states have the batch size of the data."""
-        data, *states = [o for o in operands[: 3 if isinstance(self, LSTM) else 2] if o is not None]
+        data, *states = [o for o in operands[: 1 + self.state_count] if o is not None]
         rule = "the batch of a state must be that of the data"
         return [c for s in states for c in alike(rule, s.shape[:1], data.shape[:1])]
 
@@ -68,10 +73,9 @@ class Directed(Recurrent, ABC):
         names = ("hidden_size", "activations", "activations_alpha", "activations_beta", "clip")
         return {n: getattr(self, n) for n in names} | {"reverse": reverse}
 
-    def unrolled(
-        self, build: Builder, x: OutPort, states: list[OutPort], lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
-    ) -> tuple[OutPort, ...]:
+    def decompose(self, build: Builder, x: OutPort, *rest: OutPort) -> tuple[OutPort, ...]:
         """Build the outputs: for each direction the products with the input, then the recurrence."""
+        *states, lengths, w, r, b = rest
         count, rows = len(self.reversals), self.gates * self.hidden_size
         dtype, short = x.type.dtype, None if is_full(x, lengths) else lengths
         x, w, r, b = (widened(build, p) for p in (x, w, r, b))
@@ -79,8 +83,8 @@ class Directed(Recurrent, ABC):
         weights, inner = (one_each(build, p, (rows, -1), count, 0) for p in (w, r))
         biases = one_each(build, b, (-1,), count, 0)
         results = [
-            self.recurrence(build, backwards, x, [s[d] for s in first], weights[d], inner[d], biases[d], short)
-            for d, backwards in enumerate(self.reversals)
+            ports(self.recurrence(build, x, each, self.settings(backwards), ([s[d] for s in first], short)))
+            for d, (backwards, *each) in enumerate(zip(self.reversals, weights, inner, biases, strict=True))
         ]
         outs = [[build.Unsqueeze(p, numbers(build, (1,))) for p in ports] for ports in zip(*results, strict=True)]
         joined = [p[0] if count == 1 else build.Concat(*p, axis=1) for p in outs]
@@ -88,20 +92,12 @@ class Directed(Recurrent, ABC):
 
     @abstractmethod
     def recurrence(
-        self,
-        build: Builder,
-        reverse: bool,
-        x: OutPort,
-        states: list[OutPort],
-        w: OutPort,
-        r: OutPort,
-        b: OutPort,
-        lengths: OutPort | None,
-    ) -> list[OutPort]:
-        """Build outputs and last states of one direction."""
+        self, build: Builder, x: OutPort, weights: Sequence[OutPort], settings: Mapping[str, Any], rest: Rest
+    ) -> OutPort:
+        """Build the recurrence of one direction. `rest`: its first states, and its lengths if they differ."""
 
-    def run(self, x: Array, states: list[Array], lengths: Array, w: Array, r: Array, b: Array) -> tuple[Array, ...]:
-        """Compute all directions, for references."""
+    def reference(self, x: Array, *rest: Array) -> tuple[Array, ...]:
+        *states, lengths, w, r, b = rest
         rows = self.gates * self.hidden_size
         results = [
             recur(
@@ -139,105 +135,44 @@ def ports(first: OutPort) -> list[OutPort]:
 class RNNSequence(Directed, RNN, DecomposedOp):
     """RNNCell over time: Y [B, D, T, H] and the last state [B, D, H]."""
 
-    def infer(
-        self, x: Operand, h: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
-    ) -> tuple[TensorType, ...]:
-        self.check_weights(x, h, w, r, b, 1)
-        return self.types(x, [h], lengths, w, r, b)
-
-    def decompose(
-        self, build: Builder, x: OutPort, h: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
-    ) -> tuple[OutPort, ...]:
-        return self.unrolled(build, x, [h], lengths, w, r, b)
+    arity = (6, 6)
 
     def recurrence(
-        self,
-        build: Builder,
-        reverse: bool,
-        x: OutPort,
-        states: list[OutPort],
-        w: OutPort,
-        r: OutPort,
-        b: OutPort,
-        lengths: OutPort | None,
-    ) -> list[OutPort]:
-        layer = RNNRecurrence(**self.settings(reverse))
-        return ports(build(layer, product(build, x, w, b), states[0], r, lengths, outputs=2))
-
-    def reference(self, x: Array, h: Array, lengths: Array, w: Array, r: Array, b: Array) -> tuple[Array, ...]:
-        return self.run(x, [h], lengths, w, r, b)
+        self, build: Builder, x: OutPort, weights: Sequence[OutPort], settings: Mapping[str, Any], rest: Rest
+    ) -> OutPort:
+        (w, r, b), (states, lengths) = weights, rest
+        return build(RNNRecurrence(**settings), product(build, x, w, b), *states, r, lengths, outputs=2)
 
 
 @op("opset5")
 class GRUSequence(Directed, GRU, DecomposedOp):
     """GRUCell over time: Y [B, D, T, H] and the last state [B, D, H]."""
 
-    def infer(
-        self, x: Operand, h: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
-    ) -> tuple[TensorType, ...]:
-        self.check_weights(x, h, w, r, b, self.bias_gates)
-        return self.types(x, [h], lengths, w, r, b)
-
-    def decompose(
-        self, build: Builder, x: OutPort, h: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
-    ) -> tuple[OutPort, ...]:
-        return self.unrolled(build, x, [h], lengths, w, r, b)
+    arity = (6, 6)
 
     def recurrence(
-        self,
-        build: Builder,
-        reverse: bool,
-        x: OutPort,
-        states: list[OutPort],
-        w: OutPort,
-        r: OutPort,
-        b: OutPort,
-        lengths: OutPort | None,
-    ) -> list[OutPort]:
-        layer = GRURecurrence(**self.settings(reverse), linear_before_reset=self.linear_before_reset)
-        n = self.hidden_size
+        self, build: Builder, x: OutPort, weights: Sequence[OutPort], settings: Mapping[str, Any], rest: Rest
+    ) -> OutPort:
+        (w, r, b), (states, lengths), n = weights, rest, self.hidden_size
+        layer = GRURecurrence(**settings, linear_before_reset=self.linear_before_reset)
         outer, inner = gru_biases(build, self, b)
         if not self.linear_before_reset:
             r, inner = sections(build, r, (2 * n, n), 0)
-        return ports(build(layer, product(build, x, w, outer), states[0], r, inner, lengths, outputs=2))
-
-    def reference(self, x: Array, h: Array, lengths: Array, w: Array, r: Array, b: Array) -> tuple[Array, ...]:
-        return self.run(x, [h], lengths, w, r, b)
+        return build(layer, product(build, x, w, outer), *states, r, inner, lengths, outputs=2)
 
 
 @op("opset5")
 class LSTMSequence(Directed, LSTM, DecomposedOp):
     """LSTMCell over time: Y [B, D, T, H], the last hidden state and the last cell state [B, D, H]."""
 
-    def infer(
-        self, x: Operand, h: Operand, c: Operand, lengths: Operand, w: Operand, r: Operand, b: Operand
-    ) -> tuple[TensorType, ...]:
-        self.check_weights(x, h, w, r, b, 4, c)
-        return self.types(x, [h, c], lengths, w, r, b)
-
-    def decompose(
-        self, build: Builder, x: OutPort, h: OutPort, c: OutPort, lengths: OutPort, w: OutPort, r: OutPort, b: OutPort
-    ) -> tuple[OutPort, ...]:
-        return self.unrolled(build, x, [h, c], lengths, w, r, b)
+    arity = (7, 7)
 
     def recurrence(
-        self,
-        build: Builder,
-        reverse: bool,
-        x: OutPort,
-        states: list[OutPort],
-        w: OutPort,
-        r: OutPort,
-        b: OutPort,
-        lengths: OutPort | None,
-    ) -> list[OutPort]:
-        layer = LSTMRecurrence(**self.settings(reverse), bound=self.state_clip())
-        return ports(build(layer, product(build, x, w, b), *states, r, lengths, outputs=3))
-
-    def reference(
-        self, x: Array, h: Array, c: Array, lengths: Array, w: Array, r: Array, b: Array
-    ) -> tuple[Array, ...]:
-        return self.run(x, [h, c], lengths, w, r, b)
+        self, build: Builder, x: OutPort, weights: Sequence[OutPort], settings: Mapping[str, Any], rest: Rest
+    ) -> OutPort:
+        (w, r, b), (states, lengths) = weights, rest
+        layer = LSTMRecurrence(**settings, bound=self.state_clip())
+        return build(layer, product(build, x, w, b), *states, r, lengths, outputs=3)
 
 
 @op()

@@ -42,7 +42,13 @@ class Recurrent(Op, ABC):
     clip: float = 0.0
 
     gates: ClassVar[int] = 1
+    state_count: ClassVar[int] = 1
     usual: ClassVar[tuple[str, ...]] = ("tanh",)
+
+    @property
+    def bias_gates(self) -> int:
+        """Gates whose biases B has."""
+        return self.gates
 
     def written_out(self) -> Op:
         return replace(self, activations=self.activations or self.usual)
@@ -71,26 +77,17 @@ class Recurrent(Op, ABC):
         """Return the type of the next state, whose batch has the name of the state's, so that loops can carry it."""
         return TensorType(state.dtype, (state.shape[0], self.hidden_size))
 
-    def check_weights(
-        self,
-        x: Operand,
-        h: Operand,
-        w: Operand,
-        r: Operand,
-        b: Operand | None,
-        bias_gates: int,
-        c: Operand | None = None,
-    ) -> None:
+    def check_weights(self, x: Operand, states: Sequence[Operand], w: Operand, r: Operand, b: Operand | None) -> None:
         """Check the last axes of all inputs; an axis of directions may precede them."""
         size = self.hidden_size
         if size < 1:
             raise ShapeError(f"{self.type}: hidden_size must be positive, got {size}")
-        operands = [o for o in (x, h, w, r, b, c) if o is not None]
+        operands = [o for o in (x, *states, w, r, b) if o is not None]
         if any(o.rank != x.rank - (o is b) for o in operands) or any(o.dtype is not x.dtype for o in operands):
             rule = "data, state and weights have one rank and element type, biases a dimension less"
             raise ShapeError(f"{self.type}: {rule}, got {', '.join(str(o.type) for o in operands)}")
         self.functions()
-        for state in (h,) if c is None else (h, c):
+        for state in states:
             self.expect("batch of a state", state.shape[0], x.shape[0])
             self.expect("elements of a state", state.shape[-1], size)
         self.expect("rows of W", w.shape[-2], self.gates * size)
@@ -98,7 +95,7 @@ class Recurrent(Op, ABC):
         self.expect("rows of R", r.shape[-2], self.gates * size)
         self.expect("columns of R", r.shape[-1], size)
         if b is not None:
-            self.expect("length of B", b.shape[-1], bias_gates * size)
+            self.expect("length of B", b.shape[-1], self.bias_gates * size)
 
 
 def with_batch_of(build: Builder, port: OutPort, state: OutPort) -> OutPort:
@@ -176,6 +173,7 @@ class LSTM(Recurrent):
     elements = Elements.FLOAT
 
     gates: ClassVar[int] = 4
+    state_count: ClassVar[int] = 2
     usual: ClassVar[tuple[str, ...]] = ("sigmoid", "tanh", "tanh")
 
     def state_clip(self) -> float:
@@ -204,7 +202,7 @@ class RNNCell(RNN, DecomposedOp):
     """x [B, I], h [B, H], W [H, I], R [H, H], bias [H] give h' [B, H]."""
 
     def infer(self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None = None) -> TensorType:
-        self.check_weights(x, h, w, r, b, 1)
+        self.check_weights(x, [h], w, r, b)
         return self.next_state(h)
 
     def decompose(
@@ -225,7 +223,7 @@ class GRUCell(GRU, DecomposedOp):
     """x [B, I], h [B, H], W [3H, I], R [3H, H], bias [3H] or [4H] (z, r, W's n, R's n) give h' [B, H]."""
 
     def infer(self, x: Operand, h: Operand, w: Operand, r: Operand, b: Operand | None = None) -> TensorType:
-        self.check_weights(x, h, w, r, b, self.bias_gates)
+        self.check_weights(x, [h], w, r, b)
         return self.next_state(h)
 
     def decompose(
@@ -267,7 +265,7 @@ class LSTMCell_4(LSTM, DecomposedOp):
     def infer(
         self, x: Operand, h: Operand, c: Operand, w: Operand, r: Operand, b: Operand | None = None
     ) -> tuple[TensorType, TensorType]:
-        self.check_weights(x, h, w, r, b, 4, c)
+        self.check_weights(x, [h, c], w, r, b)
         return self.next_state(h), self.next_state(c)
 
     def decompose(
@@ -318,7 +316,7 @@ class LSTMCell_1(LSTM, DecomposedOp):
         b: Operand | None = None,
         p: Operand | None = None,
     ) -> tuple[TensorType, TensorType]:
-        self.check_weights(x, h, w, r, b, 4, c)
+        self.check_weights(x, [h, c], w, r, b)
         if p is not None:
             self.expect("length of P", p.shape[0], 3 * self.hidden_size)
         return self.next_state(h), self.next_state(c)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from aot.codegen.ir.loops import Buffer, Expr, Space, dense, prim
+from aot.codegen.ir.loops import Buffer, Expr, prim
 from aot.codegen.script.script import Scripted, array, loops, select, var
-from aot.ir.op import Elements, LoopOp, Work
-from aot.ir.operand import Input, Operand
+from aot.ir.op import Elements
+from aot.ir.operand import Operand
 from aot.ir.registry import op
-from aot.ir.types import Array, Dim, TensorType, numpy_dtype
-from aot.opset.detection.boxes import check_limits, check_pairs, pairs, room_for
+from aot.ir.types import Array, TensorType
 from aot.opset.detection.kept_rows import KeptRows
-from aot.opset.detection.suppression.suppression import kept_at_most, list_kept, suppress
+from aot.opset.detection.suppression.suppression import Suppressing
 from aot.runtime.abi import DType
 
 CORNERS = ((0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5), (0.5, -0.5))  # of a box, in units of width and height
@@ -43,64 +41,31 @@ class NMSRotated(KeptRows):
 
 
 @op()
-class NMSRotatedWithin(LoopOp):
+class NMSRotatedWithin(Suppressing):
     """NMSRotated with outputs sized for the most rows, and -1 after the last."""
 
-    elements = Elements.FLOAT
-    single = True
+    arity = (5, 5)
+    name = "NMSRotated"
+    numbers = 5
+    held = 6
 
     sort_result_descending: bool = True
     output_type: DType = DType.I64
     clockwise: bool = True
 
-    def infer(
-        self, boxes: Operand, scores: Operand, most: Operand, overlap: Operand, least: Operand
-    ) -> tuple[TensorType, ...]:
-        check_pairs("NMSRotated", boxes, scores, numbers=5)
-        check_limits("NMSRotated", overlap, least)
-        rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
-        single = TensorType(self.output_type, (1,))
-        return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
+    @property
+    def order(self) -> tuple[bool, DType]:
+        return self.sort_result_descending, self.output_type
 
-    def conditions(self, *operands: Operand) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(*operands, numbers=5)
+    def measure(self, held: Buffer) -> Scripted:
+        return partial(_numbers, 1.0 if self.clockwise else -1.0), _overlapping, held
 
-    def nest(
-        self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, most: Input, overlap: Input, least: Input
-    ) -> tuple[Work, ...]:
-        images, classes, count = scores.shape
-        each = kept_at_most(count, most.operand())
-        room = max(each, 1) if isinstance(each, int) else prim("max", each, 1)
-        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
-        kept = dense("kept", images, classes, room, space=Space.ARENA, dtype=DType.I64)
-        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
-        flat = dense("flat", images * classes * room, space=Space.ARENA, dtype=DType.I64)
-        marks = dense("marks", images * classes * room, space=Space.ARENA)
-        shape, limits = (images, classes, count, each), (overlap.buffer, least.buffer)
-        held = room_for(6, room, images, classes, dtype=boxes.dtype.compute)
-        measure = (partial(_numbers, 1.0 if self.clockwise else -1.0), _overlapping, held)
-        return (
-            suppress(boxes.buffer, scores.buffer, kept, counts, order, limits, shape, measure),
-            list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
-        )
-
-    def reference(self, boxes: Array, scores: Array, most: Array, overlap: Array, least: Array) -> tuple[Array, ...]:
-        keep = min(max(int(most.reshape(-1)[0]), 0), scores.shape[2])
-        limits = [float(v.reshape(-1)[0]) for v in (overlap, least)]
-        selected: list[tuple[float, int, int, int]] = []
-        for n, c in np.ndindex(*scores.shape[:2]):
-            mine, kept = scores[n, c].astype(np.float64), list[int]()
-            for i in (int(i) for i in np.argsort(-mine, kind="stable") if mine[i] > limits[1]):
-                held = boxes[n].astype(np.float64)
-                if len(kept) < keep and all(_iou(held[i], held[j], self.clockwise) <= limits[0] for j in kept):
-                    kept.append(i)
-            selected += [(-mine[i], n, c, i) for i in kept]
-        ordered = sorted(selected, key=lambda f: f[0]) if self.sort_result_descending else selected
-        rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
-        scored = np.full(rows.shape, -1, np.float32)
-        for r, (score, n, c, i) in enumerate(ordered):
-            rows[r], scored[r] = (n, c, i), (n, c, -score)
-        return rows, scored, np.array([len(selected)], rows.dtype)
+    def chosen(self, boxes: Array, scores: Array, most: int, *limits: float) -> list[tuple[int, float]]:
+        kept = list[int]()
+        for i in (int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > limits[1]):
+            if len(kept) < most and all(_iou(boxes[i], boxes[j], self.clockwise) <= limits[0] for j in kept):
+                kept.append(i)
+        return [(i, scores[i]) for i in kept]
 
 
 def _rotated(x: Scripted, y: Scripted, angle: tuple[Scripted, Scripted]) -> tuple[Scripted, Scripted]:

@@ -9,7 +9,6 @@ from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.types import Array
 from aot.opset.detection.boxes import overlap as overlap_of
 from aot.opset.detection.boxes import overlaps
-from aot.opset.detection.suppression.corners import Encoding, corners_of
 from aot.runtime.abi import DType
 
 
@@ -54,9 +53,12 @@ def suppress_softly(
     state: Scripted,
     limits: Scripted,
     shape: Scripted,
-    encoding: Encoding,
+    numbers: Scripted,
 ) -> None:
-    """Select the best box repeatedly; `seen`: number of kept boxes that have lowered its score, -1 once it is kept."""
+    """Select the best box repeatedly; `seen`: number of kept boxes that have lowered its score, -1 once it is kept.
+
+    `numbers`: f(boxes, image, i) gives the corners of a box.
+    """
     lower, seen = state
     images, classes, count, keep = shape
     overlaps, least, sigma = limits
@@ -82,9 +84,7 @@ def suppress_softly(
                 score = var(top, DType.F32)
                 k = var(counts[n, c] - 1, DType.I64)
                 while k >= seen[n, c, best]:
-                    iou = overlap_of(
-                        corners_of(encoding, boxes, n, best), corners_of(encoding, boxes, n, kept[n, c, k])
-                    )
+                    iou = overlap_of(numbers(boxes, n, best), numbers(boxes, n, kept[n, c, k]))
                     score = score * _told_off(iou, limit(overlaps), limit(sigma))
                     k -= 1
                     if score <= limit(least):

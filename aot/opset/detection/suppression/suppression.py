@@ -5,15 +5,17 @@ For each image and class the boxes in order of score, without those that overlap
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Space, as_expr, cast, dense, prim
 from aot.codegen.script.script import Scripted, loops, parallel, var
-from aot.ir.op import Elements, LoopOp, Work
+from aot.ir.op import Elements, LoopOp, Op, Work
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
@@ -22,7 +24,6 @@ from aot.opset.detection.boxes import (
     Ranking,
     check_limits,
     check_pairs,
-    greedy,
     keep_apart,
     pairs,
     room_for,
@@ -37,92 +38,140 @@ from aot.runtime.abi import DType
 
 
 @dataclass(frozen=True)
-class FixedSuppression(LoopOp):
-    """Boxes [N, B, 4], scores [N, C, B], most boxes for each class, limits of overlap and of scores.
+class Suppressing(LoopOp, ABC):
+    """Boxes [N, B, 4], scores [N, C, B], most boxes for each class, limits of overlap and of scores, perhaps a sigma.
 
-    Output rows (image, class, box); -1 after the last.
+    Output rows (image, class, box), sized for the most there can be, -1 after the last; perhaps scores and a number.
     """
 
+    arity = (2, 6)
     elements = Elements.FLOAT
     single = True
-    uniform = (0, 1)
+    name: ClassVar[str] = "NonMaxSuppression"  # in errors
+    numbers: ClassVar[int] = 4  # of a box
+    held: ClassVar[int] = 4  # of a kept box
+
+    @property
+    @abstractmethod
+    def order(self) -> tuple[bool, DType]:
+        """True if the rows are sorted by score, and their element type."""
+
+    @abstractmethod
+    def measure(self, held: Buffer) -> Scripted:
+        """Return what `suppress` measures overlaps by. `held`: room for the numbers of kept boxes."""
+
+    @abstractmethod
+    def chosen(self, boxes: Array, scores: Array, most: int, *limits: float) -> list[tuple[int, float]]:
+        """Return the boxes of a class that are kept and their scores, for references."""
+
+    def most(self, count: Dim, most: Operand | None) -> Dim:
+        """Return the most boxes of one class that are kept."""
+        keep = 0 if most is None else most.dims(f"{self.name}: number of boxes")[0]
+        if isinstance(keep, int) and isinstance(count, int):
+            return min(max(keep, 0), count)
+        return prim("min", prim("max", as_expr(keep, DType.I64), 0), count)
+
+    def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> TensorType | tuple[TensorType, ...]:
+        check_pairs(self.name, boxes, scores, numbers=self.numbers)
+        check_limits(self.name, *limits[1:])
+        rows = scores.shape[0] * scores.shape[1] * self.most(scores.shape[2], limits[0] if limits else None)
+        _, dtype = self.order
+        return TensorType(dtype, (rows, 3)), TensorType(DType.F32, (rows, 3)), TensorType(dtype, (1,))
+
+    def conditions(self, *operands: Operand) -> Sequence[tuple[Dim, Dim, str]]:
+        return pairs(*operands, numbers=self.numbers)
+
+    def nest(self, outs: tuple[Buffer, ...], boxes: Input, scores: Input, *limits: Input | None) -> tuple[Work, ...]:
+        most, overlap, least, sigma = (*limits, None, None, None, None)[:4]
+        images, classes, count = scores.shape
+        each = self.most(count, None if most is None else most.operand())
+        room = max(each, 1) if isinstance(each, int) else prim("max", each, 1)
+        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        kept = dense("kept", images, classes, room, space=Space.ARENA, dtype=DType.I64)
+        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
+        flat = dense("flat", images * classes * room, space=Space.ARENA, dtype=DType.I64)
+        marks = dense("marks", images * classes * room, space=Space.ARENA)
+        bounds = [None if i is None else i.buffer for i in (overlap, least, sigma)]
+        shape = (images, classes, count, each)
+        buffers, listed = (boxes.buffer, scores.buffer, kept, counts), (kept, counts, flat, marks, shape, self.order[0])
+        if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
+            held = room_for(self.held, room, images, classes, dtype=boxes.dtype.compute)
+            kept_boxes = suppress(*buffers, order, bounds[:2], shape, self.measure(held))
+            return kept_boxes, list_kept(outs, scores.buffer, *listed)
+        lower = dense("lower", images, classes, count, space=Space.ARENA)
+        seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
+        return (
+            suppress_softly(*buffers, (lower, seen), bounds, shape, self.measure(lower)[0]),
+            list_kept(outs, lower, *listed),
+        )
+
+    def reference(self, boxes: Array, scores: Array, *limits: Array | None) -> Array | tuple[Array, ...]:
+        (descending, dtype), count = self.order, scores.shape[2]
+        most, *bounds = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (*limits, *[None] * 4)[:4]]
+        keep = min(max(int(most), 0), count)
+        selected: list[tuple[float, int, int, int]] = []
+        for n, c in np.ndindex(*scores.shape[:2]):
+            chosen = self.chosen(boxes[n].astype(np.float64), scores[n, c].astype(np.float64), keep, *bounds)
+            selected += [(-score, n, c, i) for i, score in chosen]
+        ordered = sorted(selected, key=lambda f: f[0]) if descending else selected
+        rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(dtype))
+        scored = np.full(rows.shape, -1, np.float32)
+        for r, (score, n, c, i) in enumerate(ordered):
+            rows[r], scored[r] = (n, c, i), (n, c, -score)
+        return rows, scored, np.array([len(selected)], rows.dtype)
+
+
+@dataclass(frozen=True)
+class Encoded(Op):
+    """Attributes of NonMaxSuppression."""
 
     box_encoding: Encoding = Encoding.CORNER
     sort_result_descending: bool = True
 
+
+@dataclass(frozen=True)
+class EncodedSuppressing(Suppressing, Encoded):
+    """NonMaxSuppression by the corners of boxes."""
+
     @property
-    def result(self) -> DType:
-        return getattr(self, "output_type", DType.I64)
+    def order(self) -> tuple[bool, DType]:
+        return self.sort_result_descending, getattr(self, "output_type", DType.I64)
+
+    def measure(self, held: Buffer) -> Scripted:
+        return partial(corners_of, self.box_encoding), overlap_of, held
+
+    def chosen(self, boxes: Array, scores: Array, most: int, *limits: float) -> list[tuple[int, float]]:
+        return kept_softly(corner_array(boxes, self.box_encoding), scores, most, *limits)
+
+
+@dataclass(frozen=True)
+class FixedSuppression(EncodedSuppressing):
+    """Rows (image, class, box) only, of a number that is known at compile time."""
+
+    arity = (2, 5)
+    single = True
+    uniform = (0, 1)
 
     def rows(self, images: Dim, classes: Dim, boxes: Dim, most: int) -> Dim:
         """Return the number of output rows."""
         return smaller(boxes, classes * most)
 
-    def infer(
-        self,
-        boxes: Operand,
-        scores: Operand,
-        most: Operand | None = None,
-        overlap: Operand | None = None,
-        least: Operand | None = None,
-    ) -> TensorType:
+    def most(self, count: Dim, most: Operand | None) -> Dim:
+        return 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
+
+    def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> TensorType:
         check_pairs("NonMaxSuppression", boxes, scores)
-        check_limits("NonMaxSuppression", overlap, least)
-        keep = 0 if most is None else most.ints("NonMaxSuppression: number of boxes")[0]
-        return TensorType(self.result, (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep), 3))
+        check_limits("NonMaxSuppression", *limits[1:])
+        most = self.most(boxes.shape[1], limits[0] if limits else None)
+        assert isinstance(most, int)
+        return TensorType(self.order[1], (self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], most), 3))
 
-    def conditions(self, *operands: Operand) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(*operands)
-
-    def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        boxes: Input,
-        scores: Input,
-        most: Input | None = None,
-        overlap: Input | None = None,
-        least: Input | None = None,
-    ) -> tuple[Work, ...]:
-        images, classes, count = scores.shape
-        keep = 0 if most is None else most.operand().ints("NonMaxSuppression: number of boxes")[0]
-        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
-        kept = dense("kept", images, classes, max(keep, 1), space=Space.ARENA, dtype=DType.I64)
-        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
-        flat = dense("flat", images * classes * max(keep, 1), space=Space.ARENA, dtype=DType.I64)
-        marks = dense("marks", images * classes * max(keep, 1), space=Space.ARENA)
-        limits = [None if i is None else i.buffer for i in (overlap, least)]
-        buffers = (boxes.buffer, scores.buffer, kept, counts)
-        shape = (images, classes, count, keep)
-        held = room_for(4, max(keep, 1), images, classes, dtype=boxes.dtype.compute)
-        return (
-            suppress(*buffers, order, limits, shape, (partial(corners_of, self.box_encoding), overlap_of, held)),
-            list_kept(outs, scores.buffer, kept, counts, flat, marks, shape, self.sort_result_descending),
-        )
-
-    def reference(
-        self,
-        boxes: Array,
-        scores: Array,
-        most: Array | None = None,
-        overlap: Array | None = None,
-        least: Array | None = None,
-    ) -> Array:
-        keep = 0 if most is None else int(most.reshape(-1)[0])
-        limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least)]
-        corners = corner_array(boxes.astype(np.float64), self.box_encoding)
-        selected: list[tuple[float, int, int, int]] = []
-        for n, c in np.ndindex(*scores.shape[:2]):
-            mine = scores[n, c].astype(np.float64)
-            order = [i for i in np.lexsort((np.arange(len(mine)), -mine)) if mine[i] > limits[1]]
-            chosen = greedy(corners[n], np.array(order, np.int64), limits[0], keep)
-            selected += [(-mine[i], n, c, i) for i in chosen]
-        rows = self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], keep)
+    def reference(self, boxes: Array, scores: Array, *limits: Array | None) -> Array:
+        found = super().reference(boxes, scores, *limits)[0]
+        most = 0 if not limits or limits[0] is None else int(limits[0].reshape(-1)[0])
+        rows = self.rows(scores.shape[0], scores.shape[1], boxes.shape[1], most)
         assert isinstance(rows, int)
-        out = np.full((rows, 3), -1, numpy_dtype(self.result))
-        ordered = sorted(selected, key=lambda f: f[0]) if self.sort_result_descending else selected
-        for row, (_, n, c, i) in zip(out, ordered, strict=False):
-            row[:] = n, c, i
-        return out
+        return np.pad(found, ((0, max(rows - len(found), 0)), (0, 0)), constant_values=-1)[:rows]
 
 
 @loops
@@ -229,7 +278,7 @@ class NonMaxSuppression_4(FixedSuppression):
 
 
 @op("opset5", "opset9")
-class NonMaxSuppression(KeptRows):
+class NonMaxSuppression(KeptRows, Encoded):
     """Rows (image, class, box), one for each box kept, their scores (image, class, score), and their number.
 
     With a sigma above 0, input 5, an overlap iou with a kept box scales the score by exp(-iou^2 / 2 sigma), whatever
@@ -240,110 +289,18 @@ class NonMaxSuppression(KeptRows):
     elements = Elements.FLOAT
     uniform = (0, 1)
 
-    box_encoding: Encoding = Encoding.CORNER
-    sort_result_descending: bool = True
     output_type: DType = DType.I64
 
     @property
     def within(self) -> SuppressionWithin:
-        return SuppressionWithin(self.box_encoding, self.sort_result_descending, self.output_type)
+        return SuppressionWithin(**vars(self))
 
     def infer(self, boxes: Operand, scores: Operand, *limits: Operand | None) -> tuple[TensorType, ...]:
         return self.kept(boxes, scores, *limits)
 
 
 @op()
-class SuppressionWithin(LoopOp):
+class SuppressionWithin(EncodedSuppressing):
     """NonMaxSuppression with outputs sized for the most rows, and -1 after the last."""
 
-    elements = Elements.FLOAT
-    single = True
-
-    box_encoding: Encoding = Encoding.CORNER
-    sort_result_descending: bool = True
     output_type: DType = DType.I64
-
-    def infer(
-        self,
-        boxes: Operand,
-        scores: Operand,
-        most: Operand | None = None,
-        overlap: Operand | None = None,
-        least: Operand | None = None,
-        sigma: Operand | None = None,
-    ) -> tuple[TensorType, ...]:
-        check_pairs("NonMaxSuppression", boxes, scores)
-        check_limits("NonMaxSuppression", overlap, least, sigma)
-        rows = scores.shape[0] * scores.shape[1] * kept_at_most(scores.shape[2], most)
-        single = TensorType(self.output_type, (1,))
-        return TensorType(self.output_type, (rows, 3)), TensorType(DType.F32, (rows, 3)), single
-
-    def conditions(self, *operands: Operand) -> Sequence[tuple[Dim, Dim, str]]:
-        return pairs(*operands)
-
-    def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        boxes: Input,
-        scores: Input,
-        most: Input | None = None,
-        overlap: Input | None = None,
-        least: Input | None = None,
-        sigma: Input | None = None,
-    ) -> tuple[Work, ...]:
-        images, classes, count = scores.shape
-        each = kept_at_most(count, None if most is None else most.operand())
-        room = max(each, 1) if isinstance(each, int) else prim("max", each, 1)
-        order = dense("order", images, classes, count, space=Space.ARENA, dtype=DType.I64)
-        kept = dense("kept", images, classes, room, space=Space.ARENA, dtype=DType.I64)
-        counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
-        flat = dense("flat", images * classes * room, space=Space.ARENA, dtype=DType.I64)
-        marks = dense("marks", images * classes * room, space=Space.ARENA)
-        limits = [None if i is None else i.buffer for i in (overlap, least, sigma)]
-        shape = (images, classes, count, each)
-        listed = (kept, counts, flat, marks, shape, self.sort_result_descending)
-        if sigma is None or (sigma.value is not None and not np.any(sigma.value)):
-            buffers = (boxes.buffer, scores.buffer, kept, counts)
-            held = room_for(4, room, images, classes, dtype=boxes.dtype.compute)
-            measure = (partial(corners_of, self.box_encoding), overlap_of, held)
-            kept_boxes = suppress(*buffers, order, limits[:2], shape, measure)
-            return kept_boxes, list_kept(outs, scores.buffer, *listed)
-        lower = dense("lower", images, classes, count, space=Space.ARENA)
-        seen = dense("seen", images, classes, count, space=Space.ARENA, dtype=DType.I64)
-        buffers = (boxes.buffer, scores.buffer, kept, counts)
-        return (
-            suppress_softly(*buffers, (lower, seen), limits, shape, self.box_encoding),
-            list_kept(outs, lower, *listed),
-        )
-
-    def reference(
-        self,
-        boxes: Array,
-        scores: Array,
-        most: Array | None = None,
-        overlap: Array | None = None,
-        least: Array | None = None,
-        sigma: Array | None = None,
-    ) -> tuple[Array, ...]:
-        count = scores.shape[2]
-        keep = 0 if most is None else min(max(int(most.reshape(-1)[0]), 0), count)
-        limits = [0.0 if v is None else float(v.reshape(-1)[0]) for v in (overlap, least, sigma)]
-        corners = corner_array(boxes.astype(np.float64), self.box_encoding)
-        selected: list[tuple[float, int, int, int]] = []
-        for n, c in np.ndindex(*scores.shape[:2]):
-            chosen = kept_softly(corners[n], scores[n, c].astype(np.float64), keep, *limits)
-            selected += [(-score, n, c, i) for i, score in chosen]
-        ordered = sorted(selected, key=lambda f: f[0]) if self.sort_result_descending else selected
-        rows = np.full((scores.shape[0] * scores.shape[1] * keep, 3), -1, numpy_dtype(self.output_type))
-        scored = np.full(rows.shape, -1, np.float32)
-        for r, (score, n, c, i) in enumerate(ordered):
-            rows[r], scored[r] = (n, c, i), (n, c, -score)
-        return rows, scored, np.array([len(selected)], rows.dtype)
-
-
-def kept_at_most(count: Dim, most: Operand | None) -> Dim:
-    """Return the most boxes of one class that are kept."""
-    keep = 0 if most is None else most.dims("NonMaxSuppression: number of boxes")[0]
-    if isinstance(keep, int) and isinstance(count, int):
-        return min(max(keep, 0), count)
-    return prim("min", prim("max", as_expr(keep, DType.I64), 0), count)
