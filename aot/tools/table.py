@@ -58,10 +58,11 @@ def _row(cls: type[Op], onnx: bool) -> Row:
 def _used_by_onnx() -> Iterator[type[Op]]:
     """Operations that the modules of conversions build, or have in a table of names."""
     for module in {conversion.__module__ for conversion in CONVERSIONS.load().values()}:
-        for built, quoted in re.findall(r'\bbuild\.(\w+)|"(\w+)"', inspect.getsource(sys.modules[module])):
-            cls = REGISTRY.get(built or quoted)
-            if cls is not None:
-                yield cls
+        found = re.findall(r'\bbuild\.(\w+)|"(\w+)"', inspect.getsource(sys.modules[module]))
+        names = {built or quoted for built, quoted in found}
+        for name, value in vars(sys.modules[module]).items():
+            names |= {str(own) for own in value.values()} if name.isupper() and hasattr(value, "values") else set()
+        yield from (cls for name, cls in REGISTRY.items() if name in names)
 
 
 def page_of(name: str) -> Page:

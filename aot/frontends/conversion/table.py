@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from aot.frontends.conversion.attributes import with_attributes
 from aot.frontends.conversion.calls import Conversion
 from aot.ir.scope import current, scope_for
+from aot.runtime.abi import DType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,3 +86,13 @@ def decorator(table: dict[str, F]) -> Callable[..., Callable[[F], F]]:
         return entering
 
     return named
+
+
+def renames(words: str) -> dict[str, str]:
+    """Return names of operations by those of a framework: `Abs` is the name in both, `Ceil=Ceiling` has two."""
+    return {name: own or name for name, _, own in (word.partition("=") for word in words.split())}
+
+
+def element_types(words: str) -> dict[int, DType]:
+    """Return element types by the numbers that a framework has for them: `1=f32`."""
+    return {int(number): DType(name) for number, _, name in (word.partition("=") for word in words.split())}

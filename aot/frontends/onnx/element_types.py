@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.table import element_types
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
-DTYPES = {
-    1: DType.F32,
-    2: DType.U8,
-    3: DType.I8,
-    4: DType.U16,
-    5: DType.I16,
-    6: DType.I32,
-    7: DType.I64,
-    8: DType.STRING,
-    9: DType.BOOL,
-    10: DType.F16,
-    11: DType.F64,
-    12: DType.U32,
-    13: DType.U64,
-    16: DType.BF16,
-    17: DType.F8E4M3,
-    18: DType.F8E4M3FNUZ,
-    19: DType.F8E5M2,
-    20: DType.F8E5M2FNUZ,
-    21: DType.U4,
-    22: DType.I4,
-    23: DType.F4E2M1,
-    24: DType.F8E8M0,
-    25: DType.U2,
-    26: DType.I2,
-}
+DTYPES = element_types(
+    """
+    1=f32 2=u8 3=i8 4=u16 5=i16 6=i32 7=i64 8=string 9=boolean 10=f16 11=f64 12=u32 13=u64 16=bf16 17=f8e4m3
+    18=f8e4m3fnuz 19=f8e5m2 20=f8e5m2fnuz 21=u4 22=i4 23=f4e2m1 24=f8e8m0 25=u2 26=i2
+    """
+)
 UNSUPPORTED_TYPES = {0: "UNDEFINED", 14: "COMPLEX64", 15: "COMPLEX128", 27: "FLOAT6E2M3", 28: "FLOAT6E3M2"}
 
 

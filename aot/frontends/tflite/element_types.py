@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from aot.runtime.abi import DType
+from aot.frontends.conversion.table import element_types
 
-DTYPES = {
-    0: DType.F32,
-    1: DType.F16,
-    2: DType.I32,
-    3: DType.U8,
-    4: DType.I64,
-    5: DType.STRING,
-    6: DType.BOOL,
-    7: DType.I16,
-    9: DType.I8,
-    10: DType.F64,
-    12: DType.U64,
-    15: DType.U32,
-    16: DType.U16,
-    17: DType.I4,
-    18: DType.BF16,
-    19: DType.I2,
-    20: DType.U4,
-}
+DTYPES = element_types(
+    """
+    0=f32 1=f16 2=i32 3=u8 4=i64 5=string 6=boolean 7=i16 9=i8 10=f64 12=u64 15=u32 16=u16 17=i4 18=bf16 19=i2 20=u4
+    """
+)
 OTHERS = {8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
 
 

@@ -6,6 +6,7 @@ from functools import reduce
 
 import numpy as np
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.conversion.texts import equal_texts
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
@@ -13,53 +14,18 @@ from aot.opset.elementwise.activation import Approximation
 from aot.opset.elementwise.conversion import SMALL_FLOATS
 from aot.runtime.abi import DType
 
-SAME = {
-    "Abs": "Abs",
-    "Acos": "Acos",
-    "Acosh": "Acosh",
-    "Asin": "Asin",
-    "Asinh": "Asinh",
-    "Atan": "Atan",
-    "Atanh": "Atanh",
-    "Ceil": "Ceiling",
-    "Cos": "Cos",
-    "Cosh": "Cosh",
-    "Erf": "Erf",
-    "Exp": "Exp",
-    "Floor": "Floor",
-    "Log": "Log",
-    "Neg": "Negative",
-    "Sigmoid": "Sigmoid",
-    "Sign": "Sign",
-    "Sin": "Sin",
-    "Sinh": "Sinh",
-    "Sqrt": "Sqrt",
-    "Tan": "Tan",
-    "Tanh": "Tanh",
-    "Relu": "Relu",
-    "Softplus": "SoftPlus",
-    "Softsign": "SoftSign",
-    "Round": "Round",
-    "HardSwish": "HSwish",
-    "Mish": "Mish",
-    "BitwiseNot": "BitwiseNot",
-    "Not": "LogicalNot",
-}
-SAME_TWO = {
-    "Add": "Add",
-    "Sub": "Subtract",
-    "Mul": "Multiply",
-    "BitwiseAnd": "BitwiseAnd",
-    "BitwiseOr": "BitwiseOr",
-    "BitwiseXor": "BitwiseXor",
-    "Greater": "Greater",
-    "Less": "Less",
-    "GreaterOrEqual": "GreaterEqual",
-    "LessOrEqual": "LessEqual",
-    "And": "LogicalAnd",
-    "Or": "LogicalOr",
-    "Xor": "LogicalXor",
-}
+SAME = renames(
+    """
+    Abs Acos Acosh Asin Asinh Atan Atanh Ceil=Ceiling Cos Cosh Erf Exp Floor Log Neg=Negative Sigmoid Sign Sin Sinh
+    Sqrt Tan Tanh Relu Softplus=SoftPlus Softsign=SoftSign Round HardSwish=HSwish Mish BitwiseNot Not=LogicalNot
+    """
+)
+SAME_TWO = renames(
+    """
+    Add Sub=Subtract Mul=Multiply BitwiseAnd BitwiseOr BitwiseXor Greater Less GreaterOrEqual=GreaterEqual
+    LessOrEqual=LessEqual And=LogicalAnd Or=LogicalOr Xor=LogicalXor
+    """
+)
 
 
 POWER_ERROR = 1e-12  # relative error of powers, so that 2^3 does not become 7

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.onnx.arrays.axes import count_of, reduced_at
 from aot.frontends.onnx.registry import Call, onnx
 from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from aot.runtime.abi import DType
 
-SAME = {
-    "ReduceSum": "ReduceSum",
-    "ReduceMean": "ReduceMean",
-    "ReduceMax": "ReduceMax",
-    "ReduceMin": "ReduceMin",
-    "ReduceProd": "ReduceProd",
-    "ReduceL1": "ReduceL1",
-    "ReduceL2": "ReduceL2",
-}
+SAME = renames("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2")
 KINDS = (*SAME, "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 
 

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
 from aot.runtime.abi import DType
 
-ARITHMETIC = {
-    "_operator.add": "Add",
-    "_operator.sub": "Subtract",
-    "_operator.mul": "Multiply",
-    "_operator.pow": "Power",
-    "_operator.and_": "LogicalAnd",
-    "_operator.or_": "LogicalOr",
-    "torch.sym_max": "Maximum",
-    "torch.sym_min": "Minimum",
-    "torch.sym_sum": "Add",
-}
-COMPARISONS = {
-    "_operator.eq": "Equal",
-    "_operator.ne": "NotEqual",
-    "_operator.lt": "Less",
-    "_operator.le": "LessEqual",
-    "_operator.gt": "Greater",
-    "_operator.ge": "GreaterEqual",
-}
+ARITHMETIC = renames(
+    """
+    _operator.add=Add _operator.sub=Subtract _operator.mul=Multiply _operator.pow=Power _operator.and_=LogicalAnd
+    _operator.or_=LogicalOr torch.sym_max=Maximum torch.sym_min=Minimum torch.sym_sum=Add
+    """
+)
+COMPARISONS = renames(
+    """
+    _operator.eq=Equal _operator.ne=NotEqual _operator.lt=Less _operator.le=LessEqual _operator.gt=Greater
+    _operator.ge=GreaterEqual
+    """
+)
 ROUNDINGS = {"math.floor": "Floor", "math.ceil": "Ceiling"}
 
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.table import element_types
 from aot.runtime.abi import DType
 from aot.runtime.errors import CorruptError, UnsupportedError
 
-ELEMENT_TYPES = {
-    1: DType.U8,
-    2: DType.I8,
-    3: DType.I16,
-    4: DType.I32,
-    5: DType.I64,
-    6: DType.F16,
-    7: DType.F32,
-    8: DType.F64,
-    12: DType.BOOL,
-    13: DType.BF16,
-    28: DType.U16,
-    29: DType.F8E4M3,
-    30: DType.F8E5M2,
-    31: DType.F8E4M3FNUZ,
-    32: DType.F8E5M2FNUZ,
-    33: DType.F8E8M0,
-    34: DType.U32,
-    35: DType.U64,
-}
+ELEMENT_TYPES = element_types(
+    """
+    1=u8 2=i8 3=i16 4=i32 5=i64 6=f16 7=f32 8=f64 12=boolean 13=bf16 28=u16 29=f8e4m3 30=f8e5m2 31=f8e4m3fnuz
+    32=f8e5m2fnuz 33=f8e8m0 34=u32 35=u64
+    """
+)
 COMPLEX = {9: "complex32", 10: "complex64", 11: "complex128"}
 PARTS = {9: DType.F16, 10: DType.F32, 11: DType.F64}  # types of the parts of complex numbers
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
-COMPARISONS = {
-    "eq": "Equal",
-    "ne": "NotEqual",
-    "lt": "Less",
-    "le": "LessEqual",
-    "gt": "Greater",
-    "ge": "GreaterEqual",
-    "not_equal": "NotEqual",
-    "less": "Less",
-    "less_equal": "LessEqual",
-    "greater": "Greater",
-    "greater_equal": "GreaterEqual",
-}
+COMPARISONS = renames(
+    """
+    eq=Equal ne=NotEqual lt=Less le=LessEqual gt=Greater ge=GreaterEqual not_equal=NotEqual less=Less
+    less_equal=LessEqual greater=Greater greater_equal=GreaterEqual
+    """
+)
 LOGIC = {"and": "And", "or": "Or", "xor": "Xor"}
 OPERANDS = ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
 

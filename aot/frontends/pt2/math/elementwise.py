@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.pt2.registry import Call, Number, aten
 from aot.ir.graph import OutPort
 from aot.opset.elementwise.unary import Rounding
@@ -11,26 +12,12 @@ from aot.runtime.abi import DType
 
 KEEPING = {"abs": "Abs", "neg": "Negative", "sign": "Sign", "sgn": "Sign"}  # integers stay integers
 ROUNDING = {"floor": "Floor", "ceil": "Ceiling"}
-REAL = {
-    "acos": "Acos",
-    "acosh": "Acosh",
-    "asin": "Asin",
-    "asinh": "Asinh",
-    "atan": "Atan",
-    "atanh": "Atanh",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "erf": "Erf",
-    "erfinv": "ErfInv",
-    "exp": "Exp",
-    "log": "Log",
-    "sigmoid": "Sigmoid",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "sqrt": "Sqrt",
-    "tan": "Tan",
-    "tanh": "Tanh",
-}
+REAL = renames(
+    """
+    acos=Acos acosh=Acosh asin=Asin asinh=Asinh atan=Atan atanh=Atanh cos=Cos cosh=Cosh erf=Erf erfinv=ErfInv
+    exp=Exp log=Log sigmoid=Sigmoid sin=Sin sinh=Sinh sqrt=Sqrt tan=Tan tanh=Tanh
+    """
+)
 AS_TF = {"expm1": "Expm1", "log1p": "Log1p", "erfc": "Erfc"}
 BASES = {"log2": 2.0, "log10": 10.0}
 TESTS = {"isnan": "IsNaN", "isinf": "IsInf", "isfinite": "IsFinite"}

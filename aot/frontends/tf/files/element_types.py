@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.table import element_types
 from aot.runtime.abi import DType
 from aot.runtime.errors import UnsupportedError
 
-DTYPES = {
-    1: DType.F32,
-    2: DType.F64,
-    3: DType.I32,
-    4: DType.U8,
-    5: DType.I16,
-    6: DType.I8,
-    7: DType.STRING,
-    9: DType.I64,
-    10: DType.BOOL,
-    11: DType.I8,  # qint8
-    12: DType.U8,  # quint8
-    13: DType.I32,  # qint32
-    14: DType.BF16,
-    15: DType.I16,  # qint16
-    16: DType.U16,  # quint16
-    17: DType.U16,
-    19: DType.F16,
-    22: DType.U32,
-    23: DType.U64,
-    24: DType.F8E5M2,
-    25: DType.F8E4M3,
-    26: DType.F8E4M3FNUZ,
-    28: DType.F8E5M2FNUZ,
-    29: DType.I4,
-    30: DType.U4,
-    31: DType.I2,
-    32: DType.U2,
-}
+DTYPES = element_types(
+    """
+    1=f32 2=f64 3=i32 4=u8 5=i16 6=i8 7=string 9=i64 10=boolean 11=i8 12=u8 13=i32 14=bf16 15=i16 16=u16 17=u16
+    19=f16 22=u32 23=u64 24=f8e5m2 25=f8e4m3 26=f8e4m3fnuz 28=f8e5m2fnuz 29=i4 30=u4 31=i2 32=u2
+    """
+)
 OTHERS = {0: "invalid", 8: "complex64", 18: "complex128", 20: "resource", 21: "variant", 27: "float8_e4m3b11fnuz"}
-QUANTISED = (11, 12, 13, 15, 16)  # types whose elements we have another name for
+QUANTISED = (11, 12, 13, 15, 16)  # qint8, quint8, qint32, qint16, quint16, which we have other names for
 RESOURCE, VARIANT, COMPLEX = 20, 21, (8, 18)
 REFERENCE = 100  # is added to a type by operations of TensorFlow 1 that give variables themselves
 

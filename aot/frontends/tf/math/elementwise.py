@@ -6,60 +6,25 @@ from functools import reduce
 
 import numpy as np
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.tf.math.complex_numbers import Number, by_parts, parts_of
 from aot.frontends.tf.registry import Call, tf
 from aot.ir.graph import OutPort
 from aot.runtime.abi import DType
 
-SAME = {
-    "Abs": "Abs",
-    "Acos": "Acos",
-    "Acosh": "Acosh",
-    "Asin": "Asin",
-    "Asinh": "Asinh",
-    "Atan": "Atan",
-    "Atanh": "Atanh",
-    "Ceil": "Ceiling",
-    "Cos": "Cos",
-    "Cosh": "Cosh",
-    "Elu": "Elu",
-    "Erf": "Erf",
-    "Erfinv": "ErfInv",
-    "Floor": "Floor",
-    "Invert": "BitwiseNot",
-    "IsFinite": "IsFinite",
-    "IsInf": "IsInf",
-    "IsNan": "IsNaN",
-    "Log": "Log",
-    "LogicalNot": "LogicalNot",
-    "Relu": "Relu",
-    "Rint": "Round",
-    "Round": "Round",
-    "Sigmoid": "Sigmoid",
-    "Sign": "Sign",
-    "Sin": "Sin",
-    "Sinh": "Sinh",
-    "Softplus": "SoftPlus",
-    "Softsign": "SoftSign",
-    "Sqrt": "Sqrt",
-    "Tan": "Tan",
-    "Tanh": "Tanh",
-}
-SAME_TWO = {
-    "BitwiseAnd": "BitwiseAnd",
-    "BitwiseOr": "BitwiseOr",
-    "BitwiseXor": "BitwiseXor",
-    "Greater": "Greater",
-    "GreaterEqual": "GreaterEqual",
-    "Less": "Less",
-    "LessEqual": "LessEqual",
-    "LogicalAnd": "LogicalAnd",
-    "LogicalOr": "LogicalOr",
-    "Maximum": "Maximum",
-    "Minimum": "Minimum",
-    "Pow": "Power",
-    "SquaredDifference": "SquaredDifference",
-}
+SAME = renames(
+    """
+    Abs Acos Acosh Asin Asinh Atan Atanh Ceil=Ceiling Cos Cosh Elu Erf Erfinv=ErfInv Floor Invert=BitwiseNot
+    IsFinite IsInf IsNan=IsNaN Log LogicalNot Relu Rint=Round Round Sigmoid Sign Sin Sinh Softplus=SoftPlus
+    Softsign=SoftSign Sqrt Tan Tanh
+    """
+)
+SAME_TWO = renames(
+    """
+    BitwiseAnd BitwiseOr BitwiseXor Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr Maximum Minimum
+    Pow=Power SquaredDifference
+    """
+)
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al. 2017
 SERIES_BOUND = 0.5  # below, log(1 + x) and exp(x) - 1 are computed without the sum, which would round x
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.onnx.arrays.axes import count_of, reduced_at
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tf.registry import Call, tf
@@ -11,16 +12,12 @@ from aot.ir.graph import OutPort
 from aot.opset.reduction.sorting import Mode
 from aot.runtime.abi import DType
 
-SAME = {
-    "All": "ReduceLogicalAnd",
-    "Any": "ReduceLogicalOr",
-    "EuclideanNorm": "ReduceL2",
-    "Max": "ReduceMax",
-    "Mean": "ReduceMean",
-    "Min": "ReduceMin",
-    "Prod": "ReduceProd",
-    "Sum": "ReduceSum",
-}
+SAME = renames(
+    """
+    All=ReduceLogicalAnd Any=ReduceLogicalOr EuclideanNorm=ReduceL2 Max=ReduceMax Mean=ReduceMean Min=ReduceMin
+    Prod=ReduceProd Sum=ReduceSum
+    """
+)
 
 
 @tf("Mean", "Sum")

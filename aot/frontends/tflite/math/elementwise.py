@@ -6,6 +6,7 @@ from functools import reduce
 
 import numpy as np
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.tf.arrays.shape import plain
 from aot.frontends.tf.math.complex_numbers import Number, by_parts
 from aot.frontends.tflite.registry import Call, tflite
@@ -13,62 +14,28 @@ from aot.ir.graph import OutPort
 from aot.opset.elementwise.activation import Approximation
 from aot.runtime.abi import DType
 
-SAME = {
-    "ABS": "Abs",
-    "CEIL": "Ceiling",
-    "COS": "Cos",
-    "ELU": "Elu",
-    "EXP": "Exp",
-    "FLOOR": "Floor",
-    "HARD_SWISH": "HSwish",
-    "LOG": "Log",
-    "LOGICAL_NOT": "LogicalNot",
-    "LOGISTIC": "Sigmoid",
-    "RELU": "Relu",
-    "ROUND": "Round",
-    "SIGN": "Sign",
-    "SIN": "Sin",
-    "SQRT": "Sqrt",
-    "TANH": "Tanh",
-    "STABLEHLO_ABS": "Abs",
-    "STABLEHLO_COSINE": "Cos",
-    "STABLEHLO_EXPONENTIAL": "Exp",
-    "STABLEHLO_FLOOR": "Floor",
-    "STABLEHLO_LOG": "Log",
-    "STABLEHLO_LOGISTIC": "Sigmoid",
-    "STABLEHLO_TANH": "Tanh",
-}
-SAME_TWO = {
-    "BITWISE_XOR": "BitwiseXor",
-    "EQUAL": "Equal",
-    "FLOOR_MOD": "FloorMod",
-    "GREATER": "Greater",
-    "GREATER_EQUAL": "GreaterEqual",
-    "LESS": "Less",
-    "LESS_EQUAL": "LessEqual",
-    "LOGICAL_AND": "LogicalAnd",
-    "LOGICAL_OR": "LogicalOr",
-    "MAXIMUM": "Maximum",
-    "MINIMUM": "Minimum",
-    "NOT_EQUAL": "NotEqual",
-    "POW": "Power",
-    "PRELU": "PRelu",
-    "SQUARED_DIFFERENCE": "SquaredDifference",
-    "STABLEHLO_MAXIMUM": "Maximum",
-    "STABLEHLO_MINIMUM": "Minimum",
-    "STABLEHLO_POWER": "Power",
-    "STABLEHLO_REMAINDER": "Mod",
-}
-TF_TWO = {
-    "ADD": "AddV2",
-    "DIV": "Div",
-    "MUL": "Mul",
-    "SUB": "Sub",
-    "STABLEHLO_ADD": "AddV2",
-    "STABLEHLO_DIVIDE": "Div",
-    "STABLEHLO_MULTIPLY": "Mul",
-    "STABLEHLO_SUBTRACT": "Sub",
-}  # of complex numbers, too
+SAME = renames(
+    """
+    ABS=Abs CEIL=Ceiling COS=Cos ELU=Elu EXP=Exp FLOOR=Floor HARD_SWISH=HSwish LOG=Log LOGICAL_NOT=LogicalNot
+    LOGISTIC=Sigmoid RELU=Relu ROUND=Round SIGN=Sign SIN=Sin SQRT=Sqrt TANH=Tanh STABLEHLO_ABS=Abs
+    STABLEHLO_COSINE=Cos STABLEHLO_EXPONENTIAL=Exp STABLEHLO_FLOOR=Floor STABLEHLO_LOG=Log
+    STABLEHLO_LOGISTIC=Sigmoid STABLEHLO_TANH=Tanh
+    """
+)
+SAME_TWO = renames(
+    """
+    BITWISE_XOR=BitwiseXor EQUAL=Equal FLOOR_MOD=FloorMod GREATER=Greater GREATER_EQUAL=GreaterEqual LESS=Less
+    LESS_EQUAL=LessEqual LOGICAL_AND=LogicalAnd LOGICAL_OR=LogicalOr MAXIMUM=Maximum MINIMUM=Minimum
+    NOT_EQUAL=NotEqual POW=Power PRELU=PRelu SQUARED_DIFFERENCE=SquaredDifference STABLEHLO_MAXIMUM=Maximum
+    STABLEHLO_MINIMUM=Minimum STABLEHLO_POWER=Power STABLEHLO_REMAINDER=Mod
+    """
+)
+TF_TWO = renames(
+    """
+    ADD=AddV2 DIV=Div MUL=Mul SUB=Sub STABLEHLO_ADD=AddV2 STABLEHLO_DIVIDE=Div STABLEHLO_MULTIPLY=Mul
+    STABLEHLO_SUBTRACT=Sub
+    """
+)  # of complex numbers, too
 DIRECTIONS = ("Equal", "NotEqual", "GreaterEqual", "Greater", "LessEqual", "Less")
 
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from aot.frontends.conversion.table import renames
 from aot.frontends.tf.math.complex_numbers import by_parts
 from aot.frontends.tflite.registry import Call, tflite
 from aot.ir.graph import OutPort
 
-KINDS = {
-    "MEAN": "Mean",
-    "REDUCE_ALL": "All",
-    "REDUCE_ANY": "Any",
-    "REDUCE_MAX": "Max",
-    "REDUCE_MIN": "Min",
-    "REDUCE_PROD": "Prod",
-    "SUM": "Sum",
-}
+KINDS = renames("MEAN=Mean REDUCE_ALL=All REDUCE_ANY=Any REDUCE_MAX=Max REDUCE_MIN=Min REDUCE_PROD=Prod SUM=Sum")
 
 
 @tflite("MEAN", "SUM")
