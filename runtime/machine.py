@@ -12,7 +12,7 @@ from aot.runtime.machines import ARCHITECTURES, Architecture
 from aot.runtime.systems import processor
 
 SYSTEM = "linux"  # of this process, see `aot.runtime.systems`
-_OTHER_SYSTEMS = ("windows", "macos", "android")
+_OTHER_SYSTEMS = ("windows", "macos", "android", "wasm")
 
 
 def system_of(triple: str) -> str:

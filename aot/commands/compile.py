@@ -45,7 +45,11 @@ def compile(
     ] = None,
     header: Annotated[
         Path | None,
-        option(metavar="m.h", help="Write a C header, too; m.hpp: for C++", rich_help_panel=Group.OUTPUT),
+        option(
+            metavar="m.h",
+            help="Write a C header, too; m.hpp: for C++; m.mjs: the loader of WebAssembly, with its types",
+            rich_help_panel=Group.OUTPUT,
+        ),
     ] = None,
     name: Annotated[
         str | None,
@@ -82,7 +86,7 @@ def compile(
 
     ending = ".o" if emit is arg.Emit.OBJ else platform_named(options.target).library
     out = output if output is not None else _beside(model, ending)
-    from aot.codegen.llvm.header import checked_name, cpp_header_text, header_text, name_from
+    from aot.codegen.llvm.header import checked_name, files_for_callers, name_from
     from aot.codegen.llvm.object.link import find_linker
     from aot.commands.line.progress import Watch
     from aot.compilation.hints import faster_lines
@@ -125,9 +129,9 @@ def compile(
         watch("link", 0, 1)
         write(out)
         if header is not None:
-            text = (cpp_header_text if header.suffix == ".hpp" else header_text)(built, called)
-            with replacing(header) as new:
-                new.write_text(text, encoding="utf-8")
+            for path, text in files_for_callers(header, built, called).items():
+                with replacing(path) as new:
+                    new.write_text(text, encoding="utf-8")
         watch("link", 1, 1)
     if as_json:
         spent: dict[str, object] = {"seconds": watch.total, "stages": watch.seconds}

@@ -3,10 +3,11 @@
 from aot.codegen.machines.aarch64 import AARCH64
 from aot.codegen.machines.machine import Abilities, Dispatch, FlushMode, Machine
 from aot.codegen.machines.riscv64 import RISCV64
+from aot.codegen.machines.wasm32 import WASM32
 from aot.codegen.machines.x86_64 import X86_64
 from aot.runtime.errors import UnsupportedError
 
-MACHINES: dict[str, Machine] = {known.name: known for known in (X86_64, AARCH64, RISCV64)}
+MACHINES: dict[str, Machine] = {known.name: known for known in (X86_64, AARCH64, RISCV64, WASM32)}
 
 
 def machine_of(triple: str) -> Machine:

@@ -22,6 +22,7 @@ class Abilities:
     """
 
     fuses: bool = False  # multiply-adds round once
+    rounds: bool = True  # one instruction rounds a float to an i32
     converts: frozenset[DType] = frozenset()  # short types of floats that instructions convert
     masks: bool = False  # loads of 32 or 64 bits are masked
     permutes: int = 0  # numbers of 32 bits among which one instruction chooses for each lane by an index

@@ -4,11 +4,12 @@ from aot.codegen.platforms.android import ANDROID
 from aot.codegen.platforms.linux import LINUX
 from aot.codegen.platforms.macos import MACOS
 from aot.codegen.platforms.platform import Format, Platform
+from aot.codegen.platforms.wasm import WASM
 from aot.codegen.platforms.windows import WINDOWS
 from aot.runtime.errors import UnsupportedError
 from aot.runtime.machine import system_of
 
-PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX, WINDOWS, ANDROID, MACOS)}
+PLATFORMS: dict[str, Platform] = {known.name: known for known in (LINUX, WINDOWS, ANDROID, MACOS, WASM)}
 
 
 def platform_of(triple: str) -> Platform:
@@ -24,4 +25,15 @@ def platform_named(target: str) -> Platform:
     return next((known for known in PLATFORMS.values() if known.prefix and target.startswith(known.prefix)), LINUX)
 
 
-__all__ = ["ANDROID", "LINUX", "MACOS", "PLATFORMS", "WINDOWS", "Format", "Platform", "platform_named", "platform_of"]
+__all__ = [
+    "ANDROID",
+    "LINUX",
+    "MACOS",
+    "PLATFORMS",
+    "WASM",
+    "WINDOWS",
+    "Format",
+    "Platform",
+    "platform_named",
+    "platform_of",
+]

@@ -17,6 +17,7 @@ class Format(StrEnum):
     ELF = "ELF"
     PE = "PE"
     MACH_O = "Mach-O"
+    WASM = "WebAssembly"
 
 
 @dataclass(frozen=True, slots=True)

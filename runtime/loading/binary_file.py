@@ -14,6 +14,7 @@ PROGRAM_BITS, NO_BITS = 1, 8  # kinds of sections: with bytes in the file, and w
 _FOREIGN = {  # readers of libraries of other systems, by the first bytes of the file
     b"MZ": ("pe", "PeFile", "Windows"),
     b"\xcf\xfa\xed\xfe": ("macho", "MachFile", "macOS"),
+    b"\0asm": ("wasm", "WasmFile", "WebAssembly"),
 }
 FIRST_BYTES = (b"\x7fELF", *_FOREIGN)  # of all libraries
 _MAX_READ = 256 << 20  # bytes of one section at most
@@ -81,7 +82,7 @@ class BinaryFile:
 
 
 def is_foreign(head: bytes) -> bool:
-    """True if a file with these first bytes, 4 or more, is a library of Windows or macOS."""
+    """True if a file with these first bytes, 4 or more, is a library of Windows or macOS, or a WebAssembly module."""
     return _foreign(head) is not None
 
 
@@ -90,7 +91,7 @@ def _foreign(head: bytes) -> tuple[str, str, str] | None:
 
 
 def binary_file(stream: BinaryIO, name: str) -> BinaryFile:
-    """Return the sections of an open ELF, PE or Mach-O file; CorruptError for a damaged one, and for any other.
+    """Return the sections of an open ELF, PE, Mach-O or WebAssembly file; CorruptError for a damaged or other one.
 
     PlatformError for a file of another system where `aot.runtime` alone is installed.
     """

@@ -3,9 +3,10 @@
 from aot.runtime.machines.aarch64 import AARCH64
 from aot.runtime.machines.architecture import Architecture
 from aot.runtime.machines.riscv64 import RISCV64
+from aot.runtime.machines.wasm32 import WASM32
 from aot.runtime.machines.x86_64 import X86_64
 
-ARCHITECTURES: dict[str, Architecture] = {known.name: known for known in (X86_64, AARCH64, RISCV64)}
+ARCHITECTURES: dict[str, Architecture] = {known.name: known for known in (X86_64, AARCH64, RISCV64, WASM32)}
 
 
 def architecture_of(elf: object) -> Architecture | None:

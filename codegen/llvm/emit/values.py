@@ -67,7 +67,9 @@ class Values(Memory):
                 value, low, high = found
                 value = without_inner_bounds(value, low, high)
                 if (whole := rounded_of(value)) is not None and low.is_integer() and high.is_integer():
-                    level = rounded(self.f, self.to_round(whole[0]), whole[1], int(low), int(high))
+                    level = rounded(
+                        self.f, self.to_round(whole[0]), whole[1], int(low), int(high), self.abilities.rounds
+                    )
                 else:
                     level = clamped(self.f, self.expr(value), low, high)
                 return cast(self.f, DType.I32, dtype.compute, level)

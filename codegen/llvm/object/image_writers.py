@@ -8,13 +8,17 @@ from pathlib import Path
 from aot.codegen.llvm.object.elf_writer import Data
 from aot.codegen.llvm.object.macho_writer import MachImage
 from aot.codegen.llvm.object.pe_writer import PeImage
-from aot.codegen.llvm.object.relocatable import taken_apart
+from aot.codegen.llvm.object.wasm_writer import WasmModule
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Format, Platform
 from aot.runtime.atomic import replacing
 from aot.runtime.loading.seal import seal
 
-_IMAGES: Mapping[Format, type[PeImage | MachImage]] = {Format.PE: PeImage, Format.MACH_O: MachImage}
+_IMAGES: Mapping[Format, type[PeImage | MachImage | WasmModule]] = {
+    Format.PE: PeImage,
+    Format.MACH_O: MachImage,
+    Format.WASM: WasmModule,
+}
 
 
 def write_library(path: Path, code: bytes, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
@@ -23,7 +27,7 @@ def write_library(path: Path, code: bytes, sections: Sequence[Data], platform: P
     The weights are the last one of `sections`. UnsupportedError for more bytes than an image can have; InternalError
     for code that cannot be linked.
     """
-    image = _IMAGES[platform.format](taken_apart(code), sections, platform, machine)
+    image = _IMAGES[platform.format](code, sections, platform, machine)
     with replacing(path) as made:
         with made.open("wb") as stream:
             image.write(stream)

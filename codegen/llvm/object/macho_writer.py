@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from aot.codegen.llvm.object.elf_writer import Data, Writer, aligned
 from aot.codegen.llvm.object.image import Area, Image
-from aot.codegen.llvm.object.relocatable import Object
+from aot.codegen.llvm.object.relocatable import taken_apart
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
 from aot.runtime.loading.foreign.macho import (
@@ -47,11 +47,11 @@ _AD_HOC = 0x20002  # made by a linker, for nobody
 class MachImage(Image):
     """An image of macOS under construction."""
 
-    def __init__(self, parts: Object, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
+    def __init__(self, code: bytes, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
         self.slots = Area("__got", _POINTERS)
         areas = Area("__text", _CODE), Area("__const"), Area("__data")
         others = [Area(NAMES[data.section], size=data.size, source=data) for data in sections]
-        super().__init__(parts, areas, others, platform, machine)
+        super().__init__(taken_apart(code), areas, others, platform, machine)
         self.data.data += bytes(self.data.size - len(self.data.data))
         self.names = [name for names in self.imports.values() for name in names]
         self.slots.add(bytes(8 * len(self.names)))

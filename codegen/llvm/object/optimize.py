@@ -5,6 +5,7 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 
 from aot.codegen.llvm.object.features import features_used
+from aot.codegen.platforms import Format
 from aot.codegen.target import Target
 from aot.runtime.errors import InternalError
 
@@ -36,7 +37,11 @@ def _machine(target: Target) -> llvm.TargetMachine:
     except RuntimeError as error:
         raise InternalError(f"target: unknown triple, got {target.triple}") from error
     return found.create_target_machine(
-        cpu=target.llvm_cpu, features=",".join(target.llvm_features), opt=EFFORT, reloc="pic", codemodel="default"
+        cpu=target.llvm_cpu,
+        features=",".join(target.llvm_features),
+        opt=EFFORT,
+        reloc="static" if target.platform.format is Format.WASM else "pic",  # a module has its memory to itself
+        codemodel="default",
     )
 
 

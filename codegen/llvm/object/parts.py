@@ -27,9 +27,11 @@ from aot.codegen.llvm.object.combine import combine
 from aot.codegen.llvm.object.features import features_used
 from aot.codegen.llvm.object.size_json import size_from, size_json
 from aot.codegen.llvm.object.store import Store, compiler_digest
+from aot.codegen.llvm.object.wasm_object import packed
 from aot.codegen.llvm.object.workers import Workers
 from aot.codegen.nest.kept_kernel import KeptKernel
 from aot.codegen.target import Target
+from aot.runtime.loading.foreign.wasm import MAGIC
 
 ENTRY = "kernel"  # name of the function in a module
 _LENGTH_BYTES = 4
@@ -127,9 +129,10 @@ class Objects:
         return made.hexdigest()
 
     def joined(self, names: Mapping[str, str]) -> bytes:
-        """Return one object; `names`: new names of symbols of the drivers."""
+        """Return one object, or several as one of WebAssembly; `names`: new names of symbols of the drivers."""
         (drivers, _), *kernels = self._objects
-        return combine([(drivers, names), *kernels])
+        join = packed if drivers.startswith(MAGIC) else combine
+        return join([(drivers, names), *kernels])
 
 
 def functions_text(functions: Sequence[Function], linkage: str = "") -> str:

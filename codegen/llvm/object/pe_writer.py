@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from aot.codegen.llvm.object.elf_writer import Data, Writer, aligned
 from aot.codegen.llvm.object.image import Area, Image
-from aot.codegen.llvm.object.relocatable import Object
+from aot.codegen.llvm.object.relocatable import taken_apart
 from aot.codegen.machines import Machine
 from aot.codegen.platforms import Platform
 from aot.runtime.loading.foreign.pe import (
@@ -44,12 +44,12 @@ _NAME = b"model.dll\0"
 class PeImage(Image):
     """An image of Windows under construction."""
 
-    def __init__(self, parts: Object, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
+    def __init__(self, code: bytes, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
         text = Area(".text", _CODE | _EXECUTE | _READ)
         constants = Area(".rdata", _DATA | _READ)
         data = Area(".data", _DATA | _READ | _WRITE)
         others = [Area(NAMES[d.section], _DATA | _READ, size=d.size, source=d) for d in sections]
-        super().__init__(parts, (text, constants, data), others, platform, machine)
+        super().__init__(taken_apart(code), (text, constants, data), others, platform, machine)
         self.moves = Area(".reloc", _DATA | _READ | 1 << 25)  # may be left out of memory
         self.imports_at = self.constants.add(self._import_table(0)[0])
         self.exports_at = self.constants.add(self._export_table(0))

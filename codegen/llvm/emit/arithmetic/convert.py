@@ -92,14 +92,17 @@ def clamped(f: Function, v: Value, low: float, high: float) -> Value:
     return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
 
 
-def rounded(f: Function, v: Value, zero: int, low: int, high: int) -> Value:
+def rounded(f: Function, v: Value, zero: int, low: int, high: int, in_one: bool = True) -> Value:
     """Round a float to the nearest number, the even one of two, add `zero`, clamp, as i32; NaN gives 0.
 
-    The conversion rounds, so that the bounds are tested before.
+    The conversion rounds, if an instruction does so `in_one`, so that the bounds are tested before.
     """
     type_ = vector("i32", lanes_of(v.type))
     inside = _between(f, v, low - zero, high - zero)
-    found = f.call(f"llvm.lrint.{suffix(type_)}.{suffix(v.type)}", type_, inside)
+    if in_one:
+        found = f.call(f"llvm.lrint.{suffix(type_)}.{suffix(v.type)}", type_, inside)
+    else:
+        found = f.cast("fptosi", f.intrinsic("rint", inside), "i32")
     found = f.binary("add", found, same(found, zero)) if zero else found
     return found if low == 0 else f.select(f.compare("fcmp uno", v, v), same(found, 0), found)
 

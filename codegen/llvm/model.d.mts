@@ -1,0 +1,42 @@
+/** Runs networks that aot has compiled for WebAssembly. */
+
+export type TypedArray =
+  | Float64Array | Float32Array | BigInt64Array | BigUint64Array | Int32Array | Uint32Array
+  | Int16Array | Uint16Array | Int8Array | Uint8Array;
+
+/** An input or output: element type as in the network, sizes as numbers or, where they vary, as text. */
+export interface Tensor {
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly (number | string)[];
+}
+
+/** Elements in row-major order. f16 and bf16 are bits in a Uint16Array; shorter types take a byte each. */
+export type Input = TypedArray | { data: TypedArray; shape: readonly number[] };
+export type Output = TypedArray & { shape: number[] };
+
+export interface Options {
+  /** Ends the download. */
+  signal?: AbortSignal;
+  /** Called while the module arrives; `total` is 0 if the server does not tell it. */
+  progress?: (bytes: number, total: number) => void;
+  /** False to leave out the digests of module and weights, which pages without TLS cannot compute anyway. */
+  verify?: boolean;
+}
+
+export interface Network {
+  readonly inputs: readonly Tensor[];
+  readonly outputs: readonly Tensor[];
+  /** All facts about the model, as `aot info --json` tells them. */
+  readonly manifest: Readonly<Record<string, unknown>>;
+  /** Compute outputs, by name. An input with more than one size that varies needs its shape. */
+  run(inputs: Readonly<Record<string, Input>>): Promise<Record<string, Output>>;
+  /** Forget what earlier runs have kept in variables. */
+  reset(): void;
+}
+
+/** An error of a module or of inputs, in a sentence that says the rule and what was there instead. */
+export class AotError extends Error {}
+
+/** Load a network from an address or path, a Response, or bytes. Throws AotError for a damaged or other module. */
+export function load(source: string | URL | Response | ArrayBuffer | ArrayBufferView, options?: Options): Promise<Network>;

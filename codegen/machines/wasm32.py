@@ -1,0 +1,27 @@
+"""WebAssembly of 32 bits as code is made for it: vectors of 128 bits.
+
+An engine has as many registers as the processor: 16 on x86-64. With tiles for the 32 of AArch64, they spill there.
+"""
+
+from __future__ import annotations
+
+from aot.codegen.machines.machine import Abilities, Machine
+from aot.runtime.machines.wasm32 import WASM32 as ARCHITECTURE
+
+
+def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
+    del features, vector_bytes
+    return Abilities(rounds=False, dots=2, intrinsics={"dot_pairs": {4: "llvm.wasm.dot"}})
+
+
+WASM32 = Machine(
+    architecture=ARCHITECTURE,
+    cpu="generic",
+    caches=(32 << 10, 512 << 10, 4 << 20),
+    base=frozenset(ARCHITECTURE.levels["wasm"]),
+    vectors=lambda features: (16, 16),
+    abilities=_abilities,
+    pause=("", ""),
+    dispatch={},
+    prefetches_rows=False,
+)

@@ -1,0 +1,26 @@
+"""WebAssembly: a module that imports nothing, for browsers and for any other engine. Its memory is its own."""
+
+from __future__ import annotations
+
+from aot.codegen.platforms.platform import Format, Platform
+
+WASM = Platform(
+    name="wasm",
+    suffix="unknown-unknown-wasm",
+    library=".wasm",
+    machines=("wasm32",),
+    pool=("wasm.ll",),
+    numbers={
+        "signal_set_bytes": 8,  # no thread has signals
+        "set_mask": 0,
+        "cpus": 64,  # no thread is moved
+        "cpu_words": 1,
+        "cpu_bytes": 8,
+    },
+    calls={},
+    tiles={},
+    imports={},
+    prefix="wasm",
+    format=Format.WASM,
+    external_weights=False,
+)

@@ -1,0 +1,14 @@
+"""WebAssembly of 32 bits as a loader sees it: an engine has all features of a module, or refuses it."""
+
+from aot.runtime.machines.architecture import Architecture
+
+_SIMD = ("simd128", "bulk-memory", "bulk-memory-opt", "mutable-globals", "nontrapping-fptoint", "sign-ext")
+
+WASM32 = Architecture(
+    name="wasm32",
+    elf=0x4157,  # "WA": WebAssembly has no number of its own there
+    prefix="wasm-",
+    levels={"wasm": _SIMD},
+    kernel_names={},
+    reported=frozenset(_SIMD),
+)

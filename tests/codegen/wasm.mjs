@@ -1,0 +1,44 @@
+// Runs WebAssembly modules: node wasm.mjs FOLDER. FOLDER/jobs.json lists {module, inputs: [{name, type, shape, file}]}
+// or an error to come; results go to FOLDER/results.json, arrays to files beside it.
+import { readFile, writeFile } from "node:fs/promises";
+import { load } from "./model.mjs";
+
+const folder = process.argv[2];
+const at = (name) => `${folder}/${name}`;
+const jobs = JSON.parse(await readFile(at("jobs.json")));
+const results = [];
+for (const { module, calls } of jobs) {
+  const answers = [];
+  results.push(answers);
+  let net;
+  try {
+    net = await load(at(module));
+  } catch (error) {
+    answers.push({ error: error.message });
+    continue;
+  }
+  for (const [k, inputs] of calls.entries()) {
+    if (inputs === "reset") {
+      net.reset();
+      continue;
+    }
+    const given = {};
+    for (const { name, type, shape, file } of inputs) {
+      const { buffer, byteOffset, length } = await readFile(at(file));
+      const data = new globalThis[type](buffer.slice(byteOffset, byteOffset + length));
+      given[name] = shape ? { data, shape } : data;
+    }
+    try {
+      const outputs = [];
+      for (const [name, found] of Object.entries(await net.run(given))) {
+        const file = `${module}.${k}.${outputs.length}`;
+        await writeFile(at(file), new Uint8Array(found.buffer));
+        outputs.push({ name, file, shape: found.shape });
+      }
+      answers.push({ outputs });
+    } catch (error) {
+      answers.push({ error: error.message });
+    }
+  }
+}
+await writeFile(at("results.json"), JSON.stringify(results));
