@@ -20,6 +20,7 @@ from aot.opset.elementwise.binary import Add, Divide, FloorMod, Maximum, Minimum
 from aot.opset.elementwise.comparison import Equal, Less, NotEqual
 from aot.opset.elementwise.conversion import Convert, converted
 from aot.opset.elementwise.unary import Acos, Exp, Round, Rounding, Sign, Sqrt
+from aot.opset.image.colour import I420toRGB, RGBtoNV12
 from aot.opset.products.pooling import AvgPool
 from aot.opset.reduction.reduction import ReduceMean, ReduceSum
 from aot.opset.reduction.scan import CumSum
@@ -110,3 +111,25 @@ def test_long_cumulative_sums_do_not_lose_small_terms(exclusive: bool, reverse: 
     graph, fed = network([Trial(CumSum(exclusive, reverse), [x], frozenset())])
     found = compile_model(graph, CompileOptions(level=None), threads=1)(*fed)[0]
     np.testing.assert_allclose(found, right, rtol=1e-5)  # one chain of f32 errs by 1e-3
+
+
+def test_colours_between_two_integers_are_rounded_from_sums_of_f32() -> None:
+    """A few sums lie exactly between two levels: a contracted multiplication gives the other one."""
+    generator = np.random.default_rng(0)
+    planes = [generator.integers(0, 256, (1, 512, 512, 1), np.uint8)]
+    planes += [generator.integers(0, 256, (1, 256, 256, 1), np.uint8) for _ in range(2)]
+    back = generator.integers(0, 256, (1, 256, 256, 3), np.uint8)
+    trials = [Trial(I420toRGB(), [*planes], frozenset()), Trial(RGBtoNV12(False), [back], frozenset())]
+    graph, fed = network(trials)
+    colours, light, _ = compile_model(graph, CompileOptions(level=None), threads=1)(*fed).values()
+    y, u, v = (p.astype(np.float32)[..., 0].repeat(n, 1).repeat(n, 2) for p, n in zip(planes, (1, 2, 2), strict=True))
+    f, du, dv = np.float32, u - 128, v - 128
+    brightness = (y - 16) * f(1.164)
+    sums = (brightness + dv * f(1.596), brightness + du * f(-0.391) + dv * f(-0.813), brightness + du * f(2.018))
+    r, g, b = np.moveaxis(back.astype(np.float32), -1, 0)
+    for found, total in (
+        *((np.moveaxis(colours, -1, 0)[n], total) for n, total in enumerate(sums)),
+        (light[..., 0], r * f(0.257) + g * f(0.504) + b * f(0.098) + f(16)),
+    ):
+        clipped = np.clip(total, 0, 255)
+        np.testing.assert_array_equal(found, np.floor(clipped) + (clipped % 1 >= 0.5))

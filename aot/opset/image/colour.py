@@ -7,6 +7,7 @@ I420   three planes Y, U, V; or all in one tensor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +24,24 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
 Y_SCALE, V_RED, V_GREEN, U_GREEN, U_BLUE = 1.164, 1.596, -0.813, -0.391, 2.018
+T = TypeVar("T")
 TO_YUV = ((0.257, 0.504, 0.098, 16.0), (-0.148, -0.291, 0.439, 128.0), (0.439, -0.368, -0.071, 128.0))  # of R, G, B, 1
+
+
+def _sum(parts: Sequence[tuple[Expr, float]]) -> Expr:
+    """Return the sum of values times factors, each product and each sum rounded to f32."""
+    total, *products = (prim("exact_mul", value, factor) for value, factor in parts)
+    for product in products:
+        total = prim("exact_add", total, product)
+    return total
+
+
+def _reference_sum(parts: Sequence[tuple[Array, float]]) -> Array:
+    """Return what `_sum` does, by NumPy."""
+    total, *products = (value.astype(np.float32) * np.float32(factor) for value, factor in parts)
+    for product in products:
+        total = total + product
+    return total
 
 
 def _stored(value: Expr, dtype: DType) -> Expr:
@@ -34,7 +52,13 @@ def _stored(value: Expr, dtype: DType) -> Expr:
 
 def _clipped(value: Array, dtype: np.dtype[np.generic]) -> Array:
     value = np.clip(value, 0, 255)
-    return (np.floor(value + 0.5) if dtype.kind in "iu" else value).astype(dtype)
+    return (np.floor(value) + (value % 1 >= 0.5) if dtype.kind in "iu" else value).astype(dtype)
+
+
+def _colours(light: T, du: T, dv: T) -> tuple[tuple[tuple[T, float], ...], ...]:
+    """Return red, green and blue as sums of values and their factors."""
+    y = (light, Y_SCALE)
+    return (y, (dv, V_RED)), (y, (du, U_GREEN), (dv, V_GREEN)), (y, (du, U_BLUE))
 
 
 @dataclass(frozen=True)
@@ -83,12 +107,11 @@ class FromPlanes(ComputeOp):
             return y(n, height + place // width, place % width, 0)
 
         def element(n: Expr, h: Expr, w: Expr, c: Expr) -> Expr:
-            light = (cast(y(n, h, w, 0), DType.F32) - 16.0) * Y_SCALE
+            light = cast(y(n, h, w, 0), DType.F32) - 16.0
             du, dv = (cast(chroma(n, h, w, p), DType.F32) - 128.0 for p in (0, 1))
-            red, green, blue = dv * V_RED, du * U_GREEN + dv * V_GREEN, du * U_BLUE
+            red, green, blue = (_sum(parts) for parts in _colours(light, du, dv))
             first, last = (blue, red) if self.bgr else (red, blue)
-            rest = select(prim("eq", c, 0), first, select(prim("eq", c, 1), green, last))
-            return _stored(light + rest, out.dtype)
+            return _stored(select(prim("eq", c, 0), first, select(prim("eq", c, 1), green, last)), out.dtype)
 
         return element
 
@@ -102,9 +125,9 @@ class FromPlanes(ComputeOp):
             else:
                 u, v = (p.reshape(len(y), height // 2, width // 2, 1) for p in np.split(flat, 2, 1))
         both = u if v is None else np.concatenate([u, v], -1)
-        both = both.astype(np.float64).repeat(2, 1).repeat(2, 2) - 128
-        light, du, dv = (y[..., 0].astype(np.float64) - 16) * Y_SCALE, both[..., 0], both[..., 1]
-        parts = [light + dv * V_RED, light + du * U_GREEN + dv * V_GREEN, light + du * U_BLUE]
+        both = both.astype(np.float32).repeat(2, 1).repeat(2, 2) - 128
+        light, du, dv = y[..., 0].astype(np.float32) - 16, both[..., 0], both[..., 1]
+        parts = [_reference_sum(parts) for parts in _colours(light, du, dv)]
         return _clipped(np.stack(parts[::-1] if self.bgr else parts, -1), y.dtype)
 
 
@@ -161,10 +184,7 @@ class ToPlanes(LoopOp):
 
         def mixed(factors: tuple[float, ...], at: tuple[Expr, ...]) -> Expr:
             order = (2, 1, 0) if self.bgr else (0, 1, 2)
-            total = prim("mul", cast(x(*at, order[0]), DType.F32), factors[0])
-            for c, f in zip(order[1:], factors[1:], strict=False):
-                total = total + cast(x(*at, c), DType.F32) * f
-            return total
+            return _sum([(cast(x(*at, c), DType.F32), f) for c, f in zip(order, factors, strict=False)])
 
         (*axes, _), (b, i, j, _) = _axes(n, height, width)
         light = _stored(mixed(TO_YUV[0], (b, i, j)) + TO_YUV[0][3], x.dtype)
@@ -180,9 +200,10 @@ class ToPlanes(LoopOp):
 
     def reference(self, x: Array) -> Array | tuple[Array, ...]:
         n, height, width, _ = x.shape
-        rgb = x.astype(np.float64)[..., ::-1] if self.bgr else x.astype(np.float64)
-        light, u, v = (rgb @ np.array(f[:3]) + f[3] for f in TO_YUV)
-        means = [p.reshape(n, height // 2, 2, width // 2, 2).mean((2, 4)) for p in (u, v)]
+        rgb = np.moveaxis(x[..., ::-1] if self.bgr else x, -1, 0)
+        light, u, v = (_reference_sum(list(zip(rgb, f[:3], strict=True))) + np.float32(f[3]) for f in TO_YUV)
+        squares = [p.reshape(n, height // 2, 2, width // 2, 2) for p in (u, v)]
+        means = [sum(p[:, :, r, :, s] for r in (0, 1) for s in (0, 1)) * np.float32(0.25) for p in squares]
         light, colour = _clipped(light, x.dtype)[..., None], _clipped(np.stack(means, -1), x.dtype)
         if not self.single_plane:
             return light, colour
