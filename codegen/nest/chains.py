@@ -1,4 +1,4 @@
-"""Sums of bf16 products by chains, with multiply-adds: see `aot.codegen.ir.chains`.
+"""Sums of bf16 products by chains, with multiply-adds: see `aot.codegen.ir.numbers.chains`.
 
 even[tile] = odd[tile] = 0
 for k.c in 16:                                     fewer in the last block of a sum of dynamic length
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aot.codegen.ir.chains import chain_axis, is_contiguous
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Alloc, Buffer, Const, Expr, For, Load, Prim, Reduce, Store, Var
+from aot.codegen.ir.numbers.chains import chain_axis, is_contiguous
 from aot.codegen.ir.schedule import ScheduleError
 from aot.codegen.nest.points import Points, Span, Spans, Stmts
 from aot.codegen.nest.stored import unused_name

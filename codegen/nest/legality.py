@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from aot.codegen.ir.access import access, all_axes, fills, varies, volume
-from aot.codegen.ir.chains import block_tile, chain_axis, is_chains
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.dot_forms import (
+from aot.codegen.ir.expressions import loads, variables, walk
+from aot.codegen.ir.loops import Buffer, Reduce, Var
+from aot.codegen.ir.numbers.chains import block_tile, chain_axis, is_chains
+from aot.codegen.ir.numbers.dot_forms import (
     DOT_LANES,
     dot_factors,
     packed_field,
@@ -17,8 +19,6 @@ from aot.codegen.ir.dot_forms import (
     takes_words,
     word_elements,
 )
-from aot.codegen.ir.expressions import loads, variables, walk
-from aot.codegen.ir.loops import Buffer, Reduce, Var
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile, segments
 from aot.codegen.nest.scaled_steps import has_equal_steps
 

@@ -15,7 +15,6 @@ from functools import partial, reduce
 from math import prod
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.loops import (
     Buffer,
     Const,
@@ -34,6 +33,7 @@ from aot.codegen.ir.loops import (
     dense,
     prim,
 )
+from aot.codegen.ir.numbers.chains import is_chains
 from aot.codegen.nest.points import Points, Stmts, size_of
 from aot.runtime.abi import DType
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import is_arranged
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import (
     Alloc,
@@ -38,7 +37,8 @@ from aot.codegen.ir.loops import (
     dense,
     prim,
 )
-from aot.codegen.ir.matrix_form import ROWS, MatrixForm, matrix_form
+from aot.codegen.ir.numbers.dot_forms import is_arranged
+from aot.codegen.ir.numbers.matrix_form import ROWS, MatrixForm, matrix_form
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile, segments
 from aot.codegen.nest.matrix_tiles import (
     Tiles,

@@ -12,7 +12,7 @@ from aot.codegen.ir.access import coefficient, offset
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, For, Load, LoopKind, Reduce, Size, Stmt, TileOp, Var
-from aot.codegen.ir.matrix_form import COLUMN_BYTES, ROWS, MatrixForm
+from aot.codegen.ir.numbers.matrix_form import COLUMN_BYTES, ROWS, MatrixForm
 from aot.codegen.ir.schedule import Schedule, ScheduleError
 from aot.codegen.nest.points import Lets, Points, Span, Spans, Stmts, bound, depending
 from aot.codegen.nest.stored import at_point

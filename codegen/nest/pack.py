@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import word_elements
 from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.loops import Buffer, Expr, Load, Size, as_expr, dense
+from aot.codegen.ir.numbers.dot_forms import word_elements
 from aot.codegen.ir.schedule import Pack, ScheduleError
 from aot.codegen.ir.traverse import expressions, rewrite_definition
 from aot.runtime.abi import DType

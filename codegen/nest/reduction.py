@@ -14,19 +14,7 @@ from functools import partial
 
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.definition import Definition, identity
-from aot.codegen.ir.dot_forms import (
-    dot,
-    dot_factors,
-    halved_factors,
-    is_arranged,
-    is_guarded,
-    packed_field,
-    terms_in_rows,
-    window_factors,
-    word_elements,
-)
 from aot.codegen.ir.expressions import loads, rewrite
 from aot.codegen.ir.loops import (
     Alloc,
@@ -45,6 +33,18 @@ from aot.codegen.ir.loops import (
     as_expr,
     prim,
     select,
+)
+from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.dot_forms import (
+    dot,
+    dot_factors,
+    halved_factors,
+    is_arranged,
+    is_guarded,
+    packed_field,
+    terms_in_rows,
+    window_factors,
+    word_elements,
 )
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.nest.chains import chained

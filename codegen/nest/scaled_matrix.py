@@ -21,7 +21,6 @@ from dataclasses import replace
 
 from aot.codegen.ir.access import unravel
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import scaled_sum
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import (
     Alloc,
@@ -42,7 +41,8 @@ from aot.codegen.ir.loops import (
     dense,
     prim,
 )
-from aot.codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
+from aot.codegen.ir.numbers.dot_forms import scaled_sum
+from aot.codegen.ir.numbers.matrix_form import MIN_ROWS, ROWS, MatrixForm, matrix_form
 from aot.codegen.ir.schedule import Schedule, ScheduleError
 from aot.codegen.nest.matrix_tiles import (
     Tiles,

@@ -23,7 +23,6 @@ from math import prod
 from operator import mul
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.dot_forms import scaled_sum
 from aot.codegen.ir.expressions import children, loads, rewrite, variables, walk
 from aot.codegen.ir.loops import (
     Alloc,
@@ -41,6 +40,7 @@ from aot.codegen.ir.loops import (
     as_expr,
     dense,
 )
+from aot.codegen.ir.numbers.dot_forms import scaled_sum
 from aot.codegen.ir.schedule import Schedule
 from aot.codegen.nest.points import Points, Span, Spans, Stmts, depending
 from aot.runtime.abi import DType

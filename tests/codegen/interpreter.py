@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from aot.codegen.ir.definition import Definition, Group, identity
-from aot.codegen.ir.dot_forms import packed_field_of
 from aot.codegen.ir.loops import (
     Alloc,
     Buffer,
@@ -29,6 +28,7 @@ from aot.codegen.ir.loops import (
     Var,
     While,
 )
+from aot.codegen.ir.numbers.dot_forms import packed_field_of
 from aot.ir.op import Work
 from aot.ir.types import Array, numpy_dtype
 from aot.runtime.abi import DType

@@ -11,9 +11,9 @@ from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, all_axes, fixed_extent, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import small_factors
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Const, Expr, Load, Reduce, Var, cast
+from aot.codegen.ir.numbers.dot_forms import small_factors
 from aot.ir.types import Array
 from aot.runtime.abi import DType
 

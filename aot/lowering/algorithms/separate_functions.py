@@ -17,9 +17,9 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import COST, coefficient, known, offset, varies
 from aot.codegen.ir.definition import LOCAL, Definition, Group
-from aot.codegen.ir.denormals import flushes
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Space, Var, dense
+from aot.codegen.ir.numbers.denormals import flushes
 from aot.codegen.ir.traverse import Work
 from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target

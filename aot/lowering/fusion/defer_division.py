@@ -16,10 +16,10 @@ from math import prod
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known, varies
-from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, dense, prim
+from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.program import Region
 from aot.lowering.context import Context

@@ -21,13 +21,13 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import access, all_axes, coefficient, known, varies
-from aot.codegen.ir.chains import is_chains, is_contiguous
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.dot_forms import dot_factors, takes_rows, word_elements
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Size, Var, as_expr, dense, prim, select
-from aot.codegen.ir.matrix_form import ROWS, matrix_form
+from aot.codegen.ir.numbers.chains import is_chains, is_contiguous
+from aot.codegen.ir.numbers.dot_forms import dot_factors, takes_rows, word_elements
+from aot.codegen.ir.numbers.matrix_form import ROWS, matrix_form
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.rename_sizes import renamed
 from aot.codegen.ir.schedule import Schedule

@@ -13,10 +13,10 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import all_axes, known, points
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import scaled_sum
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
+from aot.codegen.ir.numbers.dot_forms import scaled_sum
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members
 from aot.lowering.fusion.group_rows import reads_once, streams

@@ -9,9 +9,9 @@ from dataclasses import replace
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import buffer_bytes, volume
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.denormals import denormals, flushes
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Expr, Kernel, Size, Var, dense
+from aot.codegen.ir.numbers.denormals import denormals, flushes
 from aot.codegen.ir.printer import definition_text, schedule_text
 from aot.codegen.ir.program import Bind, Call, Late, Let, Place, Program, Region, Tensor
 from aot.codegen.ir.rename_sizes import renamed

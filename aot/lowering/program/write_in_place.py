@@ -19,7 +19,7 @@ from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import loads, variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Expr, Load
-from aot.codegen.ir.matrix_form import even_height
+from aot.codegen.ir.numbers.matrix_form import even_height
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.codegen.target import Target

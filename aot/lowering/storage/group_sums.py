@@ -6,7 +6,8 @@
     m[i, g] = -add[e](q[i, g, e]) / 32
 
 The numbers n are unsigned. Where they have fewer bits than a factor of the dots, several share an element of u8 or u16
-(`aot.codegen.ir.dot_forms.PackedField`), and an axis of the sum becomes three: runs r, fields h, elements b of a word.
+(`PackedField` in `codegen/ir/numbers/dot_forms.py`), and an axis of the sum becomes three: runs r, fields h, elements b
+of a word.
 
     n[g, e, j] = w[g, r, b, j] >> 4 h & 15                e = 8 r + 4 h + b
 """
@@ -16,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.dot_forms import PackedField
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Var, cast
+from aot.codegen.ir.numbers.dot_forms import PackedField
 from aot.ir.types import Array
 from aot.ir.values.deferred import value_of
 from aot.lowering.ir.steps import Steps

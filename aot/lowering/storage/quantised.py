@@ -10,9 +10,9 @@ from dataclasses import replace
 from math import inf
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.clamps import clamp_of
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var, cast, prim
+from aot.codegen.ir.numbers.clamps import clamp_of
 from aot.runtime.abi import DType
 
 BYTES = (DType.U8, DType.I8)

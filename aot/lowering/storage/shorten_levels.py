@@ -12,9 +12,9 @@ sum is replaced, too: it may be twelve times as large as the range before it is 
 from __future__ import annotations
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.clamps import clamp_of, rounded_of
 from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Const, Expr, Prim, prim
+from aot.codegen.ir.numbers.clamps import clamp_of, rounded_of
 from aot.codegen.ir.primitives import SHORT_FUNCTIONS
 from aot.codegen.ir.traverse import rewrite_work
 from aot.lowering.context import Context

@@ -14,9 +14,9 @@ from hashlib import sha256
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import COST
-from aot.codegen.ir.clamps import clamp_of
 from aot.codegen.ir.expressions import rewrite, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Space, dense, prim
+from aot.codegen.ir.numbers.clamps import clamp_of
 from aot.codegen.ir.traverse import Work, expressions, rewrite_work
 from aot.ir.types import numpy_dtype
 from aot.lowering.context import Context

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from aot.codegen.ir.definition import Definition, Group
-from aot.codegen.ir.dot_forms import small_factors
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Expr, Load, Prim, cast
+from aot.codegen.ir.numbers.dot_forms import small_factors
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work, expressions, members, move_loads, rewrite_work
 from aot.lowering.ir.steps import Steps, Value

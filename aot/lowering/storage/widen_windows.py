@@ -16,7 +16,7 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, prim
-from aot.codegen.ir.matrix_form import BYTES, ROWS, byte_terms
+from aot.codegen.ir.numbers.matrix_form import BYTES, ROWS, byte_terms
 from aot.codegen.ir.program import Region
 from aot.lowering.ir.steps import Steps
 from aot.lowering.storage.precision.few_channels import MAX_CHANNELS

@@ -10,9 +10,9 @@ overflowing, whose result would be the least number. Alone, each vector takes VP
 from __future__ import annotations
 
 from aot.codegen.dataclass import dataclass
-from aot.codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
 from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, Let, Load, Prim, Stmt, Store
+from aot.codegen.ir.numbers.clamps import clamp_of, rounded_of, without_inner_bounds
 from aot.codegen.llvm.emit.address import Access
 from aot.codegen.llvm.emit.arithmetic.convert import rounded_to_pack, same
 from aot.codegen.llvm.emit.arithmetic.shuffle import spread

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.codegen.ir.dot_forms import PackedField, packed_field_of, word_elements
 from aot.codegen.ir.loops import Expr, Load, Prim
+from aot.codegen.ir.numbers.dot_forms import PackedField, packed_field_of, word_elements
 from aot.codegen.llvm.emit.address import Access, moved
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
 from aot.codegen.llvm.emit.arithmetic.shuffle import shuffle, shuffled, spread

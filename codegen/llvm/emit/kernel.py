@@ -8,8 +8,8 @@ Statements: `aot.codegen.llvm.emit.statements`; expressions: `values`; addresses
 from __future__ import annotations
 
 from aot.codegen.ir.loops import Kernel, Var
-from aot.codegen.ir.normal_values import normal_buffers
-from aot.codegen.ir.quantised import is_quantised
+from aot.codegen.ir.numbers.normal_values import normal_buffers
+from aot.codegen.ir.numbers.quantised import is_quantised
 from aot.codegen.llvm.emit.function_text import Function, Value, local
 from aot.codegen.llvm.emit.memo import unified
 from aot.codegen.llvm.emit.registers import stored

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from aot.codegen.ir.dot_forms import word_elements
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import Affine, exactly, normal
 from aot.codegen.ir.loops import Buffer, Expr, Load, Space, Var
+from aot.codegen.ir.numbers.dot_forms import word_elements
 from aot.codegen.llvm.emit.address import Access, Addresses, fixed, moved, reads_memory
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY, REGISTER, constant, from_memory, to_memory
 from aot.codegen.llvm.emit.arithmetic.lookup import (
@@ -52,9 +52,9 @@ K = TypeVar("K")
 class Memory(Lanes):
     """Reads and writes memory and registers at the current place of a function.
 
-    `normal`: buffers without denormal numbers (`aot.codegen.ir.normal_values`), None where the target does not round
-    normal numbers to bf16 itself; `is_normal`: a value without them is being stored. `quantised`: products and sums are
-    not fused (`aot.codegen.ir.quantised`).
+    `normal`: buffers without denormal numbers (`codegen/ir/numbers/normal_values.py`), None where the target does not
+    round normal numbers to bf16 itself; `is_normal`: a value without them is being stored. `quantised`: products and
+    sums are not fused (`codegen/ir/numbers/quantised.py`).
     """
 
     def __init__(

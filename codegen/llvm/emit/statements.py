@@ -32,8 +32,8 @@ from aot.codegen.ir.loops import (
     Var,
     While,
 )
-from aot.codegen.ir.normal_values import is_normal
-from aot.codegen.ir.quantised import adds_product
+from aot.codegen.ir.numbers.normal_values import is_normal
+from aot.codegen.ir.numbers.quantised import adds_product
 from aot.codegen.ir.traverse import has_parallel
 from aot.codegen.llvm.emit.address import Access, reads_memory
 from aot.codegen.llvm.emit.blocks import TileTransposer, vectors

@@ -8,9 +8,9 @@ Rules, each in one place:
 
 from __future__ import annotations
 
-from aot.codegen.ir.clamps import clamp_of, rounded_of, without_inner_bounds
 from aot.codegen.ir.index import Affine, decide, is_index, normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Var
+from aot.codegen.ir.numbers.clamps import clamp_of, rounded_of, without_inner_bounds
 from aot.codegen.llvm.emit.address import reads_memory
 from aot.codegen.llvm.emit.arithmetic.convert import bits, cast, clamped, constant, rounded
 from aot.codegen.llvm.emit.arithmetic.quotients import reciprocal

@@ -1,4 +1,4 @@
-"""Sums of bf16 products in the order of `aot.codegen.ir.chains`, by multiply-adds.
+"""Sums of bf16 products in the order of `aot.codegen.ir.numbers.chains`, by multiply-adds.
 
     y[i, j] = chains[k](x[i, k] * w[k, j])     order[j i k] tile[i:6 j:32/cut k:32/cut] lanes[j:16] pack[w.1:16 words]
 
@@ -12,9 +12,9 @@ from dataclasses import replace
 from math import prod
 
 from aot.codegen.ir.access import reads, varies
-from aot.codegen.ir.chains import block_tile, chain_axis
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
+from aot.codegen.ir.numbers.chains import block_tile, chain_axis
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, width_of

@@ -15,10 +15,10 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import takes_columns, window_factors, word_elements
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Var
+from aot.codegen.ir.numbers.dot_forms import takes_columns, window_factors, word_elements
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.padding_terms import padding_terms
 from aot.codegen.schedules.pointwise import packs

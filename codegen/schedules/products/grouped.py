@@ -16,7 +16,8 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import Access, reads, store, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import (
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.numbers.dot_forms import (
     dot_factors,
     is_guarded,
     packed_field,
@@ -25,7 +26,6 @@ from aot.codegen.ir.dot_forms import (
     takes_words,
     word_elements,
 )
-from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, loops_of, row_tile

@@ -14,12 +14,12 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import coefficient, fills, reads, runs_on, varies
-from aot.codegen.ir.chains import block_tile, is_chains, is_contiguous
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import dot_factors, is_arranged, lie_in_words, scaled_sum, word_elements
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Prim, Var
-from aot.codegen.ir.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
+from aot.codegen.ir.numbers.chains import block_tile, is_chains, is_contiguous
+from aot.codegen.ir.numbers.dot_forms import dot_factors, is_arranged, lie_in_words, scaled_sum, word_elements
+from aot.codegen.ir.numbers.matrix_form import MIN_ROWS, ROWS, MatrixForm, even_height, matrix_form
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.padding_terms import PaddingTerms, padding_terms
 from aot.codegen.nest.scaled_steps import has_equal_steps

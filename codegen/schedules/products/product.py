@@ -15,9 +15,10 @@ from math import prod
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import reads, varies
-from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import (
+from aot.codegen.ir.loops import Var
+from aot.codegen.ir.numbers.chains import is_chains
+from aot.codegen.ir.numbers.dot_forms import (
     dot_factors,
     is_guarded,
     packed_field,
@@ -27,7 +28,6 @@ from aot.codegen.ir.dot_forms import (
     takes_words,
     word_elements,
 )
-from aot.codegen.ir.loops import Var
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.nest.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import packs

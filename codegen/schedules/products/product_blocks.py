@@ -7,7 +7,7 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import buffer_bytes, reads, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import halved_factors
+from aot.codegen.ir.numbers.dot_forms import halved_factors
 from aot.codegen.schedules.products.product_form import MatmulShape, extent, parts
 from aot.codegen.schedules.products.product_loops import ProductLoops
 from aot.codegen.schedules.products.scaled import column_bytes, panel_bytes, step_axis

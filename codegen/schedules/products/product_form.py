@@ -9,8 +9,8 @@ from aot.codegen.costs import COSTS
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, fills, known, reads, store, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import dot_factors, is_arranged, scaled_sum, small_factors, word_elements
 from aot.codegen.ir.loops import Var
+from aot.codegen.ir.numbers.dot_forms import dot_factors, is_arranged, scaled_sum, small_factors, word_elements
 from aot.codegen.ir.schedule import Tail, Tile
 from aot.codegen.schedules.pointwise import fresh, packable
 from aot.codegen.schedules.request import Fused

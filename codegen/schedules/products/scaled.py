@@ -7,9 +7,9 @@ from math import prod
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import reads, varies
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import halved_factors, packed_field
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Var
+from aot.codegen.ir.numbers.dot_forms import halved_factors, packed_field
 from aot.codegen.nest.scaled_steps import shared_factors, values_kept
 from aot.codegen.schedules.products.product_form import MatmulShape, extent
 

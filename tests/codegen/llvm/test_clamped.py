@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aot.codegen.ir.clamps import clamp_of, without_inner_bounds
 from aot.codegen.ir.loops import Const, Expr, Prim, Var, cast, dense, prim
+from aot.codegen.ir.numbers.clamps import clamp_of, without_inner_bounds
 from aot.runtime.abi import DType
 from tests.codegen.llvm.test_dtypes import NUMPY, run, saturated
 

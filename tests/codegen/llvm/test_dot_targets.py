@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import word_elements
 from aot.codegen.ir.loops import Reduce, Var, cast, dense
+from aot.codegen.ir.numbers.dot_forms import word_elements
 from aot.codegen.ir.printer import kernel_text, schedule_text
 from aot.codegen.ir.schedule import Pack, Tail, Tile
 from aot.codegen.llvm.emit.kernel import emit

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import PackedField, packed_field, packed_field_of, scaled_sum
 from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Var, cast, dense
+from aot.codegen.ir.numbers.dot_forms import PackedField, packed_field, packed_field_of, scaled_sum
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Pack, Schedule, ScheduleError, Tail, Tile
 from aot.codegen.llvm.host import parse_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aot.codegen.ir.chains import is_chains
+from aot.codegen.ir.numbers.chains import is_chains
 from aot.codegen.ir.traverse import members
 from aot.codegen.llvm.host import parse_target
 from aot.compilation.compilation import Compilation

@@ -11,10 +11,10 @@ from math import prod
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
-from aot.codegen.ir.chains import block_terms, chain_factors
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Load, Reduce, Size, Space, Var, dense
+from aot.codegen.ir.numbers.chains import block_terms, chain_factors
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import move_loads

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from math import prod
 
 from aot.codegen.ir.access import known
-from aot.codegen.ir.chains import chain_factors, padded_terms
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Expr, Load, Reduce, Var, dense, prim
+from aot.codegen.ir.numbers.chains import chain_factors, padded_terms
 from aot.runtime.abi import DType
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from aot.codegen.ir.access import known
-from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import multiplies_small, scaled_sum
 from aot.codegen.ir.expressions import loads, rewrite, variables, walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim
+from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.dot_forms import multiplies_small, scaled_sum
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import members, move_loads, rewrite_work
 from aot.lowering.ir.steps import Cycle, Step, Value

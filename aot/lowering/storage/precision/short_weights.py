@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 
 from aot.codegen.ir.access import known
-from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import variables
 from aot.codegen.ir.loops import Buffer, Load, Reduce, Var
+from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.traverse import members
 from aot.ir.types import Array
 from aot.lowering.ir.steps import Step

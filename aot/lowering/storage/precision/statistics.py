@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from aot.codegen.ir.access import known
-from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition
-from aot.codegen.ir.dot_forms import multiplies_small
+from aot.codegen.ir.numbers.chains import chain_factors
+from aot.codegen.ir.numbers.dot_forms import multiplies_small
 
 MAX_WINDOW = 64  # terms of a sum up to which it is a mean of a window; larger ones are statistics of norms
 

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import Access, access, all_axes, coefficient, known, volume
-from aot.codegen.ir.chains import chain_factors
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import rewrite, variables, walk
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Var, cast, prim
+from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.schedule import Pack
 from aot.runtime.abi import DType
 

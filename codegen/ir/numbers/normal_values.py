@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aot.codegen.ir.denormals import MIN_NORMAL
 from aot.codegen.ir.loops import Alloc, Const, Expr, For, If, Let, Load, Prim, Space, Stmt, Store, While
+from aot.codegen.ir.numbers.denormals import MIN_NORMAL
 from aot.codegen.ir.primitives import SHORT_FUNCTIONS
 from aot.runtime.abi import DType
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from aot.codegen.ir.chains import is_chains
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import walk
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce
+from aot.codegen.ir.numbers.chains import is_chains
 from aot.codegen.ir.primitives import COMPARISONS, SHORT_FUNCTIONS
 from aot.codegen.ir.traverse import Work, members
 from aot.codegen.target import Target

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aot.codegen.ir.denormals import denormals
+from aot.codegen.ir.numbers.denormals import denormals
 from aot.compilation.compilation import Compilation
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory

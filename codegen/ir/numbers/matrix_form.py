@@ -11,10 +11,10 @@ from math import prod
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import unravel
-from aot.codegen.ir.chains import block_terms, chain_axis, chain_factors, is_chains
-from aot.codegen.ir.dot_forms import PackedField, packed_field, scaled_sum, small_factors
 from aot.codegen.ir.expressions import rewrite, variables
 from aot.codegen.ir.loops import Load, Reduce, Var
+from aot.codegen.ir.numbers.chains import block_terms, chain_axis, chain_factors, is_chains
+from aot.codegen.ir.numbers.dot_forms import PackedField, packed_field, scaled_sum, small_factors
 from aot.runtime.abi import DType
 
 ROWS = 16  # rows of a tile register, and its columns of 32 bits

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from aot.codegen.ir.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Alloc, Buffer, Expr, For, Prefetch, Reduce, Size, Stmt, Var, cast, dense, prim
+from aot.codegen.ir.numbers.chains import MAX_BLOCK_TERMS, MIN_BLOCK_TERMS, block_terms, is_contiguous, padded_terms
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.printer import kernel_text
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile

@@ -8,7 +8,7 @@ import pytest
 
 from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.loops import Const, Expr, Space, Var, cast, dense, prim, select
-from aot.codegen.ir.normal_values import is_normal, normal_buffers
+from aot.codegen.ir.numbers.normal_values import is_normal, normal_buffers
 from aot.codegen.llvm.emit.kernel import emit
 from aot.codegen.nest.nest import apply
 from aot.codegen.schedules.choose import choose

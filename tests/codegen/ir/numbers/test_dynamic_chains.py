@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from aot.codegen.ir.chains import MAX_BLOCK_TERMS
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Buffer, Reduce, Size, Var, dense
+from aot.codegen.ir.numbers.chains import MAX_BLOCK_TERMS
 from aot.codegen.ir.primitives import CHAINS
 from aot.codegen.ir.schedule import Schedule, ScheduleError, Tail, Tile
 from aot.codegen.llvm.host import parse_target
@@ -18,7 +18,7 @@ from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.runtime.abi import DType
 from tests.codegen.emulated_tiles import tile_registers
-from tests.codegen.ir.test_chains import BF16, chain_sum, numbers, on_targets
+from tests.codegen.ir.numbers.test_chains import BF16, chain_sum, numbers, on_targets
 from tests.codegen.running import Array, aligned, compiled
 
 MOST = 128  # terms of a row in memory

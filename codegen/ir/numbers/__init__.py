@@ -1,0 +1,1 @@
+"""Numbers in kernels: dot products of short ones, clamps, denormals, and what must not be contracted."""
