@@ -31,13 +31,13 @@ def matmul_nbits(
     count = -(-inner // block)
     if inner < 1 or outer < 1 or outer * count * block * bits != 8 * np.prod(b.type.static_shape, dtype=object):
         raise ModelError(f"MatMulNBits: weights must hold {outer} rows of {inner} numbers, got {b.type}")
-    levels = _unpacked(node.known(b, "weights"), bits).reshape(outer, -1)[:, :inner]
+    levels = unpacked(node.known(b, "weights"), bits).reshape(outer, -1)[:, :inner]
     if zeros is None:
         points = np.full((outer, count), 2.0 ** (bits - 1), np.float32)
     else:
         packed_zeros = node.known(zeros, "zero points")
         if packed_zeros.dtype == np.uint8:
-            packed_zeros = _unpacked(packed_zeros.reshape(outer, -1), bits)[:, :count]
+            packed_zeros = unpacked(packed_zeros.reshape(outer, -1), bits)[:, :count]
         points = packed_zeros.reshape(outer, count).astype(np.float32)
     factors = node.known(scales, "scales").reshape(outer, count).astype(np.float32)
     if order is None and inner % block == 0:
@@ -59,7 +59,7 @@ def _compressed(node: Call, levels: Array, points: Array, factors: Array) -> Out
     return build.Reshape(build.Multiply(whole, build.const(factors, DType.F32)), rows, special_zero=False)
 
 
-def _unpacked(
+def unpacked(
     packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """Unpack 8 / bits numbers from each byte, lowest bits first, along the last axis."""

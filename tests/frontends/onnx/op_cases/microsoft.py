@@ -41,6 +41,29 @@ def heads(*inputs: Any, **attrs: Any) -> Case:
     return case("com.microsoft.MultiHeadAttention", *map(row, inputs), num_heads=2, tolerance=1e-4, **attrs)
 
 
+def experts(*others: Any, **attrs: Any) -> Case:
+    """Return a case of 6 rows of 32 numbers and 4 experts."""
+    held = (known(c) if isinstance(c, np.ndarray) else c for c in others)
+    return case("com.microsoft.MoE", row(f32(6, 32)), row(f32(6, 4)), *held, tolerance=1e-4, **attrs)
+
+
+def small_experts(bits: int, block: int, *, zeros: bool = False, **attrs: Any) -> Case:
+    """Return the same with weights of a few bits, a scale for each row (`block` 0) or each block."""
+
+    def layer(rows: int, columns: int) -> tuple[Any, Any, Any]:
+        blocks = (columns // block,) if block else ()
+        points = (-(-blocks[0] * bits // 8),) if block else ()
+        point = u8(4, rows, *points) if block else u8(4, rows * bits // 8)
+        return u8(4, rows, columns * bits // 8), np.abs(f32(4, rows, *blocks, size=0.02)), point if zeros else None
+
+    (w1, s1, z1), (w2, s2, z2) = layer(48, 32), layer(32, 48)
+    given = [w1, s1, f32(4, 48), w2, s2, f32(4, 32), None, None, None, z1, z2]
+    made = [known(a) if a is not None else None for a in given]
+    sizes = {"block_size": block} if block else {}
+    more = {"expert_weight_bits": bits, "tolerance": 1e-4, **sizes, **attrs}
+    return case("com.microsoft.QMoE", row(f32(6, 32)), row(f32(6, 4)), *made, k=2, **more)
+
+
 CASES = [
     ms("Gelu", f32(2, 8)),
     ms("FastGelu", f32(2, 8)),
@@ -154,4 +177,15 @@ CASES = [
         )
         for way in ("forward", "reverse")
     ),
+    *(
+        experts(f32(4, 48, 32), f32(4, 48), f32(4, 32, 48), f32(4, 32), k=2, activation_type=a)
+        for a in ("relu", "gelu", "silu", "identity")
+    ),
+    experts(f32(4, 48, 32), None, f32(4, 32, 48), k=1, normalize_routing_weights=1),
+    experts(
+        f32(4, 96, 32), f32(4, 96), f32(4, 32, 48), f32(4, 32), k=2, activation_type="swiglu", swiglu_fusion=1,
+        activation_alpha=1.702, activation_beta=1.0, swiglu_limit=2.0, normalize_routing_weights=1,
+    ),
+    *(small_experts(bits, 0, zeros=z, activation_type="silu") for bits, z in ((4, False), (8, False), (8, True))),
+    small_experts(4, 16, activation_type="silu"),
 ]  # fmt: skip
