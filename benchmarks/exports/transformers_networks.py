@@ -103,8 +103,11 @@ def network(name: str) -> tuple[Any, dict[str, Any]]:
     """Return a model of a type, in evaluation, and arguments for it."""
     from transformers import AutoConfig, AutoModel  # noqa: PLC0415
 
+    from benchmarks.pytorch.network import draw_silent_weights  # noqa: PLC0415
+
     config = shrink(AutoConfig.for_model(name))
     module = AutoModel.from_config(config).eval()
+    draw_silent_weights(module)
     return module, inputs(module, config)
 
 

@@ -112,7 +112,8 @@ def _matrices(node: Call, layer: str, parts: tuple[OutPort, OutPort, OutPort | N
         raise ModelError(f"{node.kind}: scales of {layer} are those of rows or their blocks, got {parts[1].type}")
     zeros: Array | float = 2.0 ** (bits - 1)
     if parts[2] is not None:
-        held = unpacked(node.known(parts[2], "zero points"), bits)[..., : scales.shape[parts[2].type.rank - 1]]
+        held, axis = unpacked(node.known(parts[2], "zero points"), bits), parts[2].type.rank - 1
+        held = held[..., : scales.shape[axis]] if axis in (1, 2) else held
         if held.size != scales.size:
             raise ModelError(f"{node.kind}: a zero point of {layer} belongs to each scale, got {parts[2].type}")
         zeros = held.reshape(*scales.shape, 1).astype(np.float32)
