@@ -7,7 +7,7 @@ import pytest
 
 from aot.frontends.conversion.automata import match_table
 from aot.ir.interpret import interpret
-from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringMatch, StringWord
+from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringMatch, StringWords
 from aot.runtime.arrays.strings import encode
 from aot.runtime.errors import UnsupportedError
 from tests.opset.test_strings import WORDS, check, graph_of
@@ -22,16 +22,18 @@ def test_equal() -> None:
 
 @pytest.mark.parametrize("most", [-1, 0, 1, 2])
 @pytest.mark.parametrize("separator", ["", ",", ",,", "世"])
-@pytest.mark.parametrize("place", [0, 1, 3])
-def test_words(separator: str, most: int, place: int) -> None:
-    inputs, between = [*encode(LINES), np.full(LINES.shape, place)], [np.frombuffer(separator.encode(), np.uint8)]
-    first, last, counts = interpret(graph_of(StringWord(most), inputs, between, outputs=3), inputs)
+@pytest.mark.parametrize("room", [1, 2, 4])
+def test_words(separator: str, most: int, room: int) -> None:
+    inputs, between = [*encode(LINES), np.arange(room)], [np.frombuffer(separator.encode(), np.uint8)]
+    first, last, counts = interpret(graph_of(StringWords(most), inputs, between, outputs=3), inputs)
     rows = [text.split(separator or None, most) for text in LINES]
     assert counts.tolist() == list(map(len, rows))
-    symbols = inputs[2]
-    words = [symbols[a:b].tobytes().decode() for a, b in zip(first, last, strict=True)]
-    assert words == [row[place] if place < len(row) else "" for row in rows]
-    check(StringWord(most), inputs, between, outputs=3) if most in (-1, 1) and place == 1 else None
+    words = [
+        [inputs[2][a:b].tobytes().decode() for a, b in zip(*ends, strict=True)]
+        for ends in zip(first, last, strict=True)
+    ]
+    assert words == [[*row, *[""] * room][:room] for row in rows]
+    check(StringWords(most), inputs, between, outputs=3) if most in (-1, 1) and room == 2 else None
 
 
 def test_texts_that_an_automaton_accepts() -> None:

@@ -12,7 +12,7 @@ from aot.frontends.conversion.calls import Call
 from aot.ir.graph import OutPort
 from aot.ir.types import Array
 from aot.opset.control.strings import StringTensorPack, StringTensorUnpack
-from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringMatch, StringWord
+from aot.opset.control.texts import CODE_POINTS, StringEqual, StringLetters, StringMatch, StringWords
 from aot.opset.elementwise.broadcasting import BroadcastMode
 from aot.runtime.abi import DType
 from aot.runtime.arrays.strings import ENCODING
@@ -84,16 +84,13 @@ def words_of(node: Call, x: OutPort, separator: str, most_splits: int) -> tuple[
 
     Without a separator, words lie between white space.
     """
-    build, last = node.build, node.list([x.type.rank])
+    build = node.build
     between = np.frombuffer(separator.encode(*ENCODING), np.uint8)
-    op, mark = StringWord(most_splits), build.const(between, DType.U8)
+    op, mark = StringWords(most_splits), build.const(between, DType.U8)
     parts = parts_of(node, x)
-    first = build.Broadcast(node.scalar(0), build.ShapeOf(parts[0]))
-    counts = build.node(op, *parts, first, mark, outputs=3).out_port(2)
+    counts = build.node(op, *parts, node.list([0]), mark, outputs=3).out_port(2)
     every = build.Concat(build.Reshape(counts, node.list([-1])), node.list([0]), axis=0)
-    width = build.ReduceMax(every, node.list([0]), keep_dims=True)
-    shape = build.Concat(build.ShapeOf(parts[0]), width, axis=0)
-    begins, ends = (build.Broadcast(build.Unsqueeze(p, last), shape) for p in parts[:2])
-    places = build.Range(node.scalar(0), build.Squeeze(width, node.list([0])), node.scalar(1), output_type=DType.I64)
-    found = build.node(op, begins, ends, parts[2], build.Broadcast(places, shape), mark, outputs=3)
+    width = build.ReduceMax(every, node.list([0]), keep_dims=False)
+    places = build.Range(node.scalar(0), width, node.scalar(1), output_type=DType.I64)
+    found = build.node(op, *parts, places, mark, outputs=3)
     return build(StringTensorPack(), found.out_port(0), found.out_port(1), parts[2]), counts

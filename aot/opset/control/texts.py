@@ -47,19 +47,9 @@ class StringEqual(LoopOp):
         assert begins is not None and firsts is not None
         return alike("dimensions of two tensors of strings must be equal", begins.shape, firsts.shape)
 
-    def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        begins: Input,
-        ends: Input,
-        symbols: Input,
-        firsts: Input,
-        lasts: Input,
-        others: Input,
-    ) -> tuple[Work, ...]:
-        one = (begins.buffer, ends.buffer, symbols.buffer)
-        other = (firsts.buffer, lasts.buffer, others.buffer)
-        return (_equal(outs[0], one, other, outs[0].shape),)
+    def nest(self, outs: tuple[Buffer, ...], *strings: Input) -> tuple[Work, ...]:
+        buffers = [x.buffer for x in strings]
+        return (_equal(outs[0], buffers[:3], buffers[3:], outs[0].shape),)
 
     def reference(
         self, begins: Array, ends: Array, symbols: Array, firsts: Array, lasts: Array, others: Array
@@ -68,50 +58,45 @@ class StringEqual(LoopOp):
 
 
 @op()
-class StringWord(LoopOp):
-    """Begin and end of one word of each string, counted from 0, and the number of its words; behind the last, none.
+class StringWords(LoopOp):
+    """Begins and ends [.., n] of the first n words of each string, and the number of its words; behind the last, none.
 
-    Words lie between separators; without one, between white space, which is no word. After `most_splits`, unless it is
-    negative, the rest of a string is one word.
+    n is the size of the fourth input. Words lie between separators; without one, between white space, which is no word.
+    After `most_splits`, unless it is negative, the rest of a string is one word.
     """
 
     most_splits: int = -1
 
     def infer(
-        self, begins: Operand, ends: Operand, symbols: Operand, wanted: Operand, separator: Operand
+        self, begins: Operand, ends: Operand, symbols: Operand, places: Operand, separator: Operand
     ) -> tuple[TensorType, ...]:
-        shape = places_shape("StringWord", begins, ends, symbols)
-        _require_rank("StringWord", wanted, len(shape))
+        shape = places_shape("StringWords", begins, ends, symbols)
         if not separator.type.is_static:
-            raise ShapeError(f"StringWord: the size of the separator must be known, got {separator.type}")
-        return (TensorType(DType.I64, shape),) * 3
+            raise ShapeError(f"StringWords: the size of the separator must be known, got {separator.type}")
+        words = TensorType(DType.I64, (*shape, places.shape[0]))
+        return words, words, TensorType(DType.I64, shape)
 
-    def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
-        begins, wanted = operands[0], operands[3]
-        assert begins is not None and wanted is not None
-        return alike("dimensions of strings and of places of words must be equal", begins.shape, wanted.shape)
-
-    def nest(
-        self, outs: tuple[Buffer, ...], begins: Input, ends: Input, symbols: Input, wanted: Input, separator: Input
-    ) -> tuple[Work, ...]:
-        strings, splits = (begins.buffer, ends.buffer, symbols.buffer), self.most_splits
-        if separator.shape == (0,):
-            return (_spaced(outs, strings, wanted.buffer, outs[0].shape, splits),)
-        return (_separated(outs, strings, separator.buffer, wanted.buffer, outs[0].shape, separator.shape[0], splits),)
+    def nest(self, outs: tuple[Buffer, ...], *inputs: Input) -> tuple[Work, ...]:
+        *strings, places, separator = (x.buffer for x in inputs)
+        sizes = (outs[2].shape, places.shape[0], separator.shape[0])
+        if sizes[2] == 0:
+            return (_spaced(outs, strings, sizes, self.most_splits),)
+        return (_separated(outs, strings, separator, sizes, self.most_splits),)
 
     def reference(
-        self, begins: Array, ends: Array, symbols: Array, wanted: Array, separator: Array
+        self, begins: Array, ends: Array, symbols: Array, places: Array, separator: Array
     ) -> tuple[Array, ...]:
-        found: Array = np.zeros((3, *begins.shape), np.int64)
-        for at, number in np.ndenumerate(wanted):
-            low = place = int(begins[at])
-            words = symbols[low : int(ends[at])].tobytes().split(separator.tobytes() or None, self.most_splits)
-            found[0][at], found[1][at], found[2][at] = low, low, len(words)
-            for word in words[: max(number + 1, 0)] if number < len(words) else ():
-                place = symbols.tobytes().index(word, place)
-                found[0][at], found[1][at] = place, place + len(word)
+        counts: Array = np.zeros(begins.shape, np.int64)
+        first, last = (np.repeat(begins[..., None], len(places), -1).astype(np.int64) for _ in range(2))
+        for at, begin in np.ndenumerate(begins):
+            text, place = symbols[int(begin) : int(ends[at])].tobytes(), 0
+            words = text.split(separator.tobytes() or None, self.most_splits)
+            counts[at] = len(words)
+            for k, word in enumerate(words[: len(places)]):
+                place = text.index(word, place)
+                first[(*at, k)], last[(*at, k)] = begin + place, begin + place + len(word)
                 place += len(word) + len(separator)
-        return found[0], found[1], found[2]
+        return first, last, counts
 
 
 @op()
@@ -123,11 +108,9 @@ class StringMatch(LoopOp):
         _require_rank("StringMatch", accepts, 1)
         return TensorType(DType.BOOL, places_shape("StringMatch", begins, ends, symbols))
 
-    def nest(
-        self, outs: tuple[Buffer, ...], begins: Input, ends: Input, symbols: Input, table: Input, accepts: Input
-    ) -> tuple[Work, ...]:
-        strings = (begins.buffer, ends.buffer, symbols.buffer)
-        return (_match(outs[0], strings, table.buffer, accepts.buffer, outs[0].shape),)
+    def nest(self, outs: tuple[Buffer, ...], *inputs: Input) -> tuple[Work, ...]:
+        *strings, table, accepts = (x.buffer for x in inputs)
+        return (_match(outs[0], strings, table, accepts, outs[0].shape),)
 
     def reference(self, begins: Array, ends: Array, symbols: Array, table: Array, accepts: Array) -> Array:
         found = np.zeros(begins.shape, bool)
@@ -184,18 +167,15 @@ def _equal(out: Scripted, one: Scripted, other: Scripted, shape: Scripted) -> No
 
 
 @loops
-def _separated(
-    outs: Scripted, strings: Scripted, separator: Scripted, wanted: Scripted, shape: Scripted, size: Scripted, most: int
-) -> None:
-    """Words between separators of `size` bytes."""
+def _separated(outs: Scripted, strings: Scripted, separator: Scripted, sizes: Scripted, most: int) -> None:
+    """Words between separators."""
     begins, ends, symbols = strings
     firsts, lasts, counts = outs
+    shape, room, size = sizes
     for i in parallel(volume(shape)):
         at = unravel(i, shape)
         place = var(cast(begins[at], DType.I64), DType.I64)
         high: Scripted = cast(ends[at], DType.I64)
-        first = var(cast(begins[at], DType.I64), DType.I64)
-        last = var(cast(begins[at], DType.I64), DType.I64)
         word = var(cast(begins[at], DType.I64), DType.I64)  # where the word begins that is read
         count = var(0, DType.I64)
         while place + size <= high and (most < 0 or count < most):
@@ -203,33 +183,31 @@ def _separated(
             while same < size and symbols[place + same] == separator[same]:
                 same += 1
             if same == size:
-                if count == wanted[at]:
-                    first = word
-                    last = place
+                if count < room:
+                    firsts[(*at, count)] = word
+                    lasts[(*at, count)] = place
                 count += 1
                 place += size
                 word = place
             else:
                 place += 1
-        if count == wanted[at]:
-            first = word
-            last = high
-        firsts[at] = first
-        lasts[at] = last
+        if count < room:
+            firsts[(*at, count)] = word
+            lasts[(*at, count)] = high
         counts[at] = count + 1
+        _without_words(outs, begins, at, count + 1, room)
 
 
 @loops
-def _spaced(outs: Scripted, strings: Scripted, wanted: Scripted, shape: Scripted, most: int) -> None:
+def _spaced(outs: Scripted, strings: Scripted, sizes: Scripted, most: int) -> None:
     """Words between white space, the bytes 9 to 13 and 32."""
     begins, ends, symbols = strings
     firsts, lasts, counts = outs
+    shape, room, _ = sizes
     for i in parallel(volume(shape)):
         at = unravel(i, shape)
         place = var(cast(begins[at], DType.I64), DType.I64)
         high: Scripted = cast(ends[at], DType.I64)
-        first = var(cast(begins[at], DType.I64), DType.I64)
-        last = var(cast(begins[at], DType.I64), DType.I64)
         count = var(0, DType.I64)
         while place < high:
             symbol: Scripted = cast(symbols[place], DType.I64)
@@ -242,13 +220,20 @@ def _spaced(outs: Scripted, strings: Scripted, wanted: Scripted, shape: Scripted
                     place = high
                 while place < high and symbols[place] != 32 and (symbols[place] < 9 or symbols[place] > 13):
                     place += 1
-                if count == wanted[at]:
-                    first = word
-                    last = place
+                if count < room:
+                    firsts[(*at, count)] = word
+                    lasts[(*at, count)] = place
                 count += 1
-        firsts[at] = first
-        lasts[at] = last
         counts[at] = count
+        _without_words(outs, begins, at, count, room)
+
+
+@loops
+def _without_words(outs: Scripted, begins: Scripted, at: Scripted, count: Scripted, room: Scripted) -> None:
+    """Write empty words behind the last one of a string."""
+    for k in range(count, room):
+        outs[0][(*at, k)] = cast(begins[at], DType.I64)
+        outs[1][(*at, k)] = cast(begins[at], DType.I64)
 
 
 @loops
