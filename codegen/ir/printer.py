@@ -28,7 +28,7 @@ from aot.codegen.ir.loops import (
     Var,
     While,
 )
-from aot.codegen.ir.schedule import Pack, Schedule, Tail
+from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail
 from aot.runtime.abi import DType
 
 INFIX = {
@@ -228,5 +228,6 @@ def schedule_text(s: Schedule, depth: int = 0) -> str:
 
 def _pack(p: Pack) -> str:
     words = f" words of {p.words}" if p.words else ""
+    words += f" by {p.word_bytes} bytes" if p.word_bytes != WORD_BYTES else ""
     axis = str(p.axis) if p.fused is None else f"({p.fused},{p.axis})"
     return f"{p.operand}.{axis}:{p.width}({','.join(map(str, p.order))}){words}"

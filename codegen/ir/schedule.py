@@ -7,9 +7,13 @@ from enum import StrEnum
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Const, Expr, Size, Var, prim, select
+from aot.runtime.abi import DType
 from aot.runtime.errors import ScheduleError
 
 __all__ = ["Pack", "Schedule", "ScheduleError", "Segment", "Tail", "Tile", "balance", "segments"]
+
+
+WORD_BYTES = 4
 
 
 class Tail(StrEnum):
@@ -37,6 +41,7 @@ class Pack:
 
     Dimensions whose loops enclose the loop over blocks come before `axis` in `order`, so that blocks are stored in the
     order of their use. The last `words` dimensions are flattened and cut into words: [.., n / 4, width, 4] of bytes.
+    Words have `word_bytes`: 8 are a row of a block that one instruction multiplies by two rows of another one.
     Dimension `fused` is not in `order`: blocks run over it and `axis` inside of it, as lanes over two fused axes do.
     """
 
@@ -46,11 +51,16 @@ class Pack:
     width: int
     words: int = 0
     fused: int | None = None
+    word_bytes: int = WORD_BYTES
 
     @property
     def place(self) -> int:
         """Dimension of the packed buffer that counts the blocks."""
         return self.order.index(self.axis)
+
+    def elements(self, dtype: DType) -> int:
+        """Return the number of elements of a word."""
+        return self.word_bytes // dtype.stored_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,11 @@ class Schedule:
     parallel: str | None = None
     pitch: tuple[tuple[str, int], ...] = ()  # elements added to the outermost stride of a temp
     members: tuple[Schedule, ...] = ()  # schedules of a group's members
+
+    @property
+    def in_blocks(self) -> bool:
+        """True if instructions multiply blocks of two rows of data by two columns of weights."""
+        return any(p.word_bytes > WORD_BYTES for p in self.pack)
 
     @property
     def lane(self) -> str:

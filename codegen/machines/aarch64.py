@@ -7,13 +7,22 @@ from aot.runtime.abi import DType
 from aot.runtime.machines.aarch64 import AARCH64 as ARCHITECTURE
 
 _SIGNED_DOTS = {"dot_signed_bytes": {4: "llvm.aarch64.neon.sdot.v4i32.v16i8"}}
-_MIXED_DOTS = {"dot_bytes": {4: "llvm.aarch64.neon.usdot.v4i32.v16i8"}}
+_MIXED_DOTS = {
+    "dot_bytes": {4: "llvm.aarch64.neon.usdot.v4i32.v16i8"},
+    "dot_blocks": {4: "llvm.aarch64.neon.usmmla.v4i32.v16i8"},
+}
 
 
 def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
     del vector_bytes
     dots = _MIXED_DOTS if "i8mm" in features else _SIGNED_DOTS if "dotprod" in features else {}
-    return Abilities(fuses=True, converts=frozenset({DType.F16}), dots=4 if dots else 0, intrinsics=dots)
+    return Abilities(
+        fuses=True,
+        converts=frozenset({DType.F16}),
+        dots=4 if dots else 0,
+        multiplies_blocks="dot_blocks" in dots,
+        intrinsics=dots,
+    )
 
 
 # Words that Linux gives each process: AT_HWCAP and AT_HWCAP2.
@@ -32,7 +41,7 @@ AARCH64 = Machine(
     base=frozenset({"neon", "fp-armv8", "lse"}),
     vectors=lambda features: (16, 32),
     abilities=_abilities,
-    uses={r"@llvm\.aarch64\.neon\.usdot": ("i8mm",), r"@llvm\.aarch64\.neon\.sdot": ("dotprod",)},
+    uses={r"@llvm\.aarch64\.neon\.us(dot|mmla)": ("i8mm",), r"@llvm\.aarch64\.neon\.sdot": ("dotprod",)},
     pause=("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
     dispatch=dict.fromkeys(("linux", "android"), _HWCAP),
     prefetches_rows=False,

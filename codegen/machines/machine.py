@@ -29,6 +29,7 @@ class Abilities:
     permutes_bytes: int = 0  # bytes among which one instruction chooses for each byte by an index, 16 or 128
     packs_bytes: bool = False  # one instruction packs two vectors of 64 bytes, of i32 or i16, to half of their width
     dots: int = 0  # products that one instruction sums in each 32-bit lane: 4 of bytes, or 2 of i16
+    multiplies_blocks: bool = False  # one instruction multiplies two rows of eight bytes by two columns of eight
     joins_bytes: bool = False  # one instruction makes words, for dots of bytes, of the bytes of four rows
     adds_pairs: bool = False  # more units add i16 than multiply them, and there are no dots of bytes
     rounds_normal: bool = False  # one instruction rounds f32 to bf16; denormal numbers it takes for zero

@@ -8,12 +8,14 @@ from aot.codegen.ir.expressions import loads, variables, walk
 from aot.codegen.ir.loops import Buffer, Reduce, Var
 from aot.codegen.ir.numbers.chains import block_tile, chain_axis, is_chains
 from aot.codegen.ir.numbers.dot_forms import (
+    BLOCK_COLUMNS,
     DOT_LANES,
     dot_factors,
     packed_field,
     packs_lanes,
     scaled_sum,
     takes_arranged,
+    takes_blocks,
     takes_columns,
     takes_rows,
     takes_words,
@@ -198,7 +200,9 @@ def _dots(d: Definition, s: Schedule) -> bool:
             return False
     if not _has_fixed_fields(d, parts, s):
         return False
-    size = word_elements(factors[1].buffer.dtype)
+    size = word_elements(factors[1].buffer.dtype) if plan is None else plan.elements(factors[1].buffer.dtype)
+    if plan is not None and s.in_blocks and not (takes_blocks(d, plan, s.lane) and s.lanes[1] == BLOCK_COLUMNS):
+        return False
     terms, columns = s.size(s.dots), s.size(s.lanes[0])
     whole = terms.size % size == 0 and dict(s.blocks).get(s.dots, 0) % size == 0
     if Tail.BALANCE in (terms.tail, columns.tail) or not whole:

@@ -16,7 +16,6 @@ from aot.codegen.ir.access import volume
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads
 from aot.codegen.ir.loops import Buffer, Expr, Load, Size, as_expr, dense
-from aot.codegen.ir.numbers.dot_forms import word_elements
 from aot.codegen.ir.schedule import Pack, ScheduleError
 from aot.codegen.ir.traverse import expressions, rewrite_definition
 from aot.runtime.abi import DType
@@ -40,7 +39,7 @@ def pack_buffer(buffer: Buffer, plan: Pack) -> Buffer:
         raise ScheduleError(f"{buffer.name}: a packed axis has a static extent, got axis {plan.axis}")
     blocks = -(-prod(sizes) // plan.width)
     shape = [blocks if i == plan.axis else buffer.shape[i] for i in plan.order]
-    size = word_elements(buffer.dtype)
+    size = plan.elements(buffer.dtype)
     packed = (*_in_words(shape, plan, size), plan.width, size) if plan.words else (*shape, plan.width)
     return dense(buffer.name, *packed, space=buffer.space, dtype=buffer.dtype)
 
@@ -69,7 +68,7 @@ def pack_array(array: NDArray[Number], plan: Pack) -> NDArray[Number]:
 
 def _by_words(packed: NDArray[Number], plan: Pack) -> NDArray[Number]:
     head, tail = packed.shape[: -plan.words - 1], prod(packed.shape[-plan.words - 1 : -1])
-    size = 4 // packed.itemsize
+    size = plan.word_bytes // packed.itemsize
     terms = np.zeros((*head, -(-tail // size) * size, plan.width), packed.dtype)
     terms[..., :tail, :] = packed.reshape(*head, tail, plan.width)
     return np.ascontiguousarray(terms.reshape(*head, -1, size, plan.width).swapaxes(-1, -2))
@@ -82,7 +81,7 @@ def _blocked(load: Load, plan: Pack) -> Expr:
     index = [lane // plan.width if i == plan.axis else load.index[i] for i in plan.order]
     if not plan.words:
         return Load(pack_buffer(load.buffer, plan), (*index, lane % plan.width))
-    term, size = as_expr(0, DType.I64), word_elements(load.buffer.dtype)
+    term, size = as_expr(0, DType.I64), plan.elements(load.buffer.dtype)
     for i in plan.order[-plan.words :]:
         term = term * as_expr(load.buffer.shape[i], DType.I64) + load.index[i]
     place = *index[: -plan.words], term // size, lane % plan.width, term % size

@@ -67,6 +67,7 @@ from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
 from aot.codegen.nest.scaled_steps import Kept, ScaledStep, kept_values, with_kept
 from aot.codegen.nest.stored import at_point, unused_name
+from aot.codegen.nest.word_blocks import WordBlocks
 from aot.runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
@@ -88,12 +89,14 @@ def in_tiles(
     ahead = partial(prefetch_ahead, reduction, schedule, points, part, whole)
     inside = without_hoisted_tests(replace(reduction, body=own), outside, points)
 
+    blocks = _word_blocks(definition, inside, schedule, total, points)
+
     def update(inner: Spans) -> Stmts:
+        if blocks is not None:
+            return blocks.update(inner)
         if is_chains(reduction):
             return chained(definition, inside, points, total, cell, inner, ahead)
-        stmts: Stmts = ()
-        for body, some in _by_words(inside, schedule, inner):
-            stmts += _unrolled(points.each((Store(total, cell, body, reduction.fn),), some), reduction.axes, some)
+        stmts = _products_added(inside, schedule, points, total, inner)
         fetches = ahead(inner)
         if schedule.prefetch_epilogue:
             fetches += prefetch_epilogue(definition, reduction, schedule, points, whole, inner)
@@ -134,7 +137,27 @@ def in_tiles(
     panels = _prefetched(reduction, schedule)
     first, last = _between_blocks(definition, reduction, points, part, acc)
     begin = points.each((Store(acc, cell, first),))
-    return _with_far(far, points, acc, begin, with_kept(kept, {}, terms(sums, {})), last)
+    return _with_far(far, points, acc, begin, with_kept(kept, {}, _in_blocks(blocks, terms(sums, {}))), last)
+
+
+def _products_added(reduction: Reduce, schedule: Schedule, points: Points, total: Buffer, inner: Spans) -> Stmts:
+    """Return the statements that add the terms of a tile of the sum to the accumulators `total`."""
+    stmts: Stmts = ()
+    for body, some in _by_words(reduction, schedule, inner):
+        stmts += _unrolled(points.each((Store(total, points.cell, body, reduction.fn),), some), reduction.axes, some)
+    return stmts
+
+
+def _in_blocks(blocks: WordBlocks | None, stmts: Stmts) -> Stmts:
+    return stmts if blocks is None else blocks.around(stmts)
+
+
+def _word_blocks(
+    definition: Definition, reduction: Reduce, schedule: Schedule, total: Buffer, points: Points
+) -> WordBlocks | None:
+    """Return the blocks of accumulators; None without instructions that multiply blocks."""
+    factors = dot_factors(reduction, schedule.lane) if schedule.in_blocks else None
+    return None if factors is None else WordBlocks(total, *factors, points, schedule, unused_name("", definition))
 
 
 def _with_far(far: LongSum | None, points: Points, acc: Buffer, begin: Stmts, body: Stmts, last: Stmts) -> Stmts:

@@ -28,6 +28,8 @@ from aot.codegen.ir.numbers.chains import chain_factors
 from aot.codegen.ir.schedule import Pack
 from aot.runtime.abi import DType
 
+BLOCK_BYTES = 8  # bytes of a row of a block, where instructions multiply blocks of two rows by two columns
+BLOCK_COLUMNS = 4  # columns of the two blocks that fill two vectors of sums
 DOT_LANES = 16  # lanes of a dot instruction at most
 FACTOR_TYPES = ((DType.U8, DType.I8), (DType.I16, DType.I16), (DType.I16, DType.U16))
 
@@ -59,6 +61,17 @@ def packed_field_of(e: Expr) -> PackedField | None:
 def word_elements(dtype: DType) -> int:
     """Return the number of elements that fill 32 bits."""
     return 4 // dtype.stored_bytes
+
+
+def takes_blocks(d: Definition, plan: Pack, lane: str) -> bool:
+    """True if a product of bytes has whole blocks of columns, which one instruction can multiply with two rows."""
+    factors = dot_factors(d.reduction, lane) if d.reduction is not None else None
+    if factors is None or d.reduction is None or scaled_sum(d.reduction) is not None or plan.fused is not None:
+        return False
+    columns = next((a.extent for a in d.axes if a.name == lane), None)
+    whole = isinstance(columns, int) and columns % BLOCK_COLUMNS == 0
+    bytes_ = tuple(x.dtype for x in factors) == (DType.U8, DType.I8)
+    return whole and bytes_ and packed_field(d.reduction) is None
 
 
 def small_factors(reduction: Reduce) -> tuple[Load, Load] | None:
@@ -266,3 +279,21 @@ def terms_in_rows(x: Load, axis: Var, n: int, most: int) -> tuple[Expr, ...]:
     """Return the terms behind the first of `n` along `axis`, then zero if they do not fill a word of `most`."""
     others = tuple(Load(x.buffer, tuple(rewrite(i, {axis: axis + k}) for i in x.index)) for k in range(1, n))
     return others if n == most else (*others, Const(0.0 if x.dtype.is_float else 0, x.dtype))
+
+
+def row_words(x: Load, n: int) -> Expr:
+    """Return a word for each lane: the `n` bytes from `x` on, then zeros."""
+    return Prim("row_words", (x, Const(n)), DType.I32)
+
+
+def halves(a: Expr, b: Expr, high: bool) -> Expr:
+    """Return the lower or the higher halves of two vectors, that of `a` first."""
+    return Prim("high_halves" if high else "low_halves", (a, b), a.dtype)
+
+
+def block_dot(x: Load, w: Load, half: int) -> Expr:
+    """Return the products of a block of data, a vector in registers, and the columns of one half of four.
+
+    Columns of `w` lie side by side, 8 bytes of each.
+    """
+    return Prim("block_dot", (x, w, Const(half)), DType.I32)

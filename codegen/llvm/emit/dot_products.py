@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aot.codegen.ir.loops import Expr, Load, Prim
-from aot.codegen.ir.numbers.dot_forms import PackedField, packed_field_of, word_elements
+from aot.codegen.ir.numbers.dot_forms import BLOCK_BYTES, BLOCK_COLUMNS, PackedField, packed_field_of, word_elements
 from aot.codegen.llvm.emit.address import Access, moved
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
 from aot.codegen.llvm.emit.arithmetic.shuffle import shuffle, shuffled, spread
@@ -40,6 +40,24 @@ class DotEmitter:
                 return self._added(w.dtype, total, one, _pairs_added(f, self._data(x2, n), self._weights(w1)))
             case _:
                 raise InternalError(f"dot: factors are loads, or sums of two loads, got {x} and {w}")
+
+    def block_dot(self, x: Load, w: Load, half: int, total: Value) -> Value:
+        """Return `total` + the products of a block of data in registers and a block of two columns of weights."""
+        values, at = self.values, self.values.at
+        block, each = at.access(x.buffer, x.index), at.access(w.buffer, w.index)
+        if lanes_of(total.type) != BLOCK_COLUMNS or each.step != BLOCK_BYTES or values.mixed:
+            raise InternalError(f"dot: columns of blocks lie side by side, got {w.buffer.name} by {each.step}")
+        data = values.registers[x.buffer.name].read(values.f, block.offset.const, BLOCK_COLUMNS)
+        place = moved(each, half * 2 * BLOCK_BYTES)
+        key = ("block", place.offset.key)
+        weights = values.known(w.buffer, key)
+        if weights is None:
+            weights = values.f.load(total.type, at.pointer(place), 1)
+            values.loaded.setdefault(w.buffer.name, {})[key, at.guard] = weights
+        type_ = vector("i8", 2 * BLOCK_BYTES)
+        factors = [values.f.op(type_, f"bitcast {v} to {type_}") for v in (data, weights)]
+        name = values.abilities.intrinsic("dot_blocks", BLOCK_COLUMNS)
+        return values.f.call(name, total.type, total, *factors)
 
     def _products(self, x: Load, n: int, dtype: DType, weights: Value, total: Value) -> Value:
         """Return `total` + `n` products of data and `weights`, whose elements have type `dtype`."""

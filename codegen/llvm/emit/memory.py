@@ -161,6 +161,23 @@ class Memory(Lanes):
             self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = found
         return found
 
+    def row_words(self, x: Load, n: int) -> Value:
+        """Return a word for each lane: the `n` bytes from `x` on, then zeros. Nothing behind them is read."""
+        a, f, size = self.at.access(x.buffer, x.index), self.f, word_elements(x.buffer.dtype)
+        pointer = self.at.pointer(a)
+        if self.inside is not None:
+            pointer = f.select(self.inside, pointer, self.nothing())
+        if n == size * self.width:
+            return f.load(vector("i32", self.width), pointer, 1)
+        found = Value(vector("i32", self.width), "zeroinitializer")
+        for lane in range(n // size):
+            found = f.insert(found, f.load("i32", f.gep("i8", pointer, integer(4 * lane)), 1), lane)
+        rest = Value("i32", "0")
+        for k in range(n % size):
+            one = f.load("i8", f.gep("i8", pointer, integer(n // size * size + k)), 1)
+            rest = f.binary("or", rest, f.binary("shl", f.cast("zext", one, "i32"), integer(8 * k, "i32")))
+        return f.insert(found, rest, n // size) if n % size else found
+
     def nothing(self) -> Value:
         """Return the address of 64 zeros of any type, which may always be read."""
         if self.zeros is None:

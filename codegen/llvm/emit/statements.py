@@ -420,6 +420,8 @@ class StatementEmitter:
                 return self.values.fma(dtype, self.values.expr(a), self.values.expr(b), old)
             case "add", Prim("dot", (x, w, Const(n), *rows)):
                 return self.dots.dot(x, w, int(n), self.values.wide(old, self.values.width), rows)
+            case "add", Prim("block_dot", (Load() as x, Load() as w, Const(half))):
+                return self.dots.block_dot(x, w, int(half), old)
             case _:
                 return self.values.apply(fn, dtype, old, self.values.expr(value))
 

@@ -75,7 +75,7 @@ class Values(Memory):
                 return cast(self.f, DType.I32, dtype.compute, level)
             case "cast", (a,):
                 return cast(self.f, a.dtype, dtype.compute, self.expr(a))
-            case (("even" | "odd" | "word" | "lookup"), (Load() as x, *index)):
+            case (("even" | "odd" | "word" | "row_words" | "lookup"), (Load() as x, *index)):
                 return self.of_place(fn, x, *index)
             case "bits", (a,):
                 return bits(self.f, a.dtype, dtype, self.expr(a))
@@ -92,6 +92,8 @@ class Values(Memory):
         """Emit a primitive of the place that is loaded instead of the number there."""
         if fn == "lookup":
             return self.byte_of(x.buffer, self.expr(*index))
+        if fn == "row_words":
+            return self.row_words(x, self.at.normal(*index).const)
         return self.word(x) if fn == "word" else self.word_part(fn == "odd", x)
 
     def to_round(self, expr: Expr) -> Value:

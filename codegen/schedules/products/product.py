@@ -19,11 +19,14 @@ from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Var
 from aot.codegen.ir.numbers.chains import is_chains
 from aot.codegen.ir.numbers.dot_forms import (
+    BLOCK_BYTES,
+    BLOCK_COLUMNS,
     dot_factors,
     is_guarded,
     packed_field,
     scaled_sum,
     takes_arranged,
+    takes_blocks,
     takes_rows,
     takes_words,
     word_elements,
@@ -44,7 +47,7 @@ from aot.codegen.schedules.products.product_prefetch import (
     prefetch_level,
     prefetch_within,
 )
-from aot.codegen.schedules.products.register_tile import tile_count, tile_of, tile_text
+from aot.codegen.schedules.products.register_tile import block_tile_of, tile_count, tile_of, tile_text
 from aot.codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
 from aot.codegen.schedules.request import Choice, Reasons, Request
 from aot.codegen.target import Target
@@ -90,14 +93,16 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     cores, kept = 1 if shared or form.outer else target.cores, kept_vectors(d, form, steps)
     rows = loops.count(loops.tiled, form)
     tile = (rows, extent(form.lane), width, target, depth, cores, kept, 1 + scaled)
-    height, vectors = tile_of(*tile)
+    inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
+    in_blocks = width == BLOCK_COLUMNS and rows > 1 and _takes_blocks(request, form, inner)
+    height, vectors = block_tile_of(rows, extent(form.lane) // width, target) if in_blocks else tile_of(*tile)
     if _are_streamed(d, form, loops, target):
         vectors = COSTS.streamed_vectors
     columns = width * vectors
     outside, order = _order(d, form, loops, height, columns, target)
-    plans = _packs(d, form, constants, columns)
-    inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
-    terms, plans = _dots(d, form, inner, plans, target)
+    terms, plans = _dots(d, form, inner, _packs(d, form, constants, columns), target)
+    if in_blocks:
+        plans = tuple(replace(p, word_bytes=BLOCK_BYTES) for p in plans)
     whole = terms > 0 and scaled  # steps add up integers
     alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
     blocks = cache_blocks(d, form, loops, columns, outside, target) if alone and (outside or not whole) else ()
@@ -133,6 +138,16 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
         parallel=None if shared else order[0],
     )
     return schedule, (*loop_reasons, partial(tile_text, *tile), partial(panels_text, d, form, target))
+
+
+def _takes_blocks(request: Request, form: MatmulShape, inner: tuple[Var, ...]) -> bool:
+    """True if instructions multiply blocks of two rows by two columns: a product of bytes by packed constants."""
+    d = request.work
+    if not request.target.abilities.multiplies_blocks:
+        return False
+    plans = _packs(d, form, request.constants, BLOCK_COLUMNS)
+    whole = all(takes_blocks(d, p, form.lane.name) and takes_words(d, inner, p, form.lane.name) for p in plans)
+    return whole and len(plans) == 1
 
 
 def _are_streamed(d: Definition, form: MatmulShape, loops: ProductLoops, target: Target) -> bool:

@@ -10,6 +10,11 @@ from collections.abc import Iterator
 from aot.codegen.costs import COSTS
 from aot.codegen.target import Target
 
+BLOCK_HEIGHTS = (2, 4, 6)  # rows of a tile of blocks
+BLOCK_SPARE = 3  # registers for weights
+BLOCK_UNITS, BLOCK_LOADS = 4, 3  # instructions of vectors and loads a cycle; Neoverse V1 and V2
+BLOCK_STEP = 0.5  # cycles of a step besides; estimated
+
 
 def tile_of(
     rows: int,
@@ -29,6 +34,25 @@ def tile_of(
     tried = _costs(rows, columns, width, target, depth, cores, kept, sums)
     _, height, vectors = min(tried, key=lambda t: (t[0], -t[1] * t[2], abs(t[1] - 4 * t[2]), t[1]))
     return height, vectors
+
+
+def block_tile_of(rows: int, columns: int, target: Target) -> tuple[int, int]:
+    """Return rows and vectors of the register tile of a product by blocks that costs least.
+
+    `columns`: vectors of all columns. For 16 terms of the sum, each vector of sums takes two instructions of one of the
+    units of vectors, as does each row: two rows are joined to a block. Rows and weights of two columns are loaded.
+    """
+    tried: list[tuple[float, int, int]] = []
+    for height in BLOCK_HEIGHTS:
+        for vectors in range(1, (target.registers - height - BLOCK_SPARE) // height + 1):
+            whole, rest = divmod(columns, vectors)
+            cost = 0.0
+            for each, count in ((vectors, whole), (rest, 1 if rest else 0)):
+                loads = (height + 4 * each) / BLOCK_LOADS
+                cost += count * max((2 * each * height + height) / BLOCK_UNITS, loads) + count * BLOCK_STEP
+            tried.append((cost * tile_count(rows, height), -height * vectors, height))
+    _, area, height = min(tried)
+    return height, -area // height
 
 
 def tile_text(

@@ -7,21 +7,26 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from aot.codegen.ir.schedule import Schedule, Tail, Tile
+from aot.codegen.ir.traverse import Work
 from aot.codegen.llvm.build import Built, build
 from aot.codegen.llvm.header import header_text
 from aot.codegen.llvm.levels import Levels, join
 from aot.codegen.llvm.object.link import Linker, find_linker
 from aot.codegen.platforms import LINUX
+from aot.codegen.schedules.choose import choose
 from aot.codegen.target import Target
 from aot.compilation.driver import stages
 from aot.compilation.jit import in_memory
 from aot.ir.build import Builder
 from aot.ir.graph import Graph, OutPort
+from aot.lowering.program.build_program import ProgramBuilder
 from aot.options import CompileOptions
 from aot.runtime.abi import QUERY_PREFIX
 from aot.runtime.arrays.tensors import Array
@@ -29,7 +34,7 @@ from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.library import read_manifest
 from tests.compilers import compiler
-from tests.lowering.quantised import IMAGE, convolution, data, quantised, weights
+from tests.lowering.quantised import I8, IMAGE, convolution, data, quantised, weights
 from tests.networks import NETWORKS
 from tests.passes.check import Make, graph_of
 from tests.programs import chain
@@ -143,6 +148,8 @@ QUANTISED: dict[str, tuple[Make, tuple[int, ...]]] = {
     "matmul": (matmul, (9, 70)),
     "convolution": (lambda b, x: convolution(b, quantised(b, x), 20), IMAGE),
     # which Winograd's transforms would make products of i16
+    "data of i8": (lambda b, x: b.MatMul(quantised(b, x, 0, I8), weights(b, 36, 44), transpose_b=True), (5, 44)),
+    "fewer columns": (lambda b, x: b.MatMul(quantised(b, x), weights(b, 28, 27), transpose_b=True), (2, 27)),
     "3x3 of 32 channels": (lambda b, x: convolution(b, quantised(b, x), 32), (1, 32, 12, 12)),
 }
 
@@ -156,5 +163,23 @@ def test_products_of_bytes_are_equal_on_all_machines(name: str, cpu: str, level:
     here = in_memory(stages(graph_of(make, shape), CompileOptions()).built)(data(*shape))
     made = stages(graph_of(make, shape), CompileOptions(target=level))
     assert made.groups.count("dots=") == 1
-    assert set(re.findall(r"\b\w?sdot\b", made.asm())) == {"usdot" if level == "aarch64-v8.6" else "sdot"}
+    found = set(re.findall(r"\b\w?s(?:dot|mmla)\b", made.asm()))
+    assert found == {"usmmla" if level == "aarch64-v8.6" else "sdot"}
     assert emulated(made.built, tmp_path, [data(*shape)], cpu) == b"".join(y.tobytes() for y in here.to_tuple())
+
+
+@pytest.mark.slow
+def test_blocks_of_a_single_row(tmp_path: Path) -> None:
+    """A tile of one row, as the last one of a dynamic number of rows, has zeros for the second row of its blocks."""
+    make, shape = QUANTISED["data of i8"]
+    here = in_memory(stages(graph_of(make, shape), CompileOptions()).built)(data(*shape))
+    made = stages(graph_of(make, shape), CompileOptions(target="aarch64-v8.6"))
+
+    def pick(work: Work, target: Target, constants: frozenset[str]) -> Schedule:
+        plan = choose(work, target, constants)
+        return replace(plan, tile=(Tile("i", 4, Tail.CUT), *plan.tile[1:])) if plan.in_blocks else plan
+
+    program = ProgramBuilder(made.optimized, made.steps, made.target, pick).build()
+    assert made.groups.count("words of 1 by 8 bytes] dots=k") == 1
+    found = emulated(build(program, made.target), tmp_path, [data(*shape)])
+    assert found == b"".join(y.tobytes() for y in here.to_tuple())

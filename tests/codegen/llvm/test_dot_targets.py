@@ -93,3 +93,25 @@ def test_halved_products_stay_in_registers() -> None:
         for loop in loops(assembly(text, V3, None))
     ]
     assert max(found) == [8, 16, 8, 0]
+
+
+def test_blocks_stay_in_registers() -> None:
+    """USMMLA: four rows of two columns of eight bytes each; of 52 instructions of vectors, 48 multiply."""
+    target = Target.parse("aarch64-v8.6")
+    work, (x, w, _, y) = product(64, 96, 72, kind=Kind(DType.U8, DType.I8, target))
+    plan = choose(work, target, frozenset({"w"}))
+    assert schedule_text(plan).startswith(
+        "order[i j k] tile[i:4 j:24/cut k:16/cut] lanes[j:4] pack[w.1:24(1,0) words of 1 by 8 bytes] dots=k"
+    )
+    function = emit(apply("product", work, plan, (x, w, y)), target=target)
+    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
+    loop = max(loops(assembly(text, target, None)), key=len)
+    found = [sum(line.startswith(op) for line in loop) for op in ("usmmla", "zip", "mov\tv", "dup")]
+    assert found == [48, 4, 0, 0]
+    assert [line for line in loop if "[sp" in line] == []
+
+
+def test_columns_that_fill_no_block_are_words() -> None:
+    target = Target.parse("aarch64-v8.6")
+    work, _ = product(64, 96, 70, kind=Kind(DType.U8, DType.I8, target))
+    assert not choose(work, target, frozenset({"w"})).in_blocks

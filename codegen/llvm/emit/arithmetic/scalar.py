@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aot.codegen.llvm.emit.arithmetic.convert import same
+from aot.codegen.llvm.emit.arithmetic.shuffle import halves
 from aot.codegen.llvm.emit.function_text import Function, Value, is_constant, number
 from aot.runtime.abi import DType
 
@@ -222,6 +223,14 @@ def _fixed_product(f: Function, t: DType, x: Value, m: Value, right: Value) -> V
     return f.binary("ashr", f.binary("add", f.binary("add", high, half), below), right)
 
 
+def _halves(high: bool) -> Emit:
+    def emit(f: Function, t: DType, a: Value, b: Value) -> Value:
+        del t
+        return halves(f, a, b, high)
+
+    return emit
+
+
 SCALAR: dict[str, Emit] = {
     "add": _arithmetic("fadd", "add"),
     "sub": _arithmetic("fsub", "sub"),
@@ -249,6 +258,8 @@ SCALAR: dict[str, Emit] = {
     "not": _not,
     "shl": _shift(False),
     "shr": _shift(True),
+    "low_halves": _halves(False),
+    "high_halves": _halves(True),
     "fma": _fma,
     "exact_add": _exact("fadd"),
     "exact_sub": _exact("fsub"),

@@ -51,6 +51,15 @@ def shuffled(f: Function, places: Sequence[int], load: Callable[[int, int], Valu
     return result
 
 
+def halves(f: Function, one: Value, other: Value, high: bool) -> Value:
+    """Return the lower or the higher halves of two vectors of i32, as words of 64 bits: aarch64 has ZIP1 and ZIP2."""
+    count = lanes_of(one.type) // 2
+    pairs, first = vector("i64", count), count // 2 if high else 0
+    a, b = (f.op(pairs, f"bitcast {v} to {pairs}") for v in (one, other))
+    found = shuffle(f, a, b, [n + first + k for n in (0, count) for k in range(count // 2)])
+    return f.op(one.type, f"bitcast {found} to {one.type}")
+
+
 def _merged(f: Function, before: Value | None, part: Value, mask: Sequence[int]) -> Value:
     """Return `part[m]` in the lanes where `mask` has some m >= 0, `before` in the others."""
     wide = spread(f, part, mask)
