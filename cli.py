@@ -198,7 +198,9 @@ def ops(
     format_: Annotated[
         str | None,
         option(
-            "--format", metavar="FORMAT", help="Format whose operations are listed: onnx, tensorflow, tflite or pytorch"
+            "--format",
+            metavar="FORMAT",
+            help="Format whose operations are listed: onnx, tensorflow, tflite, pytorch or caffe",
         ),
     ] = None,
     debug: arg.Debug = False,

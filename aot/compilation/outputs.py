@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from aot.codegen.platforms import LINUX, platform_named
-from aot.frontends.kinds import SAVED_MODEL, ZIP, is_gguf, is_tflite
+from aot.frontends.kinds import SAVED_MODEL, ZIP, is_caffe, is_gguf, is_tflite
 from aot.ir.graph import Graph
 from aot.runtime.arrays.files import check_library, check_output
 from aot.runtime.errors import UsageError
@@ -69,7 +69,7 @@ def is_read(model: Path, path: Path) -> bool:
         return name == f"{model.stem}.bin"
     if model.suffix == ".meta":
         return re.fullmatch(rf"{re.escape(model.stem)}\.(index|data-.*)", name) is not None
-    return name in _named(model)
+    return is_caffe(path) if is_caffe(model) else name in _named(model)
 
 
 def _named(file: Path) -> set[str]:

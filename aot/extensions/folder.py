@@ -4,8 +4,8 @@
     DIR/front/*.py          passes of a phase: classes with `find_and_replace_pattern` or `__call__`, and the rules of
     DIR/middle/*.py         a file as one pass of its name; in front conversions, too, of a framework's operations
     DIR/back/*.py
-    DIR/front/onnx/*.py     the same for models of one framework alone: onnx (and IR), tf, tflite, pt2; and the files
-                            in front/onnx/extractors
+    DIR/front/onnx/*.py     the same for models of one framework alone: onnx (and IR), tf, tflite, pt2, caffe; and
+                            the files in front/onnx/extractors
     FILE.py                 one file that is all of an extension, like one in DIR/front
 
 Files see each other by relative imports: `from ..ops.mine import Mine`. Modules that they import from the folder, or
@@ -39,7 +39,7 @@ from aot.runtime.errors import MissingError, UnsupportedError, UsageError
 OPERATIONS = "ops"
 T = TypeVar("T")
 ONNX = "onnx"
-FRAMEWORKS = (ONNX, "tf", "tflite", "pt2")  # folders of front/, of which that of the model's framework is read
+FRAMEWORKS = (ONNX, "tf", "tflite", "pt2", "caffe")  # folders of front/, of which that of the model's framework is read
 OTHERS = ("caffe", "kaldi", "mxnet")  # frameworks that Model Optimizer knew, and nothing reads here
 _READ = "a configuration file is read by transformations in --extensions"
 _LOG = logging.getLogger(__name__)

@@ -7,11 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aot.frontends import openvino
+from aot.frontends.caffe.convert import CAFFE
 from aot.frontends.conversion.walk import ToOpset
 from aot.frontends.kinds import (
     SAVED_MODEL,
     folder,
     foreign,
+    is_caffe,
     is_container,
     is_exported,
     is_gguf,
@@ -36,7 +38,7 @@ __all__ = ["framework_of", "front_passes", "read_model"]
 HEAD = 512  # bytes that tell formats apart
 XML = rb"\s*<[!?A-Za-z]|(?:\xff\xfe|\xfe\xff)?\0?<\0?[!?A-Za-z]"  # in UTF-8, or in UTF-16
 SUFFIXES = (".onnx", ".onnx.pb")
-DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN)
+DIALECTS = (ONNX, TENSORFLOW, TFLITE, ATEN, CAFFE)
 # Names of networks that say which program wrote the file, or nothing.
 OF_ALL = re.compile(
     r"|main|main[_-]?graph|graph|(default|sub)[_-]?graph|model\d*|saved_model|\d+|unnamed|unknown|none"
@@ -50,9 +52,9 @@ PT2 = "pt2"  # extensions' name of exported programs of PyTorch
 def read_model(path: Path | str, weights: Path | str | None = None, signature: str | None = None) -> Graph:
     """Return the network in a file or a folder, whose format its content tells.
 
-    `weights`: the `.bin` of an IR that has another name; `signature`: which one of a SavedModel, or which network of a
-    container. A network whose own
-    name is one that exporters give to all is called like its file.
+    `weights`: the `.bin` of an IR, or the `.caffemodel` of a `.prototxt`, that has another name; `signature`: which one
+    of a SavedModel, or which network of a container. A network whose own name is one that exporters give to all is
+    called like its file.
     """
     path = Path(path)
     graph = _read(path, weights, signature)
@@ -99,6 +101,8 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
         return import_module("aot.frontends.gguf.reader").read(path)  # most compilations do without these readers
     if is_exported(head, path):
         return import_module("aot.frontends.pt2.files.reader").read(path)
+    if is_caffe(path):
+        return _caffe(path, weights)
     kind = foreign(head, path)
     if kind is not None and not path.name.endswith(SUFFIXES[1:]):
         raise refuse(kind, path)
@@ -112,13 +116,13 @@ def _plain(head: bytes, path: Path, weights: Path | None) -> Graph:
 
 
 def framework_of(model: Path | str | Graph) -> str:
-    """Return `tf`, `tflite`, `pt2` or `onnx`: the framework whose extensions take part in a compilation of a model.
+    """Return `tf`, `tflite`, `pt2`, `caffe` or `onnx`: the framework whose extensions a compilation takes.
 
     Nothing is checked: a graph, an IR, and an unreadable file count as `onnx`.
     """
     if isinstance(model, Graph):
         dialects = {node.op.dialect for node in model.nodes.values() if isinstance(node.op, Foreign)}
-        names = {TENSORFLOW.name: TENSORFLOW.name, TFLITE.name: TFLITE.name, ATEN.name: PT2}
+        names = {d.name: PT2 if d is ATEN else d.name for d in DIALECTS if d is not ONNX}
         return next((name for dialect, name in names.items() if dialect in dialects), ONNX.name)
     path = Path(model)
     if path.is_dir():
@@ -131,6 +135,8 @@ def framework_of(model: Path | str | Graph) -> str:
         return TENSORFLOW.name
     if is_tflite(head) or is_container(head, path):
         return TFLITE.name
+    if is_caffe(path):
+        return CAFFE.name
     return PT2 if is_exported(head, path) else ONNX.name
 
 
@@ -159,6 +165,12 @@ def _tflite(path: Path, signature: str | None) -> Graph:
 def _container(path: Path, signature: str | None) -> Graph:
     check(path)
     return import_module("aot.frontends.tflite.containers").read(path, signature)
+
+
+def _caffe(path: Path, weights: Path | None) -> Graph:
+    if find_spec("google.protobuf") is None:
+        raise MissingError(f"{path.name}: Caffe needs the package protobuf: pip install 'aot[caffe]'")
+    return import_module("aot.frontends.caffe.reader").read(path, weights)  # the package is optional
 
 
 def front_passes(seed: int | None = None) -> tuple[Callable[[Graph], bool], ...]:

@@ -33,7 +33,8 @@ class Kind:
 def refuse(kind: Kind, path: Path) -> AotError:
     """Return the error for a file of this kind; its advice is a note, too."""
     return kind.error(
-        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite and GGUF can be read, got {kind.what}",
+        f"{path.name}: OpenVINO IR, ONNX, PyTorch, TensorFlow, TensorFlow Lite, Caffe and GGUF can be read, "
+        f"got {kind.what}",
         advice=kind.advice.format(file=path, stem=path.stem),
     )
 
@@ -117,6 +118,16 @@ def _weights_of_ir(head: bytes, path: Path) -> bool:
     return path.suffix.lower() == ".bin" and path.with_suffix(".xml").is_file()
 
 
+def _is_mxnet(head: bytes, path: Path) -> bool:
+    """True for the symbols of MXNet: JSON whose nodes have operations, `null` for inputs."""
+    return path.suffix == ".json" and _like(rb'\{\s*"nodes"\s*:\s*\[\s*\{\s*"op"\s*:')(head, path)
+
+
+def _is_kaldi(head: bytes, path: Path) -> bool:
+    """True for a network of Kaldi's nnet1, 2 or 3, alone or behind a transition model, binary or in text."""
+    return _like(rb"(\0B)?\s*<(Nnet3?|TransitionModel|AffineTransform)>")(head, path)
+
+
 SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 _GRAPH_TEXT = _like(
     rb"(#[^\n]*\n\s*)*(node|library|versions|meta_graphs|meta_info_def|saved_model_schema_version)\b\s*[:{]"
@@ -151,6 +162,11 @@ def is_exported(head: bytes, path: Path) -> bool:
     return _zipped("/archive_version")(head, path) and any("/models/" in name for name in _entries(path))
 
 
+def is_caffe(path: Path) -> bool:
+    """True for a network of Caffe in text or for the weights of one, by the suffix: their first bytes tell nothing."""
+    return path.suffix in (".prototxt", ".caffemodel")
+
+
 def is_gguf(head: bytes) -> bool:
     """True if it begins as a language model in GGUF does."""
     return head.startswith(b"GGUF")
@@ -164,6 +180,10 @@ def is_language_model(path: Path) -> bool:
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")  # the weights, or which files have them
 LITERT_LM = b"LITERTLM"
 ZIP = b"PK\x03\x04"
+VIA_MODEL_OPTIMIZER = (
+    "convert it by the last Model Optimizer that reads it, pip install openvino-dev==2022.3 in an environment of its "
+    "own, mo --input_model '{file}', and compile the .xml that it writes"
+)
 VIA_OPENVINO = "convert it in Python: openvino.save_model(openvino.convert_model('{file}'), '{stem}.xml')"
 FROM_TORCH = (
     "load it in Python and export it: torch.export.save(torch.export.export(model.eval(), inputs), '{stem}.pt2')"
@@ -243,6 +263,9 @@ BY_CONTENT = (
 )
 
 BY_BOTH = (
+    Kind("an MXNet network", VIA_MODEL_OPTIMIZER, _is_mxnet),
+    Kind("weights of an MXNet network", VIA_MODEL_OPTIMIZER, _begins(b"\x12\x01\0\0\0\0\0\0")),
+    Kind("a Kaldi model", VIA_MODEL_OPTIMIZER, _is_kaldi),
     Kind("a Core ML model", FROM_TRAINING, _ends(".mlmodel")),
     Kind("a PaddlePaddle model", VIA_OPENVINO, _ends(".pdmodel", ".pdiparams")),
     Kind("the weights of an IR", "give the .xml file beside it: {stem}.xml", _weights_of_ir),
@@ -266,7 +289,7 @@ BY_SUFFIX = (
     Kind(
         "weights without a network",
         "give the .xml or .onnx file of the network",
-        _ends(".bin", ".safetensors", ".data", ".weights", ".ckpt", ".caffemodel"),
+        _ends(".bin", ".safetensors", ".data", ".weights", ".ckpt"),
     ),
     Kind(
         "a TensorFlow.js, ncnn, MNN or RKNN model",

@@ -8,6 +8,7 @@ from dataclasses import field
 from importlib import import_module
 
 from aot.codegen.dataclass import dataclass
+from aot.frontends.caffe.registry import CONVERSIONS as CAFFE
 from aot.frontends.conversion.calls import Conversion
 from aot.frontends.onnx.registry import CONVERSIONS as ONNX
 from aot.frontends.pt2.registry import CONVERSIONS as PYTORCH
@@ -169,4 +170,19 @@ are written to are written through.
     return Page(title, "{} operations.", families, walked=others)
 
 
-FORMATS = {"onnx": onnx, "tensorflow": tensorflow, "tflite": tflite, "pytorch": pytorch}
+def caffe() -> Page:
+    title = """# Layers of Caffe
+
+The types of layers that can be read; made by `aot ops --format caffe --markdown`. [The page](caffe.md) of the format
+says how. Each conversion is compared with OpenCV, or with NumPy where Caffe computes otherwise.
+"""
+    reader = import_module("aot.frontends.caffe.kinds")
+    walked = {
+        "Inputs, and constant data": (*reader.INPUTS, "DummyData"),
+        "Read without an operation": ("Silence", "Split"),
+    }
+    tail = ("", "## Refused", "", f"{_listed(reader.FROM_FILES)}: they read data sets.")
+    return Page(title, "{} types.", _by_family(CAFFE.load()), tail, walked)
+
+
+FORMATS = {"onnx": onnx, "tensorflow": tensorflow, "tflite": tflite, "pytorch": pytorch, "caffe": caffe}

@@ -28,7 +28,7 @@ def test_operations_of_a_format_are_listed() -> None:
 
 
 def test_an_unknown_format_is_a_mistake_of_use() -> None:
-    assert CliRunner().invoke(app, ["ops", "--format", "caffe"]).exit_code == 2
+    assert CliRunner().invoke(app, ["ops", "--format", "mxnet"]).exit_code == 2
 
 
 def test_most_operations_are_read() -> None:

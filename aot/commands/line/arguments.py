@@ -22,7 +22,8 @@ Model = Annotated[
     Path,
     argument(
         exists=True,
-        help="Model file: .xml with its .bin, .onnx, .pb or a SavedModel, .tflite, .pt2, .gguf; folder of Hugging Face",
+        help="Model file: .xml with its .bin, .onnx, .pb or a SavedModel, .tflite, .prototxt, .pt2, .gguf; "
+        "folder of Hugging Face",
     ),
 ]
 Runnable = Annotated[Path, argument(exists=True, help="m.so, or a model file to compile in memory")]

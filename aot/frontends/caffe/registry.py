@@ -1,0 +1,59 @@
+"""The table of conversions of Caffe's layers.
+
+    @caffe("Softmax", param="softmax_param")
+    def softmax(node: Call, x: OutPort, *, axis: int) -> OutPort:
+        return node.build.Softmax(x, axis=axis)
+
+`aot/frontends/conversion/calls.py` says what a conversion gets and gives: the bottoms of the layer, then its blobs.
+Attributes are the fields of `param`, the layer's message of parameters, with the defaults of Caffe, and those of other
+messages that the layer has; fields of a message in it have its name in front: `shape.dim`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from aot.codegen.dataclass import dataclass
+from aot.frontends.conversion.calls import Call as AnyCall
+from aot.frontends.conversion.calls import Value
+from aot.frontends.conversion.table import Table
+from aot.frontends.onnx.registry import CONVERSIONS as ONNX_CONVERSIONS
+from aot.frontends.onnx.registry import Call as OnnxCall
+from aot.ir.graph import OutPort
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+FAMILIES = ("arrays", "detection", "math", "neural")  # folders of conversions
+ONNX_OPSET = 22  # whose meaning conversions by ONNX's operations have
+CONVERSIONS = Table("caffe", __name__, FAMILIES)
+PARAMETERS: dict[str, str] = {}  # the field of a layer that has the parameters of a type
+
+extension = CONVERSIONS.register  # of extensions' conversions
+
+
+def caffe(*kinds: str, param: str = "") -> Callable[[C], C]:
+    """Register the conversion of types of layers; `param`: the field with their parameters."""
+    if param:
+        PARAMETERS.update(dict.fromkeys(kinds, param))
+    return CONVERSIONS.register(*kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(AnyCall):
+    """A layer of Caffe being converted."""
+
+    def onnx(self, kind: str, *inputs: Value, **attrs: Any) -> Any:
+        """Convert as an operation of ONNX, with attributes by ONNX's names."""
+        view = partial(OnnxCall, opset=ONNX_OPSET)
+        return self.converted_as(view, ONNX_CONVERSIONS.of(kind), kind, inputs, attrs)
+
+    def along(self, value: OutPort, axis: int, rank: int) -> OutPort:
+        """Return a tensor whose first axis is `axis` of tensors of `rank`."""
+        first = self.axis(axis, rank)
+        return self.reshape(value, (*value.shape, *[1] * (rank - first - value.type.rank)))
+
+    def flat(self, value: OutPort) -> OutPort:
+        """Return a blob as a vector: older files store vectors with four axes."""
+        return value if value.type.rank == 1 else self.reshape(value, (-1,))

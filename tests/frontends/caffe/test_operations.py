@@ -1,0 +1,52 @@
+"""Layers of Caffe, against OpenCV and NumPy: `cases.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aot.frontends import front_passes, read_model
+from aot.frontends.caffe.registry import CONVERSIONS
+from aot.ir.graph import Graph
+from aot.ir.interpret import interpret
+from tests.frontends.caffe.cases import CASES, Case
+
+STORED = np.load(Path(__file__).with_name("cases.npz"))
+WALKED = {"Split"}  # read without a conversion
+SAME = {"ConvolutionDepthwise", "Inner_product", "Upsampling"}  # other names of types that have cases
+ROWS = {"DetectionOutput": 2, "Proposal": 0, "Python": 0}  # axis of the rows that are found: fewer than there may be
+
+
+def converted(path: Path) -> Graph:
+    graph = read_model(path)
+    for convert in front_passes():
+        convert(graph)
+    return graph
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_layer(case: Case, tmp_path: Path) -> None:
+    found = interpret(converted(case.write(tmp_path)), list(case.inputs))
+    wanted = (
+        [STORED[f"{case.name}.{i}"] for i in range(case.tops)]
+        if case.wanted is None
+        else case.wanted(*case.inputs, *case.blobs)
+    )
+    wanted = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]
+    assert len(found) == len(wanted)
+    for y, right in zip(found, wanted, strict=True):
+        if (axis := ROWS.get(case.kind)) is not None:
+            rows = np.moveaxis(y, axis, 0)
+            assert len(rows) == right.shape[axis] or rows[right.shape[axis]].reshape(-1)[0] == -1
+            y = y.take(range(right.shape[axis]), axis)
+            if axis:  # Caffe has the boxes of a class together, OpenCV those of the best scores first
+                y = y[:, :, np.argsort(-y[0, 0, :, 2], kind="stable")]
+        assert y.shape == right.shape
+        np.testing.assert_allclose(y, right, rtol=2e-4, atol=2e-5)
+
+
+def test_every_conversion_has_a_case() -> None:
+    tried = {case.kind for case in CASES} | WALKED | SAME
+    assert sorted(set(CONVERSIONS.load()) - tried) == []
