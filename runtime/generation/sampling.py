@@ -48,7 +48,7 @@ class Sampling:
 class Sampler:
     """Draws one token after another; equal logits and an equal seed give equal tokens on all machines.
 
-    A library's own loop (`codegen/llvm/pool/sampling.ll`) does the same arithmetic, in the same order.
+    A library's own loop (`codegen/llvm/driver/sampling.py`) does the same arithmetic, in the same order.
     """
 
     def __init__(self, sampling: Sampling) -> None:

@@ -5,29 +5,18 @@ A language model has variables and the inputs of `aot.runtime.generation.interfa
 
 from __future__ import annotations
 
-import struct
-
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Const
 from aot.codegen.ir.program import Program, Tensor
+from aot.codegen.llvm.driver.sampling import sampling_functions
 from aot.codegen.llvm.driver.shape_functions import function_text, static
 from aot.codegen.llvm.pool import template_text
 from aot.runtime import abi
 from aot.runtime.abi import DType
-from aot.runtime.generation import sampling
 from aot.runtime.generation.interface import CHUNK, IDS, LOGITS, MASK, NAMES, PLACES, ROWS
 
 _INTEGERS = {DType.I32: 4, DType.I64: 8}  # bytes
 _RANKS = {IDS: 2, MASK: 2, PLACES: 2, ROWS: 1}
-_RANDOM_FACTOR = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64
-_HASHES = {  # constants of NumPy's SeedSequence
-    "hash_first": 0x43B0D7E5,
-    "hash_factor": 0x931E8875,
-    "state_first": 0x8B51F9DD,
-    "state_factor": 0x58F38DED,
-    "mix_left": 0xCA01F9DD,
-    "mix_right": 0x4973F715,
-}
 
 
 def generation_functions(program: Program) -> list[str]:
@@ -36,6 +25,7 @@ def generation_functions(program: Program) -> list[str]:
     if model is None:
         return []
     outputs, (at, logits) = program.outputs, model
+    words = static(logits.shape[-1])
     before = [len(t.shape) for t in outputs[:at]]
     loop = template_text(
         "generate.ll",
@@ -48,7 +38,7 @@ def generation_functions(program: Program) -> list[str]:
         logits=at,
         logits_dims=sum(before),
         logits_outer=len(logits.shape) - 1,
-        words=static(logits.shape[-1]),
+        words=words,
         chunk=CHUNK,
         error_capacity=abi.ERROR_CAPACITY,
         error_memory=abi.ERROR_MEMORY,
@@ -56,7 +46,7 @@ def generation_functions(program: Program) -> list[str]:
         error_sampling=abi.ERROR_SAMPLING,
         error_logits=abi.ERROR_LOGITS,
     )
-    return [loop, _give_inputs(program), _sampling()]
+    return [loop, _give_inputs(program), *sampling_functions(words)]
 
 
 def _language_model(program: Program) -> tuple[int, Tensor] | None:
@@ -107,29 +97,3 @@ def _give_inputs(program: Program) -> str:
         fits = f"%fits{i}"
     parameters = "ptr %sequence, ptr %dims, ptr %ids, i64 %count, i64 %past, i64 %whole"
     return function_text(f"define internal i1 @give_inputs({parameters}) nounwind {{", lines, f"ret i1 {fits}")
-
-
-def _sampling() -> str:
-    first, *others = sampling.EXP_TERMS
-    series, value = list[str](), _double(first)
-    for n, term in enumerate(others):
-        name = "%series" if n == len(others) - 1 else f"%term{n}"
-        series += [f"%product{n} = fmul double {value}, %rest", f"{name} = fadd double %product{n}, {_double(term)}"]
-        value = name
-    reals = {
-        "least_exponent": sampling.LEAST_EXPONENT,
-        "log2_e": sampling.LOG2_E,
-        "ln2_high": sampling.LN2_HIGH,
-        "ln2_low": sampling.LN2_LOW,
-        "rounding": 1.5 * 2.0**52,  # added and subtracted, it rounds to the nearest integer, to even ones
-        "two_to_minus_53": 2.0**-53,
-    }
-    values = {name: _double(value) for name, value in reals.items()}
-    return template_text(
-        "sampling.ll", random_factor=_RANDOM_FACTOR, exp_series="\n  ".join(series), **values, **_HASHES
-    )
-
-
-def _double(value: float) -> str:
-    """Return an LLVM constant, to the bit."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"

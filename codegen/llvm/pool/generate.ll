@@ -330,8 +330,8 @@ done:
 
 define internal i32 @generate(ptr %generation) nounwind {
 entry:
-  %random = alloca %random, align 16
-  %last = alloca i64, align 8
+  %random = alloca [4 x i64], align 8
+  %token.at = alloca i64, align 8
   %made.at = getelementptr %generation, ptr %generation, i64 0, i32 $generation_made
   store i64 0, ptr %made.at, align 8
   %ids = load ptr, ptr %generation, align 8
@@ -350,7 +350,6 @@ entry:
   %top_p.at = getelementptr %generation, ptr %generation, i64 0, i32 $generation_top_p
   %top_p = load double, ptr %top_p.at, align 8
   %seed.at = getelementptr %generation, ptr %generation, i64 0, i32 $generation_seed
-  %seed = load i64, ptr %seed.at, align 8
   %on_token.at = getelementptr %generation, ptr %generation, i64 0, i32 $generation_on_token
   %on_token = load ptr, ptr %on_token.at, align 8
   %user.at = getelementptr %generation, ptr %generation, i64 0, i32 $generation_user
@@ -370,14 +369,15 @@ begin:
   br i1 %none, label %full, label %room
 room:
   %choice = getelementptr %sequence, ptr %sequence, i64 0, i32 $sequence_choice
-  %choice.bytes = call i64 @choice_bytes(i64 $words)
+  %choice.bytes = mul i64 $words, 12
   %fits = call i1 @fit_block(ptr %choice, i64 %choice.bytes, i1 false)
   br i1 %fits, label %prompt, label %full
 full:
   ret i32 $error_memory
 prompt:
   %memory = load ptr, ptr %choice, align 8
-  call void @seed_random(ptr %random, i64 %seed)
+  %heap = getelementptr double, ptr %memory, i64 $words
+  call void @seed_random(ptr %random, ptr %seed.at, i64 0, i64 1, ptr null)
   %code = call i32 @feed_prompt(ptr %sequence, ptr %ids, i64 %count)
   %good = icmp eq i32 %code, 0
   br i1 %good, label %next, label %bad
@@ -391,7 +391,9 @@ done:
   ret i32 0
 pick:
   %logits = call ptr @last_logits(ptr %sequence)
-  %token = call i64 @choose(ptr %generation, ptr %random, ptr %logits, i64 $words, ptr %memory)
+  call void @choose(ptr %token.at, ptr %logits, ptr %memory, ptr %heap, ptr %temperature.at, ptr %top_k.at, ptr %top_p.at,
+    ptr %random, i64 0, i64 1, ptr null)
+  %token = load i64, ptr %token.at, align 8
   %number = icmp sge i64 %token, 0
   br i1 %number, label %tell, label %bad.logits
 bad.logits:
@@ -399,7 +401,6 @@ bad.logits:
 tell:
   %made.now = add i64 %made, 1
   store i64 %made.now, ptr %made.at, align 8
-  store i64 %token, ptr %last, align 8
   %silent = icmp eq ptr %on_token, null
   br i1 %silent, label %told, label %call
 call:
@@ -412,7 +413,7 @@ told:
   %ends = or i1 %stops, %enough
   br i1 %ends, label %done, label %feed
 feed:
-  %fed.code = call i32 @feed(ptr %sequence, ptr %last, i64 1)
+  %fed.code = call i32 @feed(ptr %sequence, ptr %token.at, i64 1)
   %fed.good = icmp eq i32 %fed.code, 0
   br i1 %fed.good, label %fed, label %failed
 failed:
