@@ -24,6 +24,17 @@ export interface Options {
   verify?: boolean;
 }
 
+export interface Sampling {
+  /** Tokens at most; 64. */
+  tokens?: number;
+  stop?: readonly number[];
+  /** 0 takes the most likely token. */
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  seed?: number | bigint;
+}
+
 export interface Network {
   readonly inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];
@@ -31,7 +42,13 @@ export interface Network {
   readonly manifest: Readonly<Record<string, unknown>>;
   /** Compute outputs, by name. An input with more than one size that varies needs its shape. */
   run(inputs: Readonly<Record<string, Input>>): Promise<Record<string, Output>>;
-  /** Forget what earlier runs have kept in variables. */
+  /**
+   * Append the tokens `ids`, of a language model, and yield those that follow. It ends after a token of `stop`. The last
+   * token is yielded, but not appended: the next call may begin with it. With a temperature above 0 all tokens are drawn
+   * before the first is yielded. The tokens are those that `aot generate` draws.
+   */
+  generate(ids: readonly number[], options?: Sampling): AsyncGenerator<number>;
+  /** Forget what earlier runs have kept in variables, and all tokens. */
   reset(): void;
 }
 

@@ -1,19 +1,24 @@
 // Runs networks that aot has compiled for WebAssembly, in browsers, Node.js, Deno and Bun:
-//
 //   const net = await load("net.wasm");
 //   const { probabilities } = await net.run({ image });
 
 const [ABI, MANIFEST, CAPACITY] = [4, 3, 6]; // versions; the code of an error
+// Fields of the model's table: name, i for 64 bits or p for a pointer.
 const TABLE = `
   abi i bytes i manifest p manifest_bytes i input_count i inputs p output_count i outputs p symbol_count i
   call_count i state_size p infer p shapes p arena_size p pool_create p pool_destroy p pool_resize p
   error_text p weights p weights_bytes i output_sizes p output_dims p generate p forget p
-`.trim().split(/\s+/); // fields of the model's table: name, i for 64 bits or p for a pointer
+`.trim().split(/\s+/);
+// Kinds of arrays by the types of elements; those of others are Uint8Array.
 const ARRAYS = {
   f64: Float64Array, f32: Float32Array, f16: Uint16Array, bf16: Uint16Array,
   i64: BigInt64Array, i32: Int32Array, i16: Int16Array, i8: Int8Array, i4: Int8Array, i2: Int8Array,
   u64: BigUint64Array, u32: Uint32Array, u16: Uint16Array,
-}; // of all other types: Uint8Array
+};
+const arrayOf = (dtype) => ARRAYS[dtype] ?? Uint8Array;
+const product = (shape) => shape.reduce((a, b) => a * b, 1);
+const isNumber = (n) => typeof n === "number";
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 export class AotError extends Error {
   name = "AotError";
@@ -23,39 +28,40 @@ function fail(text) {
   throw new AotError(text);
 }
 
-/** Load a network from an address or path, a Response, or bytes. See the types beside this file. */
+/** Load a network from an address or path, a Response, or bytes. */
 export async function load(source, { signal, progress, verify = true } = {}) {
   const bytes = await bytesOf(source, signal, progress);
   const manifest = await check(bytes, verify);
-  return new Network((await WebAssembly.instantiate(bytes, {})).instance.exports, manifest);
+  return new Network((await WebAssembly.instantiate(bytes)).instance.exports, manifest);
 }
 
 async function bytesOf(source, signal, progress) {
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
-  const local = !(source instanceof Response) && !/^(https?|data|blob):/.test(source);
-  if (local && globalThis.process?.versions?.node) {
-    const { readFile } = await import("node:fs/promises");
-    return readFile(source, { signal });
+  const remote = source instanceof Response || /^(https?|data|blob):/.test(source);
+  if (!remote && globalThis.process?.versions?.node) {
+    return (await import("node:fs/promises")).readFile(source, { signal });
   }
   const answer = source instanceof Response ? source : await fetch(source, { signal });
   if (!answer.ok) fail(`load: ${answer.url}: must be there, got status ${answer.status}`);
   const total = Number(answer.headers.get("content-length"));
   const parts = [];
-  let done = 0;
-  for (const reader = answer.body.getReader(); ; ) {
-    const { done: ended, value } = await reader.read();
-    if (ended) break;
-    parts.push(value);
-    done += value.length;
-    progress?.(done, total);
+  const reader = answer.body.getReader();
+  for (let done = 0, part; !(part = await reader.read()).done; progress?.(done, total)) {
+    parts.push(part.value);
+    done += part.value.length;
   }
+  return joined(parts);
+}
+
+async function joined(parts) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 /** Return the manifest of a module, once its digests are found to be those it was written with. */
 async function check(bytes, verify) {
   const broken = (what) => fail(`load: must be a whole compiled model, got ${what}`);
+  const segments = []; // begin and end of the program, the manifest, the weights, the seal
   let at = 8;
   const number = () => {
     for (let value = 0, shift = 0; ; shift += 7) {
@@ -63,68 +69,54 @@ async function check(bytes, verify) {
       if (!(bytes[at++] & 128)) return value;
     }
   };
-  const segments = []; // begin and end of the program, the manifest, the weights, the seal
-  if (bytes.length < 8 || String.fromCharCode(...bytes.subarray(1, 4)) !== "asm") broken("another file");
+  if (hex(bytes.subarray(0, 8)) !== "0061736d01000000") broken("another file");
   while (at < bytes.length) {
     const kind = bytes[at++];
-    const size = number();
-    const end = at + size;
-    if (!(end <= bytes.length)) broken("one that is cut short");
+    const end = number() + at;
+    if (end > bytes.length) broken("one that is cut short");
     if (kind === 11) {
-      for (let count = number(); count > 0 && at < end; count--) {
+      for (let count = number(); count && at < end; count--) {
         at += 2; // kind of segment, i32.const
         number();
         at += 1; // end
-        const length = number();
-        segments.push([at, (at += length)]);
+        const begin = number() + at;
+        segments.push([at, (at = begin)]);
       }
-    } else if (kind === 0 && segments.length === 3) segments.push([end - 32, end]);
+    } else if (kind === 0) segments.push([end - 32, end]);
     at = end;
   }
   if (segments.length !== 4) broken("a module of something else");
-  const [, text, weights, seal] = segments;
-  let manifest;
-  try {
-    manifest = JSON.parse(new TextDecoder().decode(bytes.subarray(...text)));
-  } catch {
-    broken("a damaged manifest");
-  }
-  for (const [key, known] of [["manifest", MANIFEST], ["abi", ABI]]) {
-    if (manifest[key] !== known) {
-      fail(`load: ${key} version must be ${known}, got ${manifest[key]}; compile it again, or take its own loader`);
-    }
+  const [, text, weights, seal] = segments.map((place) => bytes.subarray(...place));
+  const manifest = JSON.parse(new TextDecoder().decode(text));
+  for (const [key, known] of Object.entries({ manifest: MANIFEST, abi: ABI })) {
+    if (manifest[key] === known) continue;
+    fail(`load: ${key} version must be ${known}, got ${manifest[key]}; compile it again, or take its own loader`);
   }
   const subtle = globalThis.crypto?.subtle; // none in a page that came without TLS
   if (verify && subtle) {
     const digest = async (data) => hex(new Uint8Array(await subtle.digest("SHA-256", data)));
-    const rest = new Blob([bytes.subarray(0, weights[0]), bytes.subarray(weights[1], seal[0]), bytes.subarray(seal[1])]);
+    const [, , [begin, end], [last]] = segments;
+    const whole = await joined([bytes.subarray(0, begin), bytes.subarray(end, last), bytes.subarray(last + 32)]);
     const { bytes: size, sha256 } = manifest.embedded;
-    const sealed = (await digest(await rest.arrayBuffer())) === hex(bytes.subarray(...seal));
-    if (!sealed || (await digest(bytes.subarray(weights[0], weights[0] + size))) !== sha256) {
+    if ((await digest(whole)) !== hex(seal) || (await digest(weights.subarray(0, size))) !== sha256) {
       fail("load: must have the digest it was written with, got another: it is damaged");
     }
   }
   return manifest;
 }
 
-function hex(bytes) {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-function product(shape) {
-  return shape.reduce((a, b) => a * b, 1);
-}
-
 class Network {
   #code; // the module's exports
   #table = {};
-  #infos;
-  #request; // address of the request, and of the arrays that it points to
+  #at = {}; // addresses of the request, and of what it points to
   #blocks = {}; // memory by use: { at, size }
 
   constructor(code, manifest) {
-    this.manifest = manifest;
     this.#code = code;
+    this.manifest = manifest;
+    const told = ({ name, dtype, shape }) => ({ name, dtype, shape: shape.map((n) => n.symbol ?? n.expr ?? n.late ?? n) });
+    this.inputs = manifest.inputs.map(told);
+    this.outputs = manifest.outputs.map(told);
     const query = Object.keys(code).find((name) => name.startsWith("aot_query_"));
     let at = code[query](ABI) >>> 0;
     for (let k = 0; k < TABLE.length; k += 2) {
@@ -133,113 +125,124 @@ class Network {
       this.#table[TABLE[k]] = wide ? this.#long(at) : this.#view().getUint32(at, true);
       at += wide ? 8 : 4;
     }
-    this.#infos = { inputs: manifest.inputs, outputs: manifest.outputs };
-    const named = ({ name, dtype, shape }) => ({ name, dtype, shape: shape.map((n) => n.symbol ?? n.expr ?? n.late ?? n) });
-    this.inputs = manifest.inputs.map(named);
-    this.outputs = manifest.outputs.map(named);
-    const sizes = { request: 40, symbols: 8 * this.#table.symbol_count, bytes: 8 * manifest.outputs.length };
-    for (const kind of ["inputs", "outputs"]) {
-      sizes[kind] = 4 * manifest[kind].length;
-      sizes[kind + "Dims"] = 8 * manifest[kind].reduce((sum, info) => sum + info.shape.length, 0);
-    }
-    this.#request = {};
-    let end = this.#fit("request", 1024 + Object.values(sizes).reduce((a, b) => a + b + 8, 0), true);
-    for (const [name, size] of Object.entries(sizes)) {
-      this.#request[name] = end;
-      end += (size + 7) & ~7;
-    }
-    const { request, symbols, inputs, outputs } = this.#request;
-    this.#point(request, [inputs, outputs, symbols]);
-    this.#view().setBigInt64(request + 24, 1n, true); // threads
+    const ranks = (infos) => infos.reduce((sum, { shape }) => sum + shape.length, 0);
+    const [ins, outs] = [this.inputs, this.outputs];
+    const words = [8, this.#table.symbol_count, ins.length, outs.length, ranks(ins), ranks(outs), outs.length];
+    const names = ["request", "symbols", "inputs", "outputs", "inputDims", "outputDims", "sizes"];
+    let place = this.#fit("request", 8 * words.reduce((a, b) => a + b), true);
+    names.forEach((name, k) => {
+      this.#at[name] = place;
+      place += 8 * words[k];
+    });
+    this.#point(this.#at.request, [this.#at.inputs, this.#at.outputs, this.#at.symbols]);
+    this.#longs(this.#at.request + 24, [1]); // threads
   }
 
-  /** Compute outputs, by name; typed arrays, with their shapes as `shape`. */
+  /** Compute outputs, by name. */
   async run(inputs) {
     const { inputs: infos, outputs } = this.manifest;
     const known = new Set(infos.flatMap(({ name, names }) => [name, ...names]));
-    for (const name of Object.keys(inputs)) {
-      if (!known.has(name)) fail(`inputs: must be one of ${infos.map((i) => i.name).join(", ")}, got '${name}'`);
-    }
-    const given = infos.map((info, k) => this.#given(k, info, [info.name, ...info.names].map((n) => inputs[n])));
-    const { request, symbols, inputsDims, outputsDims } = this.#request;
-    const { infer, output_dims } = this.#table;
-    given.flatMap(({ shape }) => shape).forEach((n, k) => this.#view().setBigInt64(inputsDims + 8 * k, BigInt(n), true));
+    const wrong = Object.keys(inputs).find((name) => !known.has(name));
+    if (wrong !== undefined) fail(`inputs: must be one of ${infos.map(({ name }) => name).join(", ")}, got '${wrong}'`);
+    const given = infos.map((info) => this.#given(info, [info.name, ...info.names].map((name) => inputs[name])));
+    this.#longs(this.#at.inputDims, given.flatMap(({ shape }) => shape));
     let code = CAPACITY;
     while (code === CAPACITY) {
       this.#size();
-      given.forEach(({ data, value }, k) => {
-        if (value !== undefined) return this.#point(this.#request.inputs + 4 * k, [this.#table.weights + value]);
-        const at = this.#fit(`input ${k}`, data.byteLength);
-        new Uint8Array(this.#code.memory.buffer, at, data.byteLength).set(
-          new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-        );
-        this.#point(this.#request.inputs + 4 * k, [at]);
+      given.forEach(({ data, shape }, k) => {
+        const at = data ? this.#fit(`input ${k}`, data.byteLength) : this.#table.weights + infos[k].default;
+        if (data) this.#array(arrayOf(infos[k].dtype), at, data.length).set(data);
+        this.#point(this.#at.inputs + 4 * k, [at]);
       });
-      code = this.#call(infer, request);
+      code = this.#call("infer", this.#at.request);
     }
     if (code) fail(this.#text(code));
-    this.#call(output_dims, symbols, outputsDims);
+    this.#call("output_dims", this.#at.symbols, this.#at.outputDims);
     const results = {};
-    let place = outputsDims;
+    let place = this.#at.outputDims;
     outputs.forEach(({ name, dtype, shape }, k) => {
-      const dims = shape.map((_, i) => this.#long(place + 8 * i));
-      place += 8 * shape.length;
-      const at = this.#view().getUint32(this.#request.outputs + 4 * k, true);
-      results[name] = new (ARRAYS[dtype] ?? Uint8Array)(this.#code.memory.buffer, at, product(dims)).slice();
+      const dims = shape.map(() => this.#long((place += 8) - 8));
+      const at = this.#view().getUint32(this.#at.outputs + 4 * k, true);
+      results[name] = this.#array(arrayOf(dtype), at, product(dims)).slice();
       results[name].shape = dims;
     });
     return results;
   }
 
-  /** Forget what earlier runs have kept in variables. */
+  /** Append the tokens `ids` and yield those that follow; the last one is yielded, but not appended. */
+  async *generate(ids, { tokens = 64, stop = [], temperature = 0, topK = 0, topP = 1, seed = 0 } = {}) {
+    if (!this.#table.generate) fail("generate: must be a language model with keys and values, got another network");
+    const state = this.#fit("generation", 112, true);
+    this.#told ??= this.#code.table.grow(1, this.#code.keep_token);
+    const most = temperature > 0 ? tokens : 1; // one by one where nothing is drawn
+    for (let left = tokens, next = ids; left > 0; ) {
+      const made = this.#fit("tokens", 8 + 8 * most);
+      this.#longs(made, [0]);
+      this.#point(state, [this.#kept("ids", next)]);
+      this.#longs(state + 8, [next.length, Math.min(left, most)]);
+      this.#point(state + 24, [this.#kept("stop", stop)]);
+      this.#longs(state + 32, [stop.length]);
+      this.#view().setFloat64(state + 40, temperature, true);
+      this.#longs(state + 48, [topK]);
+      this.#view().setFloat64(state + 56, topP, true);
+      this.#longs(state + 64, [seed]);
+      this.#point(state + 72, [this.#told, made, 0]);
+      this.#longs(state + 88, [1]); // threads
+      const code = this.#call("generate", state);
+      if (code) fail(this.#text(code));
+      const found = Array.from({ length: this.#long(made) }, (_, k) => this.#long(made + 8 + 8 * k));
+      yield* found;
+      left -= found.length;
+      next = found.slice(-1);
+      if (stop.includes(next[0])) return;
+    }
+  }
+
+  #told; // place in the table of the function that keeps tokens
+
+  /** Forget what earlier runs have kept in variables, and all tokens. */
   reset() {
     const { at, size } = this.#blocks.state ?? { at: 0, size: 0 };
-    new Uint8Array(this.#code.memory.buffer, at, size).fill(0);
+    this.#array(Uint8Array, at, size).fill(0);
+    if (this.#blocks.generation) this.#call("forget", this.#blocks.generation.at);
   }
 
   /** Return the array of an input and its shape. */
-  #given(k, info, values) {
+  #given({ name, dtype, shape: wanted, default: usual }, values) {
     const value = values.find((found) => found !== undefined);
-    const wanted = `${info.dtype}[${this.inputs[k].shape.join(",")}]`;
-    if (value === undefined && info.default !== undefined) return { value: info.default, shape: info.shape };
-    if (value === undefined) fail(`input '${info.name}': needs an array, got none`);
+    if (value === undefined && usual !== undefined) return { shape: wanted };
+    if (value === undefined) fail(`input '${name}': needs an array, got none`);
+    const text = wanted.map((n) => n.symbol ?? n.expr ?? n);
+    const wrong = (what) => fail(`input '${name}': expected ${dtype}[${text}], got ${what}`);
     const data = ArrayBuffer.isView(value) ? value : value?.data;
-    const Type = ARRAYS[info.dtype] ?? Uint8Array;
-    if (!(data instanceof Type)) {
-      fail(`input '${info.name}': expected ${wanted} as ${Type.name}, got ${data?.constructor?.name ?? typeof value}`);
+    if (!(data instanceof arrayOf(dtype))) {
+      wrong(`${data?.constructor?.name ?? typeof value}, not ${arrayOf(dtype).name}`);
     }
-    const open = info.shape.filter((n) => typeof n !== "number");
-    let shape = value.shape;
-    if (shape === undefined && open.length < 2) {
-      const rest = data.length / product(info.shape.filter((n) => typeof n === "number"));
-      shape = info.shape.map((n) => (typeof n === "number" ? n : rest));
+    const open = wanted.filter((n) => !isNumber(n));
+    if (!value.shape && open.length > 1) wrong("an array without its shape");
+    const shape = value.shape ?? wanted.map((n) => (isNumber(n) ? n : data.length / product(wanted.filter(isNumber))));
+    const fits = (n, k) => Number.isSafeInteger(n) && n >= 0 && (!isNumber(wanted[k]) || wanted[k] === n);
+    if (shape.length !== wanted.length || product(shape) !== data.length || !shape.every(fits)) {
+      wrong(`[${shape}] of ${data.length} elements`);
     }
-    if (shape === undefined) fail(`input '${info.name}': expected ${wanted} with its shape, got an array without one`);
-    const fits = shape.length === info.shape.length && product(shape) === data.length;
-    const same = shape.every((n, i) => Number.isSafeInteger(n) && n >= 0 && (n === info.shape[i] || info.shape[i]?.symbol || info.shape[i]?.expr));
-    if (!fits || !same) {
-      fail(`input '${info.name}': expected ${wanted}, got ${info.dtype}[${shape.join(",")}] of ${data.length} elements`);
-    }
-    info.shape.forEach(({ symbol, min, max }, i) => {
-      if (symbol !== undefined && (shape[i] < min || (max !== null && shape[i] > max))) {
-        const most = max === null ? "or more" : `to ${max}`;
-        fail(`input '${info.name}': dimension ${i} '${symbol}' must be ${min} ${most}, got ${shape[i]}`);
-      }
+    wanted.forEach(({ symbol, min, max }, k) => {
+      if (shape[k] >= (min ?? 0) && shape[k] <= (max ?? Infinity)) return;
+      const most = max === null ? "or more" : `to ${max}`;
+      fail(`input '${name}': dimension ${k} '${symbol}' must be ${min} ${most}, got ${shape[k]}`);
     });
     return { data, shape };
   }
 
   /** Compute sizes from those of the inputs, and take memory for them. */
   #size() {
-    const { request, symbols, inputsDims, outputsDims, outputs, bytes } = this.#request;
-    const { shapes, arena_size, state_size, output_sizes } = this.#table;
-    const code = this.#call(shapes, inputsDims, symbols, outputsDims);
+    const { request, symbols, inputDims, outputDims, outputs, sizes } = this.#at;
+    const code = this.#call("shapes", inputDims, symbols, outputDims);
     if (code) fail(`inputs: ${this.#text(code)}`);
-    const arena = this.#fit("arena", Number(this.#call(arena_size, symbols, 1n)));
-    this.#point(request + 12, [arena, this.#fit("state", Number(this.#call(state_size, symbols)), true)]);
-    this.#call(output_sizes, symbols, bytes);
-    this.manifest.outputs.forEach((_, k) => {
-      this.#point(outputs + 4 * k, [this.#fit(`output ${k}`, this.#long(bytes + 8 * k))]);
+    const arena = this.#fit("arena", Number(this.#call("arena_size", symbols, 1n)));
+    this.#point(request + 12, [arena, this.#fit("state", Number(this.#call("state_size", symbols)), true)]);
+    this.#call("output_sizes", symbols, sizes);
+    this.outputs.forEach((_, k) => {
+      this.#point(outputs + 4 * k, [this.#fit(`output ${k}`, this.#long(sizes + 8 * k))]);
     });
   }
 
@@ -250,16 +253,26 @@ class Network {
     const at = this.#code.aligned_alloc(64n, BigInt(size)) >>> 0;
     if (!at) fail(`memory: the engine has no ${size} bytes left`);
     if (kept) {
-      const memory = new Uint8Array(this.#code.memory.buffer);
-      memory.copyWithin(at, old.at, old.at + old.size).fill(0, at + old.size, at + size);
+      const memory = this.#array(Uint8Array, 0, at + size);
+      memory.copyWithin(at, old.at, old.at + old.size).fill(0, at + old.size);
     }
     this.#code.free(old.at);
     this.#blocks[use] = { at, size };
     return at;
   }
 
-  #call(pointer, ...values) {
-    return this.#code.table.get(pointer)(...values);
+  #kept(use, numbers) {
+    const at = this.#fit(use, 8 * numbers.length);
+    this.#longs(at, numbers);
+    return at;
+  }
+
+  #call(name, ...values) {
+    return this.#code.table.get(this.#table[name])(...values);
+  }
+
+  #array(Type, at, length) {
+    return new Type(this.#code.memory.buffer, at, length);
   }
 
   #view() {
@@ -270,13 +283,17 @@ class Network {
     return Number(this.#view().getBigInt64(at, true));
   }
 
+  #longs(at, numbers) {
+    numbers.forEach((n, k) => this.#view().setBigInt64(at + 8 * k, BigInt(n), true));
+  }
+
   #point(at, addresses) {
     addresses.forEach((address, k) => this.#view().setUint32(at + 4 * k, address, true));
   }
 
   #text(code) {
     const memory = new Uint8Array(this.#code.memory.buffer);
-    const at = this.#call(this.#table.error_text, code) >>> 0;
+    const at = this.#call("error_text", code) >>> 0;
     return new TextDecoder().decode(memory.subarray(at, memory.indexOf(0, at)));
   }
 }

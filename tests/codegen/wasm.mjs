@@ -22,6 +22,12 @@ for (const { module, calls } of jobs) {
       net.reset();
       continue;
     }
+    if (!Array.isArray(inputs)) {
+      const tokens = [];
+      for await (const token of net.generate(inputs.ids, inputs)) tokens.push(token);
+      answers.push({ tokens });
+      continue;
+    }
     const given = {};
     for (const { name, type, shape, file } of inputs) {
       const { buffer, byteOffset, length } = await readFile(at(file));

@@ -17,14 +17,15 @@ from aot.runtime.arrays.tensors import Array, numpy_dtype
 from aot.runtime.loading.library import read_manifest
 
 PROGRAM = Path(__file__).with_name("wasm.mjs")
-Call = Mapping[str, Array] | str  # inputs by name, or "reset"
+Answer = dict[str, Array] | list[int] | str
+Call = Mapping[str, Any] | str  # inputs by name, "reset", or what `generate` takes, with `ids`
 _TYPES = {"f4": "Float32Array", "f8": "Float64Array", "i8": "BigInt64Array", "u8": "BigUint64Array"} | {
     f"{sign}{size}": f"{name}{8 * size}Array" for sign, name in (("i", "Int"), ("u", "Uint")) for size in (1, 2, 4)
 }
 
 
-def run_in_node(folder: Path, jobs: Sequence[tuple[str, Sequence[Call]]]) -> list[list[dict[str, Array] | str]]:
-    """Return the outputs, by name, or the error, of each call of each module, a file in `folder`.
+def run_in_node(folder: Path, jobs: Sequence[tuple[str, Sequence[Call]]]) -> list[list[Answer]]:
+    """Return the outputs, by name, or the tokens, or the error, of each call of each module, a file in `folder`.
 
     Of a module that does not load, there is one error.
     """
@@ -51,7 +52,7 @@ def run_in_node(folder: Path, jobs: Sequence[tuple[str, Sequence[Call]]]) -> lis
 
 
 def _told(folder: Path, stem: str, call: Call) -> object:
-    if isinstance(call, str):
+    if isinstance(call, str) or "ids" in call:
         return call
     rows: list[dict[str, object]] = []
     for name, array in call.items():
@@ -63,9 +64,11 @@ def _told(folder: Path, stem: str, call: Call) -> object:
     return rows
 
 
-def _found(folder: Path, module: str, answer: Mapping[str, Any]) -> dict[str, Array] | str:
+def _found(folder: Path, module: str, answer: Mapping[str, Any]) -> Answer:
     if "error" in answer:
         return str(answer["error"])
+    if "tokens" in answer:
+        return list(answer["tokens"])
     infos = {info.name: info for info in read_manifest(folder / module).outputs}
     found: dict[str, Array] = {}
     for row in answer["outputs"]:

@@ -137,7 +137,6 @@ class WasmModule:
         out.write(MAGIC)
         types = vector([number(self._type(i, t)) for i, each in enumerate(self.objects) for t in each.defined])
         bodies = vector([_sized(bytes(o.code[begin:end])) for o in self.objects for begin, end in o.bodies])
-        size = number(len(self.table) + 1)
         memory = number(-(-self.end // _PAGE))
         exports = [(b"memory", wasm.MEMORY, 0), (b"table", wasm.TABLE, 0)]
         exports += [(name.encode(), wasm.FUNCTION, found) for name, found in self.exports.items()]
@@ -145,7 +144,7 @@ class WasmModule:
         for kind, body in (
             (wasm.TYPES, vector(list(self.types))),
             (wasm.FUNCTIONS, types),
-            (_TABLE_SECTION, b"\1" + _FUNCTIONS + b"\1" + size + size),
+            (_TABLE_SECTION, b"\1" + _FUNCTIONS + b"\0" + number(len(self.table) + 1)),
             (_MEMORY_SECTION, b"\1\0" + memory),
             (_GLOBAL_SECTION, b"\1" + _I32 + b"\1" + _constant(_STACK)),
             (_EXPORT_SECTION, vector([_sized(name) + bytes((kind,)) + number(found) for name, kind, found in exports])),

@@ -1,6 +1,7 @@
 ; What the pool asks of a system, in WebAssembly: one thread, and no clock.
 
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @llvm.wasm.memory.grow.i32(i32, i32)
 
 define internal i64 @now() nounwind {
@@ -88,6 +89,21 @@ done:
   ret void
 }
 
+; A function of `Generation.on_token`: appends a token to those at %user, behind their number.
+define i32 @keep_token(ptr %user, i64 %token) nounwind {
+  %count = load i64, ptr %user, align 8
+  %next = add i64 %count, 1
+  store i64 %next, ptr %user, align 8
+  %at = getelementptr i64, ptr %user, i64 %next
+  store i64 %token, ptr %at, align 8
+  ret i32 0
+}
+
+define internal ptr @memcpy(ptr %to, ptr %from, i64 %bytes) nounwind {
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  ret ptr %to
+}
+
 define internal i32 @getpid() nounwind {
   ret i32 1
 }
@@ -110,4 +126,36 @@ define internal i32 @sigfillset(ptr %set) nounwind {
 
 define internal i32 @pthread_sigmask(i32 %how, ptr %set, ptr %old) nounwind {
   ret i32 0
+}
+
+; LLVM calls it for products of 128 bits: each factor is a low and a high half.
+define hidden void @__multi3(ptr %product, i64 %a, i64 %a.high, i64 %b, i64 %b.high) nounwind {
+  %a0 = and i64 %a, 4294967295
+  %a1 = lshr i64 %a, 32
+  %b0 = and i64 %b, 4294967295
+  %b1 = lshr i64 %b, 32
+  %p00 = mul i64 %a0, %b0
+  %p01 = mul i64 %a0, %b1
+  %p10 = mul i64 %a1, %b0
+  %p11 = mul i64 %a1, %b1
+  %carry0 = lshr i64 %p00, 32
+  %low01 = and i64 %p01, 4294967295
+  %low10 = and i64 %p10, 4294967295
+  %sum01 = add i64 %carry0, %low01
+  %middle = add i64 %sum01, %low10
+  %low = mul i64 %a, %b
+  %high01 = lshr i64 %p01, 32
+  %high10 = lshr i64 %p10, 32
+  %carry1 = lshr i64 %middle, 32
+  %cross0 = mul i64 %a, %b.high
+  %cross1 = mul i64 %a.high, %b
+  %high.0 = add i64 %p11, %high01
+  %high.1 = add i64 %high.0, %high10
+  %high.2 = add i64 %high.1, %carry1
+  %high.3 = add i64 %high.2, %cross0
+  %high = add i64 %high.3, %cross1
+  %high.at = getelementptr i64, ptr %product, i32 1
+  store i64 %low, ptr %product, align 8
+  store i64 %high, ptr %high.at, align 8
+  ret void
 }

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest
+from selenium.webdriver.support.wait import WebDriverWait
 
 import runtime
 from aot.codegen.llvm.build import build
@@ -23,8 +29,11 @@ from aot.runtime.arrays.tensors import Array
 from aot.runtime.errors import CorruptError, PlatformError, UnsupportedError, UsageError
 from aot.runtime.loading.foreign.wasm import WasmFile
 from aot.runtime.loading.library import read_manifest, verify
+from tests.browser import chromium
 from tests.codegen.llvm.test_cross import QUANTISED
 from tests.codegen.web import Call, run_in_node
+from tests.dynamic.loops import NETWORKS as LOOPS
+from tests.frontends.gguf.networks import Network
 from tests.lowering.quantised import data
 from tests.lowering.storage.short_networks import CASES as SHORT
 from tests.networks import NETWORKS
@@ -119,3 +128,100 @@ def test_networks_compute_what_x86_computes(tmp_path: Path) -> None:
         assert isinstance(answers[0], dict), f"{name}: {answers[0]}"
         for found, wanted in zip(answers[0].values(), here, strict=True):
             np.testing.assert_array_equal(found, wanted, err_msg=name)
+
+
+@pytest.mark.slow
+def test_sizes_that_vary_and_variables(tmp_path: Path) -> None:
+    """As the runtime here, call after call; sizes of the inputs, computed ones, loops, and state until it is reset."""
+    networks = {name: LOOPS[name] for name in LOOPS}
+    jobs: list[tuple[str, list[Call]]] = []
+    for name, network in networks.items():
+        infos = read_manifest(compiled(tmp_path / f"{name}.wasm", network.make)).inputs
+        calls = [{info.name: x for info, x in zip(infos, given, strict=True)} for given in network.inputs]
+        jobs.append((f"{name}.wasm", [*calls, "reset", *calls]))
+    for (name, network), answers in zip(networks.items(), run_in_node(tmp_path, jobs), strict=True):
+        here = in_memory(stages(network.make(), CompileOptions(target="x86-64-v2")).built)
+        wanted = [here(*given).to_tuple() for given in network.inputs]
+        for answer, outputs in zip(answers, [*wanted, *wanted], strict=True):
+            assert isinstance(answer, dict), f"{name}: {answer}"
+            for found, output in zip(answer.values(), outputs, strict=True):
+                np.testing.assert_array_equal(found, output, err_msg=name)
+
+
+@pytest.mark.slow
+def test_a_language_model_draws_the_tokens_of_this_machine(tmp_path: Path) -> None:
+    story = Network("llama", "Q4_0").write(tmp_path / "story.gguf")
+    compiled(tmp_path / "m.wasm", lambda: story)
+    compiled(tmp_path / "m.so", lambda: story, "x86-64-v2")
+    ids, generator = [5, 1, 40, 7, 7, 63, 2], runtime.Generator(runtime.load(tmp_path / "m.so"))
+    wanted = [generator.generate(ids, 40)]
+    wanted.append(generator.generate([wanted[0][-1]], 12, runtime.Sampling(0.8, seed=3)))
+    calls: list[Call] = [{"ids": ids, "tokens": 40}]
+    calls.append({"ids": wanted[0][-1:], "tokens": 12, "temperature": 0.8, "seed": 3})
+    assert run_in_node(tmp_path, [("m.wasm", [*calls, "reset", *calls])]) == [wanted * 2]
+
+
+def test_wrong_inputs_and_damaged_modules(module: Path, tmp_path: Path) -> None:
+    """An error in a sentence for each, which names the input and what it must be."""
+    whole = bytearray(module.read_bytes())
+    weight, version = whole.rindex(np.float32(2).tobytes()), whole.index(b'"abi":') + 6
+    for name, at, byte in (("weights", weight, 7), ("code", len(whole) // 9, 255), ("version", version, ord("9"))):
+        changed = bytearray(whole)
+        changed[at] = byte
+        (tmp_path / f"{name}.wasm").write_bytes(changed)
+    (tmp_path / "m.wasm").write_bytes(whole)
+    (tmp_path / "cut.wasm").write_bytes(whole[:-7])
+    (tmp_path / "text.wasm").write_text("no module")
+    (info,) = read_manifest(module).inputs
+    right = np.zeros([n for n in info.shape if isinstance(n, int)], np.float32)
+    calls: list[Call] = [{info.name: right.astype(np.float64)}, {info.name: right[None, :1]}, {"other": right}, {}]
+    names = ("m", "weights", "code", "version", "cut", "text")
+    (wrong, *damaged) = run_in_node(tmp_path, [(f"{name}.wasm", calls) for name in names])
+    shape = ",".join(map(str, right.shape))
+    assert wrong == [
+        f"input '{info.name}': expected f32[{shape}], got Float64Array, not Float32Array",
+        f"input '{info.name}': expected f32[{shape}], got [1,1] of 1 elements",
+        f"inputs: must be one of {info.name}, got 'other'",
+        f"input '{info.name}': needs an array, got none",
+    ]
+    digest = "load: must have the digest it was written with, got another: it is damaged"
+    kinds = {"weights": digest, "code": digest, "version": "load: abi version must be 4, got 9; "}
+    kinds |= {"cut": "load: must be a whole compiled model, got one that is cut short"}
+    kinds |= {"text": "load: must be a whole compiled model, got another file"}
+    assert all(str(answers[0]).startswith(kinds[name]) for name, answers in zip(names[1:], damaged, strict=True)), (
+        damaged
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    yield from chromium()
+
+
+PAGE = """<script type=module>
+import { load } from "./model.mjs";
+const seen = [];
+const net = await load("digits.wasm", { progress: (bytes, total) => seen.push([bytes, total]) });
+const pixels = new Float32Array(await (await fetch("seven")).arrayBuffer());
+const { probabilities } = await net.run({ image: pixels });
+document.title = JSON.stringify([Array.from(probabilities), seen.at(-1)]);
+</script>"""
+
+
+@pytest.mark.slow
+def test_a_page_reads_a_digit(browser: Any, tmp_path: Path) -> None:
+    compiled(tmp_path / "digits.wasm", lambda: DIGITS)
+    (tmp_path / "index.html").write_text(PAGE)
+    for path, text in loader_files(Path("model.mjs")).items():
+        (tmp_path / path).write_text(text)
+    seven = np.load(DIGITS.with_name("seven.npy"))
+    (tmp_path / "seven").write_bytes(seven.tobytes())
+    serve = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        browser.get(f"http://127.0.0.1:{server.server_port}/")
+        found, loaded = json.loads(WebDriverWait(browser, 60).until(lambda page: page.title))
+        server.shutdown()
+    wanted = in_memory(stages(DIGITS, CompileOptions(target="x86-64-v2")).built)(seven)[0]
+    np.testing.assert_array_equal(np.array([found], np.float32), wanted)
+    assert loaded == [(size := (tmp_path / "digits.wasm").stat().st_size), size]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -12,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium import webdriver
 from typer.testing import CliRunner
 
 from aot import cli
 from aot.tools.report.drawing import chain
 from aot.tools.report.page import page
+from tests.browser import chromium
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 MODEL = DIGITS / "model.xml"
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 def aot(*arguments: object, code: int = 0) -> str:
@@ -123,18 +121,8 @@ def test_wrong_arguments_are_refused(pages: Path, arguments: tuple[Any, ...], co
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium without a window; tests that drive it are left out only where there is none."""
-    if BROWSER is None or DRIVER is None:
-        pytest.skip("chromium and chromium-driver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.add_argument("--window-size=1500,900")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    """Chromium; tests that drive it are left out only where there is none."""
+    yield from chromium()
 
 
 @pytest.mark.parametrize("name", ["all", "alone"])
