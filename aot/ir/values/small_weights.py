@@ -6,7 +6,13 @@ from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.values.deferred import LEAST_ELEMENTS, WIDEST, Deferred
 from aot.runtime.abi import DType
 
-_PRODUCTS = ("MatMul", "Convolution")
+# Inputs that are weights or data of a product, and those that are weights of a recurrent layer.
+_PRODUCTS = {"MatMul": (0, 1), "Convolution": (0, 1)}
+_RECURRENT = {
+    **dict.fromkeys(("RNNCell", "GRUCell", "RNNRecurrence", "GRURecurrence", "LSTMRecurrence"), (2, 3)),
+    **dict.fromkeys(("RNNSequence", "GRUSequence", "LSTMCell"), (3, 4)),
+    **dict.fromkeys(("LSTMSequence", "ClippedLSTMSequence"), (4, 5)),
+}
 _DECOMPRESSION = ("Convert", "Subtract", "Multiply", "Reshape", "Transpose")  # between integers and their product
 
 
@@ -47,10 +53,11 @@ def _is_rounding(node: Node) -> bool:
 def _plain_products(graph: Graph, least: int) -> int:
     found = sum(_plain_products(body, least) for node in graph.nodes.values() for body in node.regions.values())
     for node in graph.nodes.values():
-        ports = [p for p in node.sources() if p is not None][:2] if node.type in _PRODUCTS else []
-        if len(ports) == 2 and all(p.type.dtype.is_float for p in ports):
-            held = [_integers(p) for p in ports]
-            found += None in held and any(n is not None and n > least for n in held)
+        places, sources = _PRODUCTS.get(node.type) or _RECURRENT.get(node.type, ()), node.sources()
+        ports = [p for p in (sources[k] for k in places if k < len(sources)) if p is not None]
+        held = [_integers(p) for p in ports] if all(p.type.dtype.is_float for p in ports) else []
+        large = sum(n is not None and n > least for n in held)
+        found += large if node.type in _RECURRENT else large == 1 and None in held
     return found
 
 

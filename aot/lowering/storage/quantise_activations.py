@@ -8,6 +8,12 @@
 Numbers of a group share a scale. Rows that no group divides, and those of several axes, have one scale.
 `use_integer_dots` makes sums of integers of these products, if weights have a scale for each output; for weights in
 groups `group_sums` makes them. They are exact, so a row has the same results alone and among others.
+
+The state of a recurrence is rounded in each of its steps, with one scale for each sequence:
+
+    gates[b, g] = add[k](h[t, b, k] n[g, k] t[g])     q[b, k] = u8(round(h[t, b, k] / s[b]) + 128)
+
+    gates[b, g] = (add[k](q[b, k] n[g, k]) - 128 add[k](n[g, k])) s[b] t[g]
 """
 
 from __future__ import annotations
@@ -18,9 +24,9 @@ import numpy as np
 
 from aot.codegen.costs import COSTS
 from aot.codegen.ir.access import known, varies, volume
-from aot.codegen.ir.definition import Definition
+from aot.codegen.ir.definition import Definition, Group
 from aot.codegen.ir.expressions import rewrite, variables
-from aot.codegen.ir.loops import Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from aot.codegen.ir.loops import Const, Expr, Load, Prim, Reduce, Size, Var, cast, dense, prim
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import Work
 from aot.ir.values.deferred import LEAST_ELEMENTS, Deferred
@@ -34,6 +40,7 @@ from aot.opset.movement.blocks import ravel
 from aot.runtime.abi import DType
 
 GROUPS = (64, 32)  # numbers that share a scale, in the order in which they are tried
+MIDDLE = 128  # that unsigned bytes of states are less
 LEVELS = 127.0  # steps from 0 to the largest number of a group
 SMALLEST = 2.0**-100  # largest number of a group of zeros: its scale has a reciprocal
 
@@ -65,11 +72,65 @@ class _Rounded:
         for step in self.steps.steps:
             for b in step.writes():
                 self.done = {key: e for key, e in self.done.items() if key[0].buffer.name != b.name}
-            step.works = (
-                tuple(self._changed(w, step, found) for w in step.works) if len(step.works) == 1 else step.works
-            )
+            if len(step.works) == 1:
+                step.works = (self._changed(step.works[0], step, found),)
+            else:
+                step.works = tuple(self._recurrence(w, step) if isinstance(w, Group) else w for w in step.works)
             found.append(step)
         self.steps.steps = found
+
+    def _recurrence(self, g: Group, step: Step) -> Group:
+        """Return a recurrence whose products read rounded states."""
+        members: list[Definition | Group] = []
+        for d in g.members:
+            r = d.reduction if isinstance(d, Definition) else None
+            factors = None if r is None else self._factors(r)
+            if factors is not None and r is not None and isinstance(d, Definition):
+                x, w = factors
+                why = self._obstacle(x, w, d, r)
+                found = self._of_state(x, w, d, r, g) if not why and isinstance(x, Load) else None
+                if found is not None:
+                    members += found
+                    continue
+                self.steps.in_floats.setdefault(why or NO_SMALL_WEIGHTS, []).extend(step.layers[:1])
+            members.append(d)
+        return replace(g, members=tuple(members))
+
+    def _of_state(self, x: Load, w: Load, d: Definition, r: Reduce, g: Group) -> tuple[Definition, ...] | None:
+        """Return a product of a rounded state, behind the definitions that round it; None if weights are no i8."""
+        sums = tuple(k for k, i in enumerate(w.index) if i in r.axes)
+        value = self.steps.values[w.buffer.name].data
+        numbers = whole_numbers(value, sums, 128) if value is not None and self._is_small(w, r) else None
+        if numbers is None or numbers[0].max(initial=0) > LEVELS:
+            return None
+        whole, factors = numbers
+        name, constant = d.out.name, self.steps.constant
+        weights = constant(f"{w.buffer.name}.whole", whole.astype(np.int8))
+        total = constant(f"{w.buffer.name}.sums", whole.sum(sums, np.int32, keepdims=True))
+        factor = constant(f"{w.buffer.name}.scale", factors)
+        shared = tuple(Const(0) if i in r.axes else i for i in w.index)
+
+        rows = (*g.axes, *(a for a in d.axes if a in variables(*x.index) and a not in g.axes))
+        kept = [(i, n) for i, n in zip(x.index, x.buffer.shape, strict=True) if i not in g.axes]
+        largest = prim("max", Reduce("max", r.axes, prim("abs", x)), SMALLEST)
+        own = [(i, n) for i, n in kept if i not in r.axes]
+        scale, scaling = self._of_step(f"{name}.step", rows, largest * (1 / LEVELS), DType.F32, own)
+        near = prim("min", prim("max", prim("round_even", x / scale), -LEVELS), LEVELS)
+        moved = cast(near + MIDDLE, DType.U8)
+        byte, rounding = self._of_step(f"{name}.rounded", (*rows, *r.axes), moved, DType.U8, kept)
+        product = Reduce("add", r.axes, cast(byte, DType.I32) * cast(Load(weights, w.index), DType.I32))
+        exact = cast(product - Load(total, shared) * MIDDLE, DType.F32)
+        made = exact * (scale * Load(factor, shared))
+        return scaling, rounding, replace(d, value=rewrite(d.value, {r: made if r.init is None else made + r.init}))
+
+    def _of_step(
+        self, name: str, axes: tuple[Var, ...], value: Expr, dtype: DType, places: list[tuple[Expr, Size]]
+    ) -> tuple[Load, Definition]:
+        """Return the memory of a value that each step of a recurrence computes anew, and its definition."""
+        made = dense(self.steps.unused(name), *(n for _, n in places), dtype=dtype)
+        self.steps.values[made.name] = Value(made, Region.ARENA)
+        index = tuple(i for i, _ in places)
+        return Load(made, index), Definition(made, axes, value, index)
 
     def _changed(self, d: Work, step: Step, before: list[Step]) -> Work:
         """Return a product of rounded data; the steps that round them are added to those `before`."""

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
+from aot.ir.conditions import axis_of
 from aot.ir.graph import Graph, Node, OutPort
 from aot.ir.inference import UNDEFINED_RESULTS
 from aot.ir.operand import Operand
@@ -16,9 +17,9 @@ from aot.ir.values.deferred import Deferred, is_worth_deferring
 from aot.ir.values.estimate import is_quick
 from aot.opset.control.demands import Within
 from aot.opset.control.infrastructure import Constant
-from aot.opset.elementwise.binary import Multiply, Subtract
+from aot.opset.elementwise.binary import AutoBroadcast, Multiply, Subtract
 from aot.opset.elementwise.conversion import Convert
-from aot.opset.movement.movement import Transpose
+from aot.opset.movement.movement import Split, Transpose, VariadicSplit
 from aot.opset.movement.shape import Reshape
 from aot.passes.rewrite import sweep
 from aot.runtime.errors import AotError, InternalError
@@ -73,8 +74,8 @@ class FoldConstants:
             return None
         if not self._within_budget([p.type for p in node.out_ports().values()], [s.type for s in sources]):
             return None
-        if (later := _deferred(node)) is not None:
-            return [later]
+        if (later := _deferred(node) or _parts(node)) is not None:
+            return list(later)
         inputs = [None if s is None else Operand(s.type, s.value, s) for s in node.sources()]
         try:
             with np.errstate(all="ignore"):
@@ -101,7 +102,7 @@ def _is_open(node: Node) -> bool:
     return any(not isinstance(n, int) for a, b, _ in node.op.conditions(*operands) for n in (a, b))
 
 
-def _deferred(node: Node) -> Deferred | None:
+def _deferred(node: Node) -> list[Deferred] | None:
     """Return the value of a node whose inputs are constants, if it is to be made when it is read."""
     if not isinstance(node.op, KEEPS_SMALL):
         return None
@@ -109,7 +110,51 @@ def _deferred(node: Node) -> Deferred | None:
     held, types = tuple(h for h, _ in known if h is not None), tuple(t for _, t in known)
     out = node.out_port(0).type
     whole = len(held) == len(node.in_ports()) and is_worth_deferring(held, types, out)
-    return Deferred(node.op, held, types, out) if whole else None
+    return [Deferred(node.op, held, types, out)] if whole else None
+
+
+def _parts(node: Node) -> list[Deferred] | None:
+    """Return the outputs of a node that cuts a deferred constant into parts, if these are to be made later, too."""
+    held = node.source(0).node.held if isinstance(node.op, Split | VariadicSplit) else None
+    axis = node.source(1).value if isinstance(held, Deferred) else None
+    if not isinstance(held, Deferred) or axis is None:
+        return None
+    k, begin = axis_of(int(axis.reshape(-1)[0]), len(held.shape), node.type), 0
+    found = list[Deferred]()
+    for port in node.out_ports().values():
+        end = begin + port.type.static_shape[k]
+        part = _part(held, k, begin, end)
+        if not isinstance(part, Deferred):
+            return None
+        found.append(part)
+        begin = end
+    return found
+
+
+def _part(x: Array | Deferred, axis: int, begin: int, end: int) -> Array | Deferred | None:
+    """Return elements `begin` to `end` along an axis of a constant; None if its operation does not allow it."""
+    if not isinstance(x, Deferred):
+        return x[(slice(None),) * axis + (slice(begin, end),)]
+    shape = tuple(end - begin if k == axis else n for k, n in enumerate(x.shape))
+    first = x.inputs[0]
+    inputs: list[Array | Deferred | None]
+    match x.op:
+        case Convert() | Multiply(auto_broadcast=AutoBroadcast.NUMPY) | Subtract(auto_broadcast=AutoBroadcast.NUMPY):
+            places = [axis - len(shape) + len(i.shape) for i in x.inputs]
+            pairs = zip(x.inputs, places, strict=True)
+            inputs = [i if k < 0 or i.shape[k] == 1 else _part(i, k, begin, end) for i, k in pairs]
+        case Reshape():
+            before, after = ([k for k, n in enumerate(s) if n != 1] for s in (first.shape, x.shape))
+            if axis not in after or [first.shape[k] for k in before] != [x.shape[k] for k in after]:
+                return None
+            inputs = [_part(first, before[after.index(axis)], begin, end), np.array(shape, np.int64)]
+        case _:
+            return None
+    given = [i for i in inputs if i is not None]
+    if len(given) < len(inputs):
+        return None
+    types = tuple(TensorType(t.dtype, i.shape) for t, i in zip(x.types, given, strict=True))
+    return Deferred(x.op, tuple(given), types, TensorType(x.type.dtype, shape))
 
 
 def _elements(type: TensorType) -> int:

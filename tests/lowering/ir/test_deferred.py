@@ -130,6 +130,24 @@ def test_every_reader_sees_the_values(name: str) -> None:
     np.testing.assert_allclose(compile_model(graph)(x)[0], wanted, rtol=1e-5, atol=1e-3)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("joined", [False, True])
+def test_parts_of_weights_stay_small(axis: int, joined: bool) -> None:
+    def make(b: Builder, x: OutPort) -> OutPort:
+        whole, lengths = weights(b, rows=600), b.const(np.array([-1, 250]), DType.I64)
+        if joined:
+            whole = b.Reshape(whole, b.const(np.array([600, 1, 320]), DType.I64))
+        made = b.VariadicSplit(whole, b.const(2 * axis if joined else axis, DType.I64), lengths, outputs=2)
+        return b.Add(x, b.ReduceSum(made, b.const(np.array([0, 1]), DType.I64)))
+
+    graph = graph_of(make, (1,))
+    (wanted,) = interpret(graph, [np.float32([1])])
+    fold_constants(
+        graph,
+    )
+    np.testing.assert_allclose(interpret(graph, [np.float32([1])])[0], wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("seeds", "count"), [((0, 0), 1), ((0, 1), 2)])
 def test_equal_weights_are_one(seeds: tuple[int, int], count: int) -> None:
     def make(b: Builder, x: OutPort) -> OutPort:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ from aot.compilation.compilation import Compilation
 from aot.compilation.driver import in_memory, stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
+from aot.ir.interpret import interpret
 from aot.ir.types import Array
+from aot.ir.values.small_weights import rounded_products
+from aot.opset.recurrent.recurrent import Direction
 from aot.options import CompileOptions
 from aot.runtime.abi import DType
 from aot.runtime.describe import notes
@@ -149,6 +153,37 @@ def test_heads_side_by_side_are_one_row() -> None:
     assert made.groups.count("dots=") == 1
     wanted = expected(x.transpose(0, 2, 1, 3).reshape(1, 5, IN), DType.I8) - 1
     assert np.abs(in_memory(made.built)(x)[0] - wanted).max() <= CLOSE * np.abs(wanted).max()
+
+
+def layer(b: Builder, x: OutPort, kind: str, size: int = 160) -> tuple[OutPort, ...]:
+    """A recurrent layer in both directions, whose weights are numbers of 8 bits with a scale for each gate."""
+    gates, batch = {"LSTM": 4, "GRU": 3, "GRU of reset states": 3, "RNN": 1}[kind], 3
+
+    def small(columns: int, seed: int) -> OutPort:
+        r, rows = np.random.default_rng(seed), gates * size
+        w = b.Convert(b.const(r.integers(-128, 128, (2, rows, columns), np.int8), DType.I8), destination_type=DType.F32)
+        return b.Multiply(w, b.const(r.uniform(4e-4, 9e-4, (2, rows, 1)).astype(np.float32), DType.F32))
+
+    state = b.const(np.random.default_rng(3).normal(size=(batch, 2, size)).astype(np.float32), DType.F32)
+    states = (state, state) if kind == "LSTM" else (state,)
+    ends = b.const(np.array([5, 2, 4]), DType.I32)
+    bias = b.const(np.full((2, (gates + (kind == "GRU")) * size), 0.1, np.float32), DType.F32)
+    after = partial(b.GRUSequence, linear_before_reset=True)
+    build = {"LSTM": b.LSTMSequence, "RNN": b.RNNSequence, "GRU": after}.get(kind, b.GRUSequence)
+    given = (x, *states, ends, small(32, 1), small(size, 2), bias)
+    made = build(*given, hidden_size=size, direction=Direction.BIDIRECTIONAL, outputs=len(states) + 1)
+    return tuple(made.node.out_ports().values())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU of reset states", "RNN"])
+def test_states_of_recurrences_are_rounded(kind: str, target: str) -> None:
+    graph, x = graph_of(lambda b, x: layer(b, x, kind), (3, 5, 32)), data(3, 5, 32)
+    assert rounded_products(graph) == (kind != "RNN")  # whose weights are small
+    made = stages(graph, CompileOptions(target, level=None, activations="int8"))
+    assert made.groups.count("u8(") >= 2 * HAS and not made.built.manifest.get("in_floats")
+    for found, wanted in zip(in_memory(made.built, threads=1)(x).values(), interpret(graph, [x]), strict=True):
+        assert 1e-5 < np.abs(found - wanted).max() < 0.02 * np.abs(wanted).max()
 
 
 def test_other_products_stay_in_floats() -> None:
