@@ -19,6 +19,11 @@ class Packaged:
         self._inner, self._begin = inner, begin
         self._stand_in: list[int] | None = None
 
+    @property
+    def source(self) -> str:
+        """The text of the tokenizer.json."""
+        return str(self._inner.to_str())
+
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text; UsageError for a text that is no Unicode, CorruptError for a damaged file."""
         found = self._tokens(text, marks=True)

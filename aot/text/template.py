@@ -48,12 +48,19 @@ class ChatTemplate:
         self._at_end: weakref.finalize[..., Any] | None = None
         self._lock = threading.Lock()
 
-    def render(self, messages: Sequence[Message], *, answer: bool = True) -> str:
+    @property
+    def source(self) -> str:
+        """The template."""
+        return self._source
+
+    def render(self, messages: Sequence[Message], *, answer: bool = True, tools: Sequence[Message] = ()) -> str:
         """Return the text of messages, which have `role` and `content`; `answer`: the model is asked to answer them.
 
-        TemplateError where the template cannot make a text of them.
+        `tools`: functions that it may call. TemplateError where the template cannot make a text of them.
         """
         given = {**ABSENT, **self._marks, "messages": list(messages), "add_generation_prompt": answer}
+        if tools:
+            given["tools"] = list(tools)
         with self._lock:
             if self._process is None:
                 self._process = self._started()

@@ -42,7 +42,7 @@ class Vocabulary(ABC):
         `begins`: they are the first ones of a text.
         """
         del begins
-        return b"".join(map(self._bytes, ids)).decode("utf-8", "replace")
+        return b"".join(map(self.bytes_of, ids)).decode("utf-8", "replace")
 
     def _parts(self, text: str) -> list[str | int]:
         """Cut a text at tokens that stand for themselves, the longest ones first."""
@@ -59,13 +59,13 @@ class Vocabulary(ABC):
             yield self.ids[word]
             yield other
 
-    def _bytes(self, token: int) -> bytes:
+    def bytes_of(self, token: int) -> bytes:
         """Return the bytes of a token; none for marks, and for numbers that are no tokens."""
         if not 0 <= token < len(self.words):
             return b""
         word, kind = self.words[token], self.types[token]
         if kind == BYTE:
-            return bytes_of(word)
+            return byte_of(word)
         return self._spelled(word) if kind == NORMAL else word.encode("utf-8", "replace") if kind == OWN else b""
 
     @abstractmethod
@@ -82,7 +82,7 @@ def numbered(words: Sequence[str]) -> dict[str, int]:
     return dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
 
 
-def bytes_of(word: str) -> bytes:
+def byte_of(word: str) -> bytes:
     """Return the byte of a word such as <0x0A>, or the word where it is none."""
     found = BYTE_WORD.fullmatch(word)
     return word.encode("utf-8", "replace") if found is None else bytes.fromhex(found[1])

@@ -28,10 +28,31 @@ class Talking(Network):
         return found | ({} if self.template is None else {"tokenizer.chat_template": self.template})
 
 
+class Writing(Talking):
+    """All bytes are tokens of one character each; <|im_end|> ends an answer, [TOOL_CALLS] is a mark."""
+
+    template = "{% for t in tools or [] %}{{ t | tojson }};{% endfor %}{% for m in messages %}{{ m['role'] }}:"
+    template += "{{ m['content'] }}{% for c in m['tool_calls'] or [] %}<tool_call>{{ c['function'] | tojson }}"
+    template += "</tool_call>{% endfor %};{% endfor %}"
+
+    @property
+    def metadata(self) -> dict[str, object]:
+        tokens = [*letters(), "<|im_end|>", "<s>", "[TOOL_CALLS]", "12"]
+        words = {"tokens": tokens, "merges": ["1 2"], "eos_token_id": 256, "bos_token_id": 257}
+        found = super().metadata | {f"tokenizer.ggml.{k}": v for k, v in words.items()}
+        return found | {
+            "tokenizer.ggml.token_type": [1] * 256 + [3] * 3 + [1],
+            f"{self.architecture}.context_length": 4096,
+        }
+
+
 def library(folder: Path, name: str = "talk", **options: Any) -> Path:
     """Compile the network into a library in `folder`."""
-    compile_model(Talking("qwen2", "Q8_0").write(folder / f"{name}.gguf"), **options).export_model(
-        folder / f"{name}.so"
-    )
+    return compiled(Talking("qwen2", "Q8_0"), folder, name, **options)
+
+
+def compiled(network: Network, folder: Path, name: str, **options: Any) -> Path:
+    """Compile a network into a library in `folder`, which keeps its words."""
+    compile_model(network.write(folder / f"{name}.gguf"), **options).export_model(folder / f"{name}.so")
     (folder / f"{name}.gguf").unlink()
     return folder / f"{name}.so"

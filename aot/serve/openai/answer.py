@@ -13,9 +13,9 @@ from collections.abc import AsyncGenerator, Sequence
 from aot.codegen.dataclass import dataclass
 from aot.runtime.arrays.tensors import Array
 from aot.runtime.generation.generator import Generator
-from aot.runtime.generation.sampling import Sampler
 from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
+from aot.serve.openai.choosing import Chooser, Chosen
 from aot.serve.openai.together import Together
 from aot.text.prefixes import Prefixes
 from aot.text.stream import Stream
@@ -27,11 +27,15 @@ STOP, LENGTH = "stop", "length"  # why an answer ends
 
 @dataclass(slots=True)
 class Part:
-    """New text of an answer; `reason` is set in the last part. `tokens`: of the answer so far."""
+    """New text of an answer; `reason` is set in the last part.
+
+    `tokens`: of the answer so far. `told`: new tokens whose probabilities were asked for.
+    """
 
     text: str
     tokens: int
     reason: str | None = None
+    told: tuple[Chosen, ...] = ()
 
 
 class Answer:
@@ -45,17 +49,19 @@ class Answer:
         ids: Sequence[int],
         made: Continuation,
         stop: Sequence[str],
+        chooser: Chooser,
+        *,
         together: Together | None = None,
         prefixes: Prefixes | None = None,
     ) -> None:
-        """`ids`: the prompt. `made`: gets the answer's tokens. `stop`: texts that end it.
+        """`ids`: the prompt. `made`: gets the answer's tokens, of `chooser`. `stop`: texts that end it.
 
         `prefixes`: beginnings of prompts that were computed before.
         """
         self.generator, self._executor, self._together, self._prefixes = generator, executor, together, prefixes
         self.known = 0  # tokens of the prompt that were not computed again
         self._left, self._made = list(ids), made
-        self._sampler = Sampler(made.sampling)
+        self._chooser = chooser
         self._cancelled = False
         self._loop = asyncio.get_running_loop()
         self._parts: asyncio.Queue[Part | BaseException] = asyncio.Queue()
@@ -139,18 +145,19 @@ class Answer:
 
     def _next(self, logits: Array) -> Part:
         """Choose the next token, and return the text that no later token can change."""
-        token = self._sampler.choose(logits)
-        goes_on = self._made.take(token)
+        chosen = self._chooser.choose(logits)
+        goes_on = self._made.take(chosen.token)
         count = len(self._made.tokens)
-        if token in self._made.stop:
+        if chosen.token in self._made.stop:
             return Part(self._text.rest(), count, STOP)
-        text, ended = self._text.add(token)
+        text, ended = self._text.add(chosen.token)
+        told = () if chosen.log is None else (chosen,)
         if ended:
-            return Part(text, count, STOP)
-        if not goes_on:
-            return Part(text + self._text.rest(), count, LENGTH)
-        self._left = [token]
-        return Part(text, count)
+            return Part(text, count, STOP, told)
+        if self._chooser.is_done or not goes_on:
+            return Part(text + self._text.rest(), count, STOP if self._chooser.is_done else LENGTH, told)
+        self._left = [chosen.token]
+        return Part(text, count, None, told)
 
     def _tell(self, part: Part | BaseException | None, *, last: bool) -> None:
         def hand_over() -> None:

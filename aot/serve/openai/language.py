@@ -13,14 +13,19 @@ from aot.runtime.generation.token_loop import Continuation
 from aot.runtime.inference.executor import Executor
 from aot.serve.faults import QueueFullError
 from aot.serve.openai.answer import Answer
-from aot.serve.openai.asked import Asked, FieldError
+from aot.serve.openai.asked import Asked
+from aot.serve.openai.choosing import Chooser
+from aot.serve.openai.fields import FieldError
+from aot.serve.openai.messages import function_of
 from aot.serve.openai.together import Together
 from aot.serve.served import Served
 from aot.serve.settings import Settings
+from aot.text.grammars import Constraint, Grammars, grammar_of, grammar_of_calls
 from aot.text.prefixes import Prefixes
 from aot.text.stream import text_source
 from aot.text.template import ChatTemplate
 from aot.text.tokenizer import Tokenizer, read_tokenizer
+from aot.text.tool_calls import form_of
 
 
 class Language:
@@ -33,6 +38,7 @@ class Language:
             raise UsageError(f"{served.name}: must be a language model, with input {IDS} and state, got another")
         self.tokenizer: Tokenizer = read_tokenizer(text_source(served.path, None))
         self._template: ChatTemplate | None = None
+        self._grammars: Grammars | None = None
         self._idle: list[Generator] = []
         self._places = asyncio.Semaphore(settings.sequences)
         self._waiting = 0
@@ -48,9 +54,8 @@ class Language:
     def ids_of(self, asked: Asked) -> list[int]:
         """Return the tokens of a request; UsageError for more than fit, and for messages that make no text."""
         if asked.messages is not None:
-            if self._template is None:
-                self._template = self.tokenizer.chat_template()
-            ids = self.tokenizer.begin(self._template.render(asked.messages))
+            text = self.template.render(asked.messages, tools=asked.tools)
+            ids = self.tokenizer.begin(text + (form_of(self.template.source).begin if asked.called else ""))
         elif isinstance(asked.prompt, str):
             ids = self.tokenizer.begin(asked.prompt)
         else:
@@ -63,9 +68,35 @@ class Language:
             raise FieldError("max_tokens", rule, asked.tokens)
         return ids
 
+    @property
+    def template(self) -> ChatTemplate:
+        """The chat template; UsageError without one."""
+        if self._template is None:
+            self._template = self.tokenizer.chat_template()
+        return self._template
+
+    def constraint(self, asked: Asked) -> Constraint | None:
+        """Return what answers must follow, None for any text; UsageError for a grammar that is none."""
+        if asked.called:
+            form = form_of(self.template.source)
+            functions = [function_of(tool) for tool in asked.called]
+            grammar = grammar_of_calls(functions, form.key, listed=form.listed)
+        elif asked.grammar is not None:
+            grammar = grammar_of(*asked.grammar)
+        else:
+            return None
+        if self._grammars is None:
+            self._grammars = Grammars(self.tokenizer, Generator(self.served.model).words)
+        return self._grammars.constraint(grammar)
+
     @asynccontextmanager
-    async def answer(self, asked: Asked, ids: Sequence[int]) -> AsyncGenerator[Answer]:
-        """Yield an answer once a sequence is free; QueueFullError if too many requests wait for one."""
+    async def answer(
+        self, asked: Asked, ids: Sequence[int], constraint: Constraint | None = None, number: int = 0
+    ) -> AsyncGenerator[Answer]:
+        """Yield an answer once a sequence is free; QueueFullError if too many requests wait for one.
+
+        `number`: of the answer among those to one request.
+        """
         if self._waiting >= self._settings.queue:
             rule = f"at most {self._settings.queue} requests may wait"
             raise QueueFullError(f"{self.served.name}: {rule}, got one more")
@@ -77,9 +108,11 @@ class Language:
         generator = self._idle.pop() if self._idle else Generator(self.served.model)
         try:
             count = self.context - len(ids) if asked.tokens is None else asked.tokens
-            made = Continuation(count, asked.sampling, frozenset(self.tokenizer.stop))
-            given = (generator, self.tokenizer, self._executor, ids, made, asked.stop)
-            answer = Answer(*given, self._together, self._prefixes)
+            how = asked.choosing.numbered(number)
+            chooser = Chooser(how, ids, None if constraint is None else constraint.copy())
+            made = Continuation(count, how.sampling, frozenset(self.tokenizer.stop))
+            given = (generator, self.tokenizer, self._executor, ids, made, asked.stop, chooser)
+            answer = Answer(*given, together=self._together, prefixes=self._prefixes)
             try:
                 yield answer
             finally:

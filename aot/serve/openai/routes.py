@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Any
@@ -19,16 +17,17 @@ from aot.serve.bodies import json_object, received
 from aot.serve.faults import DeadlineError, UnavailableError, UnknownModelError, http_status
 from aot.serve.metrics import Times
 from aot.serve.openai.answer import Part
-from aot.serve.openai.asked import Asked, FieldError, asked_of
+from aot.serve.openai.asked import asked_of
+from aot.serve.openai.forms import Form, error_tree, events, merged, whole
 from aot.serve.openai.language import Language, is_language
 from aot.serve.repository import Repository
 from aot.serve.served import Served
+from aot.text.grammars import Constraint
 
 PREFIX = "/v1/"
 OWNER = "aot"
 LOOK_SECONDS = 0.25  # between looks whether a client is still there
 CLOSED = 499  # the status of a request whose client has gone; none is sent
-TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
 class OpenAi:
@@ -66,11 +65,12 @@ class OpenAi:
         asked = asked_of(json_object(await received(request, self._settings)), chat=chat)
         language = await self._language(self._repository.find(asked.model))
         ids = await asyncio.to_thread(language.ids_of, asked)
-        form = _Form(asked, chat, len(ids))
-        parts = self._parts(language, form, ids)
+        constraint = await asyncio.to_thread(language.constraint, asked)
+        form = Form(asked, chat, len(ids), language.tokenizer)
+        parts = merged([self._parts(language, form, ids, constraint, n) for n in range(asked.answers)])
         if asked.stream:
-            return StreamingResponse(_events(form, parts), media_type="text/event-stream")
-        return JSONResponse(await _unless_gone(request, _whole(form, parts)))
+            return StreamingResponse(events(form, parts), media_type="text/event-stream")
+        return JSONResponse(await _unless_gone(request, whole(form, parts)))
 
     async def _language(self, served: Served) -> Language:
         if served not in self._known:
@@ -81,16 +81,19 @@ class OpenAi:
             return self._known.setdefault(served, made)
         return self._known[served]
 
-    async def _parts(self, language: Language, form: _Form, ids: list[int]) -> AsyncGenerator[Part]:
-        """Yield the parts of an answer, within the time that a request may take."""
+    async def _parts(
+        self, language: Language, form: Form, ids: list[int], constraint: Constraint | None, number: int
+    ) -> AsyncGenerator[Part]:
+        """Yield the parts of one of the answers, within the time that a request may take."""
         asked = form.asked
         begin, code, times = time.monotonic(), CLOSED, Times()
         try:
-            async with asyncio.timeout(self._settings.answer_timeout), language.answer(asked, ids) as answer:
+            answered = language.answer(asked, ids, constraint, number)
+            async with asyncio.timeout(self._settings.answer_timeout), answered as answer:
                 times.begin(time.monotonic())
                 async with aclosing(answer.parts()) as parts:
                     async for part in parts:
-                        form.known = answer.known
+                        form.known = max(form.known, answer.known)
                         yield part
             times.end(time.monotonic())
             code = 200
@@ -103,66 +106,6 @@ class OpenAi:
             raise
         finally:
             language.served.metrics.answered(code, time.monotonic() - begin, times if code == 200 else None)
-
-
-class _Form:
-    """Answers and their parts as OpenAI writes them."""
-
-    def __init__(self, asked: Asked, chat: bool, given: int) -> None:
-        self.asked, self.chat, self.given = asked, chat, given
-        self.known = 0  # tokens of the prompt that were computed before
-        kind = "chat.completion" if chat else "text_completion"
-        self.kind, self.chunk = kind, "chat.completion.chunk" if chat else kind
-        name = f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}"
-        self._head: dict[str, object] = {"id": name, "created": int(time.time()), "model": asked.model}
-
-    def whole(self, text: str, last: Part) -> dict[str, object]:
-        content = {"message": {"role": "assistant", "content": text}} if self.chat else {"text": text}
-        choice = {"index": 0, **content, "logprobs": None, "finish_reason": last.reason}
-        return {**self._head, "object": self.kind, "choices": [choice], "usage": self.usage(last.tokens)}
-
-    def part(self, text: str, reason: str | None, *, first: bool) -> dict[str, object]:
-        role = {"role": "assistant"} if first else {}
-        content = {"delta": {**role, "content": text}} if self.chat else {"text": text}
-        choice = {"index": 0, **content, "logprobs": None, "finish_reason": reason}
-        return {**self._head, "object": self.chunk, "choices": [choice]}
-
-    def last(self, tokens: int) -> dict[str, object]:
-        return {**self._head, "object": self.chunk, "choices": [], "usage": self.usage(tokens)}
-
-    def usage(self, tokens: int) -> dict[str, object]:
-        counts = {"prompt_tokens": self.given, "completion_tokens": tokens, "total_tokens": self.given + tokens}
-        return {**counts, "prompt_tokens_details": {"cached_tokens": self.known}}
-
-
-async def _whole(form: _Form, parts: AsyncGenerator[Part]) -> dict[str, object]:
-    texts, last = list[str](), Part("", 0)
-    async with aclosing(parts):
-        async for part in parts:
-            texts.append(part.text)
-            last = part
-    return form.whole("".join(texts), last)
-
-
-async def _events(form: _Form, parts: AsyncGenerator[Part]) -> AsyncGenerator[bytes]:
-    """Yield server-sent events; an error, which comes after the status was sent, is an event, too."""
-    first, tokens = True, 0
-    try:
-        async with aclosing(parts):
-            async for part in parts:
-                tokens = part.tokens
-                if part.text or part.reason is not None or first:
-                    yield _event(form.part(part.text, part.reason, first=first))
-                    first = False
-        if form.asked.usage:
-            yield _event(form.last(tokens))
-    except AotError as error:
-        yield _event(error_tree(error, http_status(error)))
-    yield b"data: [DONE]\n\n"
-
-
-def _event(tree: object) -> bytes:
-    return b"data: " + json.dumps(tree, separators=(",", ":")).encode() + b"\n\n"
 
 
 async def _unless_gone(request: Request, work: Awaitable[dict[str, object]]) -> dict[str, object]:
@@ -185,14 +128,6 @@ def _described(served: Served) -> dict[str, object]:
         raise UnknownModelError(f"model '{served.name}': must be a language model, got another")
     created = int(served.path.stat().st_mtime) if served.path.exists() else 0
     return {"id": served.name, "object": "model", "created": created, "owned_by": OWNER}
-
-
-def error_tree(error: Exception, status: int) -> dict[str, object]:
-    """Return an error as OpenAI writes it."""
-    kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    field = error.field if isinstance(error, FieldError) else None
-    code = "model_not_found" if isinstance(error, UnknownModelError) else None
-    return {"error": {"message": str(error), "type": kind, "param": field, "code": code}}
 
 
 def _guarded(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Any]]:

@@ -25,14 +25,15 @@ class Network:
     window: int = 0
     factors: bool = False  # of the rates of rotations
     layers: int = LAYERS
+    words: int = WORDS
     tensors: dict[str, tuple[str, tuple[int, ...], bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         add, q, kv = self._add, self.heads * self.head, self.kept * self.head
-        add("token_embd.weight", WORDS, WIDTH)
+        add("token_embd.weight", self.words, WIDTH)
         add("output_norm.weight", WIDTH)
         if not self.tied:
-            add("output.weight", WORDS, WIDTH)
+            add("output.weight", self.words, WIDTH)
         if self.factors:
             add("rope_freqs.weight", self.head // 2)
         for n in range(self.layers):

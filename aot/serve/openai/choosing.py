@@ -1,0 +1,106 @@
+"""Choice of an answer's tokens: rules of sampling, penalties, tokens that are made more probable, a grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aot.codegen.dataclass import dataclass
+from aot.runtime.errors import UsageError
+from aot.runtime.generation.sampling import Logits, Sampler, Sampling
+from aot.text.grammars import Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """Rules by which the tokens of an answer are chosen.
+
+    `bias`: is added to logits of tokens. `presence`, `frequency`: are taken from the logit of a token that the answer
+    has, once, and each time. `repetition`: divides logits above 0 of tokens that prompt or answer have, and multiplies
+    others. `least`: probability of a token, as a part of the greatest one. `top`: tokens whose probabilities are told
+    beside the one that is chosen; None: no probabilities.
+    """
+
+    sampling: Sampling
+    bias: Mapping[int, float] = field(default_factory=dict[int, float])
+    presence: float = 0.0
+    frequency: float = 0.0
+    repetition: float = 1.0
+    least: float = 0.0
+    top: int | None = None
+
+    def numbered(self, n: int) -> Choosing:
+        """Return the rules of answer `n` to one request: its seed differs."""
+        return replace(self, sampling=replace(self.sampling, seed=self.sampling.seed + n)) if n else self
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A token; the logarithm of its probability, and of those of the most probable ones, if they are asked for."""
+
+    token: int
+    log: float | None = None
+    others: tuple[tuple[int, float], ...] = ()
+
+
+class Chooser:
+    """Chooses one token after another."""
+
+    def __init__(self, how: Choosing, prompt: Sequence[int], constraint: Constraint | None = None) -> None:
+        self._how, self._prompt, self._constraint = how, prompt, constraint
+        self._sampler = Sampler(how.sampling)
+        self._counts: NDArray[np.int64] | None = None  # of each token in the answer
+        least = how.least > 0 and how.sampling.temperature > 0
+        self._counted = bool(how.presence or how.frequency or how.repetition != 1)
+        self._changes = bool(self._counted or how.bias or constraint is not None or least)
+
+    @property
+    def is_done(self) -> bool:
+        """True if the answer is whole by its grammar."""
+        return self._constraint is not None and self._constraint.is_done
+
+    def choose(self, logits: Logits) -> Chosen:
+        """Return the next token; UsageError for a token of `logit_bias` that there is not."""
+        token = self._sampler.choose(self._changed(logits) if self._changes else logits)
+        if self._counts is not None:
+            self._counts[token] += 1
+        if self._constraint is not None:
+            self._constraint.take(token)
+        return Chosen(token) if self._how.top is None else _told(token, logits, self._how.top)
+
+    def _changed(self, logits: Logits) -> Logits:
+        how, made = self._how, np.array(logits, np.float32)
+        if self._counted:
+            self._penalise(made)
+        for token, value in how.bias.items():
+            if not 0 <= token < len(made):
+                raise UsageError(f"logit_bias: tokens are 0 to {len(made) - 1}, got {token}")
+            made[token] += value
+        if self._constraint is not None:
+            self._constraint.mask(made)
+        if how.least and how.sampling.temperature:
+            made[made < made.max() + how.sampling.temperature * log(how.least)] = -np.inf
+        return made
+
+    def _penalise(self, logits: Logits) -> None:
+        how = self._how
+        if self._counts is None:
+            self._counts = np.zeros(len(logits), np.int64)
+        counts = self._counts
+        seen = np.union1d(self._prompt, np.flatnonzero(counts)).astype(np.int64)
+        kept = logits[seen]
+        logits[seen] = np.where(kept > 0, kept / how.repetition, kept * how.repetition)
+        logits -= (how.presence * (counts > 0) + how.frequency * counts).astype(np.float32)
+
+
+def _told(token: int, logits: Logits, top: int) -> Chosen:
+    """Return a token with its probability, and those of the `top` most probable ones, before any rule."""
+    wide = np.asarray(logits, np.float64)
+    logs = wide - wide.max()
+    logs -= np.log(np.exp(logs).sum())
+    first = np.argsort(-logs, kind="stable")[:top]
+    return Chosen(token, float(logs[token]), tuple((int(n), float(logs[n])) for n in first))

@@ -1,0 +1,210 @@
+"""Answers as OpenAI writes them: whole or as server-sent events, with probabilities and calls; errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from aot.runtime.errors import AotError
+from aot.serve.faults import UnknownModelError, http_status
+from aot.serve.openai.answer import Part
+from aot.serve.openai.asked import Asked
+from aot.serve.openai.choosing import Chosen
+from aot.serve.openai.fields import FieldError
+from aot.serve.openai.messages import function_of
+from aot.text.stream import BROKEN
+from aot.text.tokenizer import Tokenizer
+from aot.text.tool_calls import Call, Calls
+
+CALLED = "tool_calls"  # why an answer ends that calls functions
+TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+Parts = AsyncGenerator[tuple[int, Part]]  # of several answers, with their numbers
+
+
+class Form:
+    """The answers to one request and their parts."""
+
+    def __init__(self, asked: Asked, chat: bool, given: int, tokenizer: Tokenizer) -> None:
+        """`given`: tokens of the prompt."""
+        self.asked, self.given = asked, given
+        self.known = 0  # tokens of the prompt that were computed before
+        kind = "chat.completion" if chat else "text_completion"
+        self.kind, self.chunk = kind, "chat.completion.chunk" if chat else kind
+        name = f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}"
+        self._head: dict[str, object] = {"id": name, "created": int(time.time()), "model": asked.model}
+        self.choices = [Choice(asked, n, chat, tokenizer) for n in range(asked.answers)]
+
+    def whole(self) -> dict[str, object]:
+        choices = [choice.whole() for choice in self.choices]
+        return {**self._head, "object": self.kind, "choices": choices, "usage": self.usage()}
+
+    def part(self, choice: dict[str, object]) -> dict[str, object]:
+        return {**self._head, "object": self.chunk, "choices": [choice]}
+
+    def last(self) -> dict[str, object]:
+        return {**self._head, "object": self.chunk, "choices": [], "usage": self.usage()}
+
+    def usage(self) -> dict[str, object]:
+        tokens = sum(choice.tokens for choice in self.choices)
+        counts = {"prompt_tokens": self.given, "completion_tokens": tokens, "total_tokens": self.given + tokens}
+        return {**counts, "prompt_tokens_details": {"cached_tokens": self.known}}
+
+
+class Choice:
+    """One of the answers: its text, its calls, and why it ended."""
+
+    def __init__(self, asked: Asked, number: int, chat: bool, tokenizer: Tokenizer) -> None:
+        self._number, self._chat, self._tokenizer = number, chat, tokenizer
+        names = [str(function_of(tool)["name"]) for tool in asked.tools]
+        self._held = Calls(names) if names else None
+        self._tells = asked.choosing.top is not None
+        self._texts, self._told = list[str](), list[Chosen]()
+        self._began = False
+        self._offset = 0  # characters of the tokens that were told
+        self.calls: list[Call] = []
+        self.reason: str | None = None
+        self.tokens = 0
+
+    def take(self, part: Part) -> str:
+        """Take a part and return the text that is no part of a call."""
+        self.tokens = part.tokens
+        text = part.text if self._held is None else self._held.add(part.text)
+        if part.reason is not None:
+            self.reason = part.reason
+            if self._held is not None:
+                rest, self.calls = self._held.rest()
+                text += rest
+            if self.calls:
+                self.reason = CALLED
+        self._texts.append(text)
+        self._told += part.told
+        return text
+
+    def whole(self) -> dict[str, object]:
+        text = "".join(self._texts)
+        calls = {"tool_calls": _calls(self.calls)} if self.calls else {}
+        message = {"role": "assistant", "content": text or None if calls else text, **calls}
+        return self._made({"message": message} if self._chat else {"text": text}, self._told, self.reason)
+
+    def parts(self, part: Part) -> list[dict[str, object]]:
+        """Take a part and return what a stream tells of it; nothing for a part without text."""
+        text = self.take(part)
+        if not (text or part.told or part.reason is not None) and self._began:
+            return []
+        role = {} if self._began else {"role": "assistant"}
+        self._began = True
+        made: dict[str, object] = {"delta": {**role, "content": text}} if self._chat else {"text": text}
+        if not self.calls:
+            return [self._made(made, part.told, self.reason)]
+        first = [self._made(made, part.told, None)] if text or role or part.told else []
+        numbered = [{"index": n, **call} for n, call in enumerate(_calls(self.calls))]
+        return [*first, self._made({"delta": {"tool_calls": numbered}}, (), self.reason)]
+
+    def _made(self, content: dict[str, object], told: Sequence[Chosen], reason: str | None) -> dict[str, object]:
+        logs = (self._chat_logs(told) if self._chat else self._logs(told)) if self._tells else None
+        return {"index": self._number, **content, "logprobs": logs, "finish_reason": reason}
+
+    def _chat_logs(self, told: Sequence[Chosen]) -> dict[str, object]:
+        def entry(token: int, log: float | None) -> dict[str, object]:
+            text = self._text(token)
+            return {"token": text, "logprob": log, "bytes": None if BROKEN in text else list(text.encode())}
+
+        return {
+            "content": [
+                {**entry(one.token, one.log), "top_logprobs": [entry(*other) for other in one.others]} for one in told
+            ]
+        }
+
+    def _logs(self, told: Sequence[Chosen]) -> dict[str, object]:
+        tokens = [self._text(one.token) for one in told]
+        offsets = [self._offset + sum(map(len, tokens[:n])) for n in range(len(tokens))]
+        self._offset += sum(map(len, tokens))
+        return {
+            "tokens": tokens,
+            "token_logprobs": [one.log for one in told],
+            "top_logprobs": [{self._text(token): log for token, log in reversed(one.others)} for one in told],
+            "text_offset": offsets,
+        }
+
+    def _text(self, token: int) -> str:
+        return self._tokenizer.inner.decode([token], begins=False)
+
+
+async def merged(sources: Sequence[AsyncGenerator[Part]]) -> Parts:
+    """Yield the parts of several answers as they come; an error of one ends all."""
+    found: asyncio.Queue[tuple[int, Part | BaseException | None]] = asyncio.Queue()
+
+    async def tell(number: int, source: AsyncGenerator[Part]) -> None:
+        try:
+            async with aclosing(source):
+                async for part in source:
+                    found.put_nowait((number, part))
+            found.put_nowait((number, None))
+        except Exception as error:  # the caller gets it
+            found.put_nowait((number, error))
+
+    tasks = [asyncio.create_task(tell(n, source)) for n, source in enumerate(sources)]
+    left = len(tasks)
+    try:
+        while left:
+            number, part = await found.get()
+            if isinstance(part, BaseException):
+                raise part
+            if part is None:
+                left -= 1
+            else:
+                yield number, part
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def whole(form: Form, parts: Parts) -> dict[str, object]:
+    """Return all answers, once they have ended."""
+    async with aclosing(parts):
+        async for number, part in parts:
+            form.choices[number].take(part)
+    return form.whole()
+
+
+async def events(form: Form, parts: Parts) -> AsyncGenerator[bytes]:
+    """Yield server-sent events; an error, which comes after the status was sent, is an event, too."""
+    try:
+        async with aclosing(parts):
+            async for number, part in parts:
+                for one in form.choices[number].parts(part):
+                    yield _event(form.part(one))
+        if form.asked.usage:
+            yield _event(form.last())
+    except AotError as error:
+        yield _event(error_tree(error, http_status(error)))
+    yield b"data: [DONE]\n\n"
+
+
+def _event(tree: object) -> bytes:
+    return b"data: " + json.dumps(tree, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _calls(calls: Sequence[Call]) -> list[dict[str, object]]:
+    return [
+        {
+            "id": f"call_{uuid.uuid4().hex[:24]}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls
+    ]
+
+
+def error_tree(error: Exception, status: int) -> dict[str, object]:
+    """Return an error as OpenAI writes it."""
+    kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    field = error.field if isinstance(error, FieldError) else None
+    code = "model_not_found" if isinstance(error, UnknownModelError) else None
+    return {"error": {"message": str(error), "type": kind, "param": field, "code": code}}

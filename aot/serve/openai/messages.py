@@ -1,0 +1,110 @@
+"""Messages of a chat and the functions that it may call, checked and as chat templates take them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import cast
+
+from aot.serve.openai.fields import FieldError, check_others, list_of, object_of
+
+MOST_MESSAGES, MOST_TOOLS = 4096, 128
+ASSISTANT, TOOL = "assistant", "tool"  # roles of messages with calls, and with their results
+NEUTRAL: dict[str, tuple[object, ...]] = {"tool_calls": ([],), "annotations": ([],)}  # of messages sent back
+NO_CALL, ANY_CALL, MUST_CALL = "none", "auto", "required"  # values of `tool_choice`
+
+
+def messages_of(value: object) -> list[dict[str, object]]:
+    """Return messages; FieldError for those that are none, or that have fields which templates do not see."""
+    found = list_of(value)
+    if not 1 <= len(found) <= MOST_MESSAGES:
+        raise FieldError("messages", f"a list of 1 to {MOST_MESSAGES} messages", f"{len(found)} of them")
+    return [_message(n, one) for n, one in enumerate(found)]
+
+
+def tools_of(tree: Mapping[str, object]) -> tuple[dict[str, object], ...]:
+    """Return the functions that an answer may call; none where `tool_choice` is none."""
+    value = tree.get("tools")
+    found = list_of(value)
+    if value is not None and (not isinstance(value, list) or len(found) > MOST_TOOLS):
+        raise FieldError("tools", f"a list of at most {MOST_TOOLS} functions", json.dumps(value))
+    tools = tuple(_tool(n, one) for n, one in enumerate(found))
+    return () if tree.get("tool_choice") == NO_CALL else tools
+
+
+def called_of(tree: Mapping[str, object], tools: tuple[dict[str, object], ...]) -> tuple[dict[str, object], ...]:
+    """Return the functions one of which an answer must call: by `tool_choice`, all, the one that it names, or none."""
+    value = tree.get("tool_choice")
+    if value in (None, NO_CALL, ANY_CALL):
+        return ()
+    if value == MUST_CALL and tools:
+        return tools
+    given = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    inner = given.get("function")
+    name = cast("dict[str, object]", inner).get("name") if isinstance(inner, dict) else None
+    found = tuple(tool for tool in tools if function_of(tool)["name"] == name)
+    if given.get("type") != "function" or not found:
+        raise FieldError("tool_choice", "none, auto, required or a function of tools", json.dumps(value))
+    return found
+
+
+def function_of(tool: Mapping[str, object]) -> dict[str, object]:
+    """Return name, description and parameters of a checked function."""
+    return cast("dict[str, object]", tool["function"])
+
+
+def _tool(n: int, value: object) -> dict[str, object]:
+    field = f"tools[{n}]"
+    tool = object_of(value, field)
+    function = object_of(tool.get("function"), f"{field}.function")
+    name = function.get("name")
+    if tool.get("type") != "function" or not isinstance(name, str) or not name:
+        raise FieldError(field, "a function with a name", json.dumps(value))
+    object_of(function.get("parameters", {}), f"{field}.function.parameters")
+    return tool
+
+
+def _message(n: int, value: object) -> dict[str, object]:
+    one = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    field, role, content = f"messages[{n}]", one.get("role"), one.get("content")
+    if not isinstance(role, str) or not role:
+        raise FieldError(f"{field}.role", "a text", role)
+    calls = one.get("tool_calls") if role == ASSISTANT else None
+    known = {ASSISTANT: ("tool_calls",), TOOL: ("tool_call_id", "name")}.get(role, ())
+    check_others(f"{field}.", one, ("role", "content", *known), NEUTRAL)
+    if isinstance(content, list):
+        content = _parts(n, cast("list[object]", content))
+    if content is None and calls:
+        content = ""
+    if not isinstance(content, str):
+        raise FieldError(f"{field}.content", "a text, or parts of type text", content)
+    made: dict[str, object] = {"role": role, "content": content}
+    if calls:
+        made["tool_calls"] = [_call(f"{field}.tool_calls", call) for call in list_of(calls)]
+    return made | {name: text for name in known if isinstance(text := one.get(name), str)}
+
+
+def _call(field: str, value: object) -> dict[str, object]:
+    """Return a call whose arguments are an object, as templates write them."""
+    call = object_of(value, field)
+    function = object_of(call.get("function"), f"{field}.function")
+    name, text = function.get("name"), function.get("arguments")
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise FieldError(field, "calls of functions with a name and arguments", json.dumps(value))
+    try:
+        arguments: object = json.loads(text)
+    except (ValueError, RecursionError):
+        raise FieldError(f"{field}.function.arguments", "JSON", text) from None
+    return call | {"function": {"name": name, "arguments": arguments}}
+
+
+def _parts(n: int, parts: list[object]) -> str:
+    texts: list[str] = []
+    for part in parts:
+        one = cast("dict[str, object]", part) if isinstance(part, dict) else {}
+        text = one.get("text")
+        if one.get("type") != "text" or not isinstance(text, str):
+            raise FieldError(f"messages[{n}].content", "a text, or parts of type text", one.get("type"))
+        check_others(f"messages[{n}].content.", one, ("type", "text"), NEUTRAL)
+        texts.append(text)
+    return "".join(texts)
