@@ -25,6 +25,7 @@ from __future__ import annotations
 #   fma(a, b, c)                                a * b + c
 #   within(i, n, v[, other])                    v where 0 <= i < n, else `other` (0); v is not read outside
 #   dot(a, b, n)                                n products of a word, summed: of u8 with i8, of i16, or of bf16 as f32
+#   centred(x)                                  i32 of a u8, less 128
 #   block_dot(a, b, h)                          a row-major 2 by 2 block: 2 rows of 8 bytes by half h of 4 columns of 8
 #   row_words(a, n)                             i32 of each lane: the `n` bytes that begin at the element that is loaded
 #   low_halves(a, b) high_halves(a, b)          lanes of a, then lanes of b: half of both vectors
@@ -40,7 +41,7 @@ PRIMS = SHORT_FUNCTIONS | frozenset(
     "add sub mul neg abs min max larger sign div floordiv mod rem pow atan2 sqrt exp exp_normal log sin cos tan "
     "asin acos atan sinh cosh tanh asinh acosh atanh erf floor ceil trunc round_even round_away "
     "eq ne lt le gt ge and or xor not shl shr select cast bits fma within dot even odd word lookup "
-    "block_dot row_words low_halves high_halves "
+    "centred block_dot row_words low_halves high_halves "
     "exact_add exact_sub exact_mul exact_fma fixed_product".split()
 )
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})

@@ -42,6 +42,11 @@ class Abilities:
         """True if there are conversions between f16 and f32."""
         return DType.F16 in self.converts
 
+    @property
+    def signs_dots(self) -> bool:
+        """True if the instructions that sum products of bytes take signed ones only."""
+        return "dot_signed_bytes" in self.intrinsics
+
     def dot_terms(self, dtype: DType) -> int:
         """Return the products of factors of a type that one instruction sums in each lane; 0 without one."""
         if dtype is DType.BF16:

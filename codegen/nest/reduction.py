@@ -36,12 +36,15 @@ from aot.codegen.ir.loops import (
 )
 from aot.codegen.ir.numbers.chains import is_chains
 from aot.codegen.ir.numbers.dot_forms import (
+    centred,
     dot,
     dot_factors,
     halved_factors,
     is_arranged,
+    is_centred,
     is_guarded,
     packed_field,
+    scaled_sum,
     terms_in_rows,
     window_factors,
     word_elements,
@@ -67,7 +70,7 @@ from aot.codegen.nest.points import Points, Span, Spans, Stmts, bound, depending
 from aot.codegen.nest.prefetch import prefetch_ahead, prefetch_epilogue, prefetch_panels
 from aot.codegen.nest.scaled_steps import Kept, ScaledStep, kept_values, with_kept
 from aot.codegen.nest.stored import at_point, unused_name
-from aot.codegen.nest.word_blocks import WordBlocks
+from aot.codegen.nest.word_blocks import WordBlocks, WordRows
 from aot.runtime.abi import DType
 
 Tiler = Callable[[tuple[Var, ...], Schedule, Spans, Callable[[Spans], Stmts]], Stmts]
@@ -148,16 +151,21 @@ def _products_added(reduction: Reduce, schedule: Schedule, points: Points, total
     return stmts
 
 
-def _in_blocks(blocks: WordBlocks | None, stmts: Stmts) -> Stmts:
+def _in_blocks(blocks: WordRows | None, stmts: Stmts) -> Stmts:
     return stmts if blocks is None else blocks.around(stmts)
 
 
 def _word_blocks(
     definition: Definition, reduction: Reduce, schedule: Schedule, total: Buffer, points: Points
-) -> WordBlocks | None:
-    """Return the blocks of accumulators; None without instructions that multiply blocks."""
-    factors = dot_factors(reduction, schedule.lane) if schedule.in_blocks else None
-    return None if factors is None else WordBlocks(total, *factors, points, schedule, unused_name("", definition))
+) -> WordRows | None:
+    """Return a sum of bytes of which each row's words are loaded at once; None for others."""
+    form = WordBlocks if schedule.in_blocks else WordRows if schedule.dots and is_centred(reduction) else None
+    factors = dot_factors(reduction, schedule.lane)
+    if form is None or factors is None or scaled_sum(reduction) is not None or len(points.axes) > 2:
+        return None
+    if not any(p.words and p.operand == factors[1].buffer.name and p.fused is None for p in schedule.pack):
+        return None
+    return form(total, *factors, points, schedule, unused_name("", definition))
 
 
 def _with_far(far: LongSum | None, points: Points, acc: Buffer, begin: Stmts, body: Stmts, last: Stmts) -> Stmts:
@@ -257,7 +265,7 @@ def _by_words(reduction: Reduce, schedule: Schedule, inner: Spans) -> list[tuple
     for n in range(0, extent, size):
         count = min(size, extent - n)
         rows = () if w.buffer.name in words else terms_in_rows(w, axis, count, size)
-        term = dot(x, w if few is None else few.value, count, rows)
+        term = dot(centred(x) if is_centred(reduction) else x, w if few is None else few.value, count, rows)
         if sums is not None:
             (a, b), (c, d) = sums
             term = dot(a + b, c + d, count)

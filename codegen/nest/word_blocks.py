@@ -1,6 +1,11 @@
-"""Sums of products of bytes by instructions that multiply blocks: two rows of eight bytes by two columns of eight.
+"""Sums of products of bytes whose data are loaded 16 at a time, once for all columns of a tile, into registers.
 
-    words[i.t, 0:4] = 16 bytes of row i, from x[i, k] on        rows[p, b, 0:4] = block b of rows 2 p and 2 p + 1
+    words[i.t, 0:4] = 16 bytes of row i, from x[i, k] on
+    acc[i.t, j.t] += dot(words[i.t, n], w[k + 4 n, j])
+
+Instructions that multiply blocks take two rows of eight bytes and two columns of eight:
+
+    rows[p, b, 0:4] = block b of rows 2 p and 2 p + 1
     blocks[2 p + h, j.t] += block_dot(rows[p, b], w[k + 8 b, j] of half h)
 
 Accumulators hold blocks of two rows and two columns meanwhile: that of the first two of four columns lies where the
@@ -24,9 +29,10 @@ from aot.codegen.ir.loops import (
     Store,
     Var,
     dense,
+    prim,
 )
-from aot.codegen.ir.numbers.dot_forms import BLOCK_BYTES, block_dot, halves, row_words
-from aot.codegen.ir.schedule import Schedule, ScheduleError
+from aot.codegen.ir.numbers.dot_forms import BLOCK_BYTES, CENTRES, block_dot, dot, halves, row_words
+from aot.codegen.ir.schedule import WORD_BYTES, Schedule, ScheduleError
 from aot.codegen.nest.points import Points, Span, Spans, Stmts
 from aot.runtime.abi import DType
 
@@ -35,8 +41,8 @@ VECTOR_BYTES = 4 * LANES
 
 
 @dataclass(frozen=True, slots=True)
-class WordBlocks:
-    """The blocks of accumulators `total` of a tile, whose words of data are `x` and of weights `w`."""
+class WordRows:
+    """The accumulators `total` of a tile, whose words of data are `x` and of weights `w`: signed bytes."""
 
     total: Buffer
     x: Load
@@ -46,16 +52,73 @@ class WordBlocks:
     name: str
 
     @property
+    def vector(self) -> Var:
+        found = self.points.vector
+        if found is None or len(self.points.axes) > 2:
+            raise ScheduleError(f"words: a tile has rows along one axis, and lanes, got {len(self.points.axes)} axes")
+        return found
+
+    @property
     def rows(self) -> Var | None:
         """Return the axis of the rows of the tile; None if it has one row."""
-        found = [a for a in self.points.axes if a is not self.points.vector]
-        if len(found) > 1 or self.points.vector is None:
-            raise ScheduleError(f"blocks: a tile has rows along one axis, got {', '.join(a.name for a in found)}")
-        return found[0] if found else None
+        return next((a for a in self.points.axes if a is not self.vector), None)
 
     @property
     def count(self) -> int:
         return 1 if self.rows is None else self.points.extent(self.rows)
+
+    def around(self, stmts: Stmts) -> Stmts:
+        """Return the statements of the sum, `stmts`, with those before and after it."""
+        return stmts
+
+    def update(self, inner: Spans) -> Stmts:
+        """Return the statements that add the terms of a tile of the sum, at most 16."""
+        axis, n, words = self._step(inner)
+        fill = self._filled(words, axis, inner, n, CENTRES)
+        own, stmts = self._columns(), [*fill]
+        for part in range(-(-n // WORD_BYTES)):
+            dots = tuple(
+                Store(
+                    self.total,
+                    _cell(self.total, row, self.points.point(self.vector)),
+                    self._dot(words, row, part),
+                    "add",
+                )
+                for row in range(self.count)  # one behind the other, so that few weights are in registers at a time
+            )
+            stmts += own.each(dots, {**inner, axis: Span(inner[axis].start + WORD_BYTES * part, 1)})
+        return (Alloc(words, tuple(stmts)),)
+
+    def _dot(self, words: Buffer, row: int, part: int) -> Expr:
+        return dot(Load(words, (Const(row), Const(part))), self.w, WORD_BYTES)
+
+    def _step(self, inner: Spans) -> tuple[Var, int, Buffer]:
+        """Return the axis of the sum, its terms in a tile, and the registers of the words of the rows."""
+        axis = next(a for a in inner if a.name == self.schedule.dots)
+        n = inner[axis].extent
+        if not isinstance(n, int) or n > VECTOR_BYTES:
+            raise ScheduleError(f"words: a step has at most {VECTOR_BYTES} terms, got {n}")
+        rows = self.count + self.count % 2
+        return axis, n, dense(f"{self.name}words", rows, LANES, space=Space.REGISTERS, dtype=DType.I32)
+
+    def _filled(self, words: Buffer, axis: Var, inner: Spans, n: int, change: int) -> Stmts:
+        """Return the statements that load the words of all rows; bits of `change` are changed."""
+        word, row = Var("word", LANES), (self.rows,) if self.rows is not None else ()
+        own = Points(row, self.points.spans, self.points.lets, self.schedule)
+        found = row_words(self.x, n)
+        found = prim("xor", found, Const(change, DType.I32)) if change else found
+        fill: Stmts = (For(word, (Store(words, (own.cell[0], word), found),), LoopKind.VECTOR, LANES),)
+        return own.each(fill, {**inner, axis: Span(inner[axis].start, 1)})
+
+    def _columns(self) -> Points:
+        """Return the points of one row."""
+        spans = {a: s for a, s in self.points.spans.items() if a != self.rows}
+        return Points((self.vector,), spans, self.points.lets, self.schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class WordBlocks(WordRows):
+    """The same in blocks of two rows and two columns, of unsigned data and signed weights."""
 
     @property
     def pairs(self) -> int:
@@ -74,19 +137,11 @@ class WordBlocks:
 
     def update(self, inner: Spans) -> Stmts:
         """Return the statements that add the terms of a tile of the sum, at most 16, to the blocks."""
-        axis = next(a for a in inner if a.name == self.schedule.dots)
-        start, n = inner[axis].start, inner[axis].extent
-        if not isinstance(n, int) or n > VECTOR_BYTES:
-            raise ScheduleError(f"blocks: a step has at most {VECTOR_BYTES} terms, got {n}")
-        words = dense(f"{self.name}words", 2 * self.pairs, LANES, space=Space.REGISTERS, dtype=DType.I32)
+        axis, n, words = self._step(inner)
         parts = -(-n // BLOCK_BYTES)
         rows = dense(f"{self.name}rows", self.pairs, parts, LANES, space=Space.REGISTERS, dtype=DType.I32)
-        at = {**inner, axis: Span(start, 1)}
         word, pair = Var("word", LANES), Var("pair", self.pairs)
-        own = Points((self.rows,) if self.rows is not None else (), self.points.spans, self.points.lets, self.schedule)
-        cell = own.cell[0]
-        fill: Stmts = (For(word, (Store(words, (cell, word), row_words(self.x, n)),), LoopKind.VECTOR, LANES),)
-        stmts: list[Stmt] = [*own.each(fill, at)]
+        stmts = [*self._filled(words, axis, inner, n, 0)]
         if self.count % 2:
             zero = Store(words, (Const(self.count), word), Const(0, DType.I32))
             stmts.append(For(word, (zero,), LoopKind.VECTOR, LANES))
@@ -95,27 +150,23 @@ class WordBlocks:
             body = For(word, (Store(rows, (pair, Const(part), word), both),), LoopKind.VECTOR, LANES)
             stmts.append(For(pair, (body,), LoopKind.UNROLLED))
         for part in range(parts):
-            stmts += self._products(rows, part, {**inner, axis: Span(start + BLOCK_BYTES * part, 1)})
+            at = {**inner, axis: Span(inner[axis].start + BLOCK_BYTES * part, 1)}
+            stmts += self._products(rows, part, at)
         return (Alloc(words, (Alloc(rows, tuple(stmts)),)),)
 
     def _products(self, rows: Buffer, part: int, at: Spans) -> Stmts:
         """Return the products of a block of terms."""
-        vector = self.points.vector
-        assert vector is not None
-        spans = {a: s for a, s in self.points.spans.items() if a != self.rows}
-        own, point = Points((vector,), spans, self.points.lets, self.schedule), self.points.point(vector)
+        point = self.points.point(self.vector)
         stores: list[Stmt] = []
         for half in (0, 1):
             for pair in range(self.pairs):  # one behind the other, so that few weights are in registers at a time
                 x = Load(rows, (Const(pair), Const(part), Const(0)))
                 stores.append(Store(self.blocks, (Const(2 * pair + half), point), block_dot(x, self.w, half), "add"))
-        return own.each(tuple(stores), at)
+        return self._columns().each(tuple(stores), at)
 
     def _moved(self, to: Buffer, source: Buffer, count: int) -> Stmts:
         """Return the statements that make rows of `to`, `count` of them, of lanes of two rows of `source`."""
-        vector = self.points.vector
-        assert vector is not None
-        column = self.points.point(vector)
+        column = self.points.point(self.vector)
         stmts: list[Stmt] = []
         for n in range(count):
             one, other = (self._row(source, 2 * (n // 2) + h, column) for h in (0, 1))

@@ -29,6 +29,7 @@ from aot.codegen.ir.access import known, varies
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.expressions import loads, rewrite, variables
 from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Prim, Reduce, Var, cast, dense, prim
+from aot.codegen.ir.numbers.dot_forms import centred
 from aot.codegen.ir.program import Region
 from aot.codegen.ir.traverse import rewrite_work
 from aot.ir.types import numpy_dtype
@@ -53,7 +54,8 @@ def use_integer_dots(steps: Steps, context: Context) -> None:
     """
     target = context.target
     if target.abilities.dots:
-        _Dots(steps, target.abilities.dots, target.abilities.joins_bytes and not context.same_bits).run()
+        joins = target.abilities.joins_bytes and not context.same_bits
+        _Dots(steps, target.abilities.dots, joins, target.abilities.signs_dots).run()
     if target.abilities.dots == 2:
         widen_bytes(steps)
     if target.abilities.tiles:
@@ -86,9 +88,9 @@ class _Product:
 
 
 class _Dots:
-    def __init__(self, steps: Steps, together: int, joins: bool) -> None:
-        """`joins`: words of bytes may be made of rows of data."""
-        self.steps, self.together, self.joins = steps, together, joins
+    def __init__(self, steps: Steps, together: int, joins: bool, signs: bool) -> None:
+        """`joins`: words of bytes may be made of rows of data. `signs`: instructions multiply signed bytes only."""
+        self.steps, self.together, self.joins, self.signs = steps, together, joins, signs
         self.dtype = DType.U8 if together == 4 else DType.I16
         self.dtypes = BYTES if together == 4 else (DType.I16,)
         self.kept = {n for n, v in steps.values.items() if v.holds_bytes}
@@ -127,15 +129,18 @@ class _Dots:
         if not _fits(found, weights, step.definition) or not (weights.shift is None or plain):
             return
         assert step.definition.reduction is not None
-        zeros: Expr | None = None
-        if found.zero != NONE:
+        sums, zero = None, found.zero
+        if zero != NONE or self.signs:
             apart = _is_apart(found, step.definition.reduction)
             sums = None if apart else self._sums(product.w, weights, step.definition)
-            if sums is None:
-                return
-            zeros = found.zero * sums
+        if zero != NONE and sums is None:
+            return
+        less = self.signs and sums is not None and found.byte.dtype is DType.U8
+        if less:
+            zero = simplified(zero - 128)
+        zeros = zero * sums if sums is not None and zero != NONE else None
         total = self._total(found, step, before) if weights.shift is not None else None
-        step.works = (_summed(step.definition, found, product.w, weights, zeros, total),)
+        step.works = (_summed(step.definition, found, product.w, weights, zeros, total, less),)
 
     def _sums(self, w: Load, weights: _Weights, d: Definition) -> Load | None:
         """Return the sum of the weights of each output; None if it is not one for several outputs.
@@ -327,17 +332,25 @@ def _fits(x: Quantised, w: _Weights, d: Definition) -> bool:
 
 
 def _summed(
-    d: Definition, x: Quantised, w: Load, weights: _Weights, zeros: Expr | None, data: Load | None
+    d: Definition,
+    x: Quantised,
+    w: Load,
+    weights: _Weights,
+    zeros: Expr | None,
+    data: Load | None,
+    less: bool,
 ) -> Definition:
     """Rewrite `d` with its sum in integers.
 
     `zeros`: the zero point times the sum of the weights; `data`: the sum of the bytes, where weights are shifted.
+    `less`: 128 is taken from bytes, and from the zero point.
     """
     r = d.reduction
     assert r is not None
     outer = tuple(Const(0) if variables(i) & set(r.axes) else i for i in w.index)
     index = tuple(i for _, i in _divided(w, r))
-    body = cast(x.byte, DType.I32) * cast(Load(weights.whole, index), DType.I32)
+    byte = centred(x.byte) if less else cast(x.byte, DType.I32)
+    body = byte * cast(Load(weights.whole, index), DType.I32)
     total: Expr = Reduce("add", r.axes, _scaled(body, x, r))
     if weights.shift is not None and data is not None:
         total = total + cast(Load(weights.shift, outer), total.dtype) * data

@@ -30,6 +30,7 @@ from aot.runtime.abi import DType
 
 BLOCK_BYTES = 8  # bytes of a row of a block, where instructions multiply blocks of two rows by two columns
 BLOCK_COLUMNS = 4  # columns of the two blocks that fill two vectors of sums
+CENTRES = -0x7F7F7F80  # 128 in each byte of a word: a u8 less 128 has the bits of the u8, but the highest one
 DOT_LANES = 16  # lanes of a dot instruction at most
 FACTOR_TYPES = ((DType.U8, DType.I8), (DType.I16, DType.I16), (DType.I16, DType.U16))
 
@@ -259,7 +260,19 @@ def _narrow(e: Expr) -> Expr | None:
     return e.args[0] if isinstance(e, Prim) and e.fn == "cast" else None
 
 
+def is_centred(reduction: Reduce) -> bool:
+    """True if data of a sum of products of bytes are less 128, so that instructions multiply signed ones."""
+    return any(isinstance(e, Prim) and e.fn == "centred" for e in walk(reduction.body))
+
+
+def centred(x: Expr) -> Expr:
+    """Return a u8 less 128, as an i32."""
+    return Prim("centred", (x,), DType.I32)
+
+
 def _small(e: Expr) -> Load | None:
+    if isinstance(e, Prim) and e.fn == "centred":
+        return e.args[0] if isinstance(e.args[0], Load) else None
     if (found := packed_field_of(e)) is not None:
         return found.load
     inner = _narrow(e)

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aot.codegen.ir.loops import Expr, Load, Prim
-from aot.codegen.ir.numbers.dot_forms import BLOCK_BYTES, BLOCK_COLUMNS, PackedField, packed_field_of, word_elements
+from aot.codegen.ir.loops import Expr, Load, Prim, Space
+from aot.codegen.ir.numbers.dot_forms import (
+    BLOCK_BYTES,
+    BLOCK_COLUMNS,
+    CENTRES,
+    PackedField,
+    packed_field_of,
+    word_elements,
+)
 from aot.codegen.llvm.emit.address import Access, moved
 from aot.codegen.llvm.emit.arithmetic.convert import MEMORY
 from aot.codegen.llvm.emit.arithmetic.shuffle import shuffle, shuffled, spread
@@ -14,6 +21,7 @@ from aot.codegen.llvm.emit.values import Values
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
+FIRST_NEGATIVE = 128  # of the bytes that are signed
 SHORTEST = 4  # lanes of the instructions, at least
 
 
@@ -30,9 +38,17 @@ class DotEmitter:
         where those of a lane are no neighbours in memory: loads, or zero.
         """
         match x, w:
+            case Load(), Load() if x.buffer.space is Space.REGISTERS:
+                return self._signed(total, self._weights(w), self._lane(x))
+            case Prim("centred", (Load() as data,)), Load():
+                word = self._data(data, n)
+                word = self.values.f.binary("xor", word, integer(CENTRES, word.type))
+                return self._signed(total, self._weights(w, rows), word)
             case Load(), Load():
                 return self._products(x, n, w.buffer.dtype, self._weights(w, rows), total)
             case Load(), Prim("and") if (found := packed_field_of(w)) is not None:
+                if self.values.abilities.signs_dots and found.mask < FIRST_NEGATIVE and x.buffer.dtype is DType.I8:
+                    return self._signed(total, self._field(found), self._data(x, n))
                 return self._products(x, n, found.load.buffer.dtype, self._field(found), total)
             case Prim("add", (Load() as x1, Load() as w2)), Prim("add", (Load() as x2, Load() as w1)):
                 f = self.values.f
@@ -80,6 +96,26 @@ class DotEmitter:
         if kind == "dot_pairs":
             return f.binary("add", total, f.call(name, total.type, *factors))
         return f.call(name, total.type, total, *factors)
+
+    def _signed(self, total: Value, one: Value, other: Value) -> Value:
+        """Return `total` + products of words of signed bytes."""
+        f, lanes = self.values.f, lanes_of(total.type)
+        if lanes < SHORTEST:
+            total, one, other = (_widened(f, v) for v in (total, one, other))
+            return f.part(self._signed(total, one, other), 0, lanes)
+        type_ = vector("i8", 4 * lanes)
+        factors = [f.op(type_, f"bitcast {v} to {type_}") for v in (one, other)]
+        return f.call(self.values.abilities.intrinsic("dot_signed_bytes", lanes), total.type, total, *factors)
+
+    def _lane(self, x: Load) -> Value:
+        """Return one of four words that lie in a vector register, in every lane."""
+        values, place = self.values, self.values.at.access(x.buffer, x.index).offset.const
+        first, lane = place // SHORTEST * SHORTEST, place % SHORTEST
+        words = values.registers[x.buffer.name].read(values.f, first, SHORTEST)
+        key = ("lane", words.name, lane, values.width)
+        if key not in values.splats:
+            values.splats[key] = values.wide(values.f.part(words, lane, 1), values.width)
+        return values.splats[key]
 
     def _by_signed(self, total: Value, one: Value, other: Value) -> Value:
         """Return `total` + products of words, by an instruction for signed bytes: x w = (x - 128) w + 128 w.

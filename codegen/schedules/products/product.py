@@ -22,6 +22,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     BLOCK_BYTES,
     BLOCK_COLUMNS,
     dot_factors,
+    is_centred,
     is_guarded,
     packed_field,
     scaled_sum,
@@ -31,7 +32,7 @@ from aot.codegen.ir.numbers.dot_forms import (
     takes_words,
     word_elements,
 )
-from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
+from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail, Tile
 from aot.codegen.nest.scaled_steps import has_equal_steps
 from aot.codegen.schedules.pointwise import packs
 from aot.codegen.schedules.products.chains import chained
@@ -47,7 +48,7 @@ from aot.codegen.schedules.products.product_prefetch import (
     prefetch_level,
     prefetch_within,
 )
-from aot.codegen.schedules.products.register_tile import block_tile_of, tile_count, tile_of, tile_text
+from aot.codegen.schedules.products.register_tile import row_word_tile_of, tile_count, tile_of, tile_text
 from aot.codegen.schedules.products.scaled import column_bytes, field_axes, kept_vectors, step_axis, takes_pairs
 from aot.codegen.schedules.request import Choice, Reasons, Request
 from aot.codegen.target import Target
@@ -94,15 +95,17 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     rows = loops.count(loops.tiled, form)
     tile = (rows, extent(form.lane), width, target, depth, cores, kept, 1 + scaled)
     inner = tuple(a for n in loops.axes(loops.innermost) for a in form.sums if a.name == n)
-    in_blocks = width == BLOCK_COLUMNS and rows > 1 and _takes_blocks(request, form, inner)
-    height, vectors = block_tile_of(rows, extent(form.lane) // width, target) if in_blocks else tile_of(*tile)
+    word_bytes = _row_words(request, form, inner) if width == BLOCK_COLUMNS and rows > 1 else 0
+    height, vectors = tile_of(*tile)
+    if word_bytes:
+        height, vectors = row_word_tile_of(rows, tile_count(extent(form.lane), width), target, word_bytes)
     if _are_streamed(d, form, loops, target):
         vectors = COSTS.streamed_vectors
     columns = width * vectors
     outside, order = _order(d, form, loops, height, columns, target)
     terms, plans = _dots(d, form, inner, _packs(d, form, constants, columns), target)
-    if in_blocks:
-        plans = tuple(replace(p, word_bytes=BLOCK_BYTES) for p in plans)
+    if word_bytes:
+        plans = tuple(replace(p, word_bytes=word_bytes) for p in plans)
     whole = terms > 0 and scaled  # steps add up integers
     alone = not (loops.outer or shared)  # no loops are around those of the product's own tiles
     blocks = cache_blocks(d, form, loops, columns, outside, target) if alone and (outside or not whole) else ()
@@ -140,14 +143,17 @@ def in_register_tiles(request: Request, form: MatmulShape) -> Choice:
     return schedule, (*loop_reasons, partial(tile_text, *tile), partial(panels_text, d, form, target))
 
 
-def _takes_blocks(request: Request, form: MatmulShape, inner: tuple[Var, ...]) -> bool:
-    """True if instructions multiply blocks of two rows by two columns: a product of bytes by packed constants."""
-    d = request.work
-    if not request.target.abilities.multiplies_blocks:
-        return False
+def _row_words(request: Request, form: MatmulShape, inner: tuple[Var, ...]) -> int:
+    """Return the bytes of a word of a product of bytes whose data are loaded 16 at a time; 0 for other products."""
+    d, abilities = request.work, request.target.abilities
+    if d.reduction is None or not (abilities.multiplies_blocks or is_centred(d.reduction)):
+        return 0
     plans = _packs(d, form, request.constants, BLOCK_COLUMNS)
-    whole = all(takes_blocks(d, p, form.lane.name) and takes_words(d, inner, p, form.lane.name) for p in plans)
-    return whole and len(plans) == 1
+    if len(plans) != 1 or not takes_words(d, inner, plans[0], form.lane.name) or scaled_sum(d.reduction) is not None:
+        return 0
+    if is_centred(d.reduction):
+        return WORD_BYTES
+    return BLOCK_BYTES if takes_blocks(d, plans[0], form.lane.name) else 0
 
 
 def _are_streamed(d: Definition, form: MatmulShape, loops: ProductLoops, target: Target) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aot.codegen.costs import COSTS
+from aot.codegen.ir.schedule import WORD_BYTES
 from aot.codegen.target import Target
 
-BLOCK_HEIGHTS = (2, 4, 6)  # rows of a tile of blocks
-BLOCK_SPARE = 3  # registers for weights
-BLOCK_UNITS, BLOCK_LOADS = 4, 3  # instructions of vectors and loads a cycle; Neoverse V1 and V2
-BLOCK_STEP = 0.5  # cycles of a step besides; estimated
+VECTOR_BYTES = 16
+WORD_ROWS = 8  # rows of a tile whose data are loaded 16 bytes at a time
+WORD_SPARE = 3  # registers for weights
+WORD_UNITS, WORD_LOADS = 4, 3  # instructions of vectors and loads a cycle; Neoverse V1 and V2
 
 
 def tile_of(
@@ -36,20 +37,21 @@ def tile_of(
     return height, vectors
 
 
-def block_tile_of(rows: int, columns: int, target: Target) -> tuple[int, int]:
-    """Return rows and vectors of the register tile of a product by blocks that costs least.
+def row_word_tile_of(rows: int, columns: int, target: Target, word_bytes: int) -> tuple[int, int]:
+    """Return rows and vectors of the register tile of a product of bytes that costs least, 16 of a row at a time.
 
-    `columns`: vectors of all columns. For 16 terms of the sum, each vector of sums takes two instructions of one of the
-    units of vectors, as does each row: two rows are joined to a block. Rows and weights of two columns are loaded.
+    `columns`: vectors of all columns. For 16 terms, each vector of sums takes an instruction of a unit of vectors for a
+    word, and each row one more, which makes signed bytes of it or joins it to another one. Rows and weights are loaded.
     """
     tried: list[tuple[float, int, int]] = []
-    for height in BLOCK_HEIGHTS:
-        for vectors in range(1, (target.registers - height - BLOCK_SPARE) // height + 1):
+    for height in range(2, WORD_ROWS + 1, word_bytes // WORD_BYTES):
+        for vectors in range(1, (target.registers - height - WORD_SPARE) // height + 1):
             whole, rest = divmod(columns, vectors)
             cost = 0.0
             for each, count in ((vectors, whole), (rest, 1 if rest else 0)):
-                loads = (height + 4 * each) / BLOCK_LOADS
-                cost += count * max((2 * each * height + height) / BLOCK_UNITS, loads) + count * BLOCK_STEP
+                multiplied = VECTOR_BYTES // word_bytes * each * height + height
+                loads = height + VECTOR_BYTES // WORD_BYTES * each
+                cost += count * (max(multiplied / WORD_UNITS, loads / WORD_LOADS) + 0.05 * loads + 0.5)
             tried.append((cost * tile_count(rows, height), -height * vectors, height))
     _, area, height = min(tried)
     return height, -area // height

@@ -9,7 +9,7 @@ import pytest
 
 from aot.codegen.ir.definition import Definition
 from aot.codegen.ir.loops import Reduce, Var, cast, dense
-from aot.codegen.ir.numbers.dot_forms import word_elements
+from aot.codegen.ir.numbers.dot_forms import centred, word_elements
 from aot.codegen.ir.printer import kernel_text, schedule_text
 from aot.codegen.ir.schedule import Pack, Tail, Tile
 from aot.codegen.llvm.emit.kernel import emit
@@ -108,6 +108,25 @@ def test_blocks_stay_in_registers() -> None:
     loop = max(loops(assembly(text, target, None)), key=len)
     found = [sum(line.startswith(op) for line in loop) for op in ("usmmla", "zip", "mov\tv", "dup")]
     assert found == [48, 4, 0, 0]
+    assert [line for line in loop if "[sp" in line] == []
+
+
+def test_words_of_signed_bytes_stay_in_registers() -> None:
+    """SDOT by lane: 128 is taken from 16 bytes of a row at once, and no word is spread."""
+    target = Target.parse("aarch64-v8.2")
+    work, (x, w, _, y) = product(64, 96, 72, kind=Kind(DType.U8, DType.I8, target))
+    assert work.reduction is not None
+    i, j, k = (*work.axes, *work.reduction.axes)
+    work = replace(work, value=Reduce("add", (k,), centred(x[i, k]) * cast(w[k, j], DType.I32)))
+    plan = choose(work, target, frozenset({"w"}))
+    assert schedule_text(plan).startswith(
+        "order[i j k] tile[i:4 j:24/cut k:16/cut] lanes[j:4] pack[w.1:24(1,0) words of 1] dots=k"
+    )
+    function = emit(apply("product", work, plan, (x, w, y)), target=target)
+    text = "\n".join([function.text().replace("define internal", "define"), *sorted(function.declarations)])
+    loop = max(loops(assembly(text, target, None)), key=len)
+    found = [sum(line.startswith(op) for line in loop) for op in ("sdot", "eor", "mov\tv", "dup", "ld1r")]
+    assert found == [96, 4, 0, 0, 0]
     assert [line for line in loop if "[sp" in line] == []
 
 

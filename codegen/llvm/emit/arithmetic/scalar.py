@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aot.codegen.llvm.emit.arithmetic.convert import same
+from aot.codegen.llvm.emit.arithmetic.convert import cast, same
 from aot.codegen.llvm.emit.arithmetic.shuffle import halves
 from aot.codegen.llvm.emit.function_text import Function, Value, is_constant, number
 from aot.runtime.abi import DType
@@ -223,6 +223,11 @@ def _fixed_product(f: Function, t: DType, x: Value, m: Value, right: Value) -> V
     return f.binary("ashr", f.binary("add", f.binary("add", high, half), below), right)
 
 
+def _centred(f: Function, t: DType, a: Value) -> Value:
+    whole = cast(f, t, DType.I32, a)
+    return f.binary("sub", whole, same(whole, 128))
+
+
 def _halves(high: bool) -> Emit:
     def emit(f: Function, t: DType, a: Value, b: Value) -> Value:
         del t
@@ -258,6 +263,7 @@ SCALAR: dict[str, Emit] = {
     "not": _not,
     "shl": _shift(False),
     "shr": _shift(True),
+    "centred": _centred,
     "low_halves": _halves(False),
     "high_halves": _halves(True),
     "fma": _fma,
