@@ -13,6 +13,7 @@ from aot.mo.bridge.kept import KEPT, Kept, kept_of
 from aot.mo.extracted.classes import FROM_FILE
 from aot.mo.extracted.messages import messages_of
 from aot.mo.extracted.nodes import names_of
+from aot.mo.front.caffe.blobs import connect_blobs
 from aot.mo.graph.graph import Graph, Node
 from aot.mo.loader import Declared, Switches
 from aot.mo.middle.pattern_match import for_graph_and_each_sub_graph_recursively as for_all
@@ -50,7 +51,7 @@ def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, ty
     kind = None if kept is None else _kind(kept.node, framework)
     if kept is None or kind is None:
         return
-    cls = extractors.get(kind.lower())
+    cls = extractors.get(_python_layer(kept.node) or kind.lower()) or extractors.get(kind.lower())
     if cls is not None:
         describe = describe_of(framework)
         if kept.node.data is not None and describe is not None:
@@ -58,6 +59,8 @@ def _node(node: Node, extractors: dict[str, type[Any]], operations: dict[str, ty
         theirs = names_of(kept.node.op) if isinstance(kept.node.op, Foreign) else set[str]()
         known = {name: node.attrs().pop(name) for name in ("type", "version", *theirs) if node.has(name)}
         if _extracted(node, cls, kind):
+            if framework == "caffe" and isinstance(kept.node.op, Foreign):
+                connect_blobs(node, dict(kept.node.op.attrs).get("bottoms", 0))
             if not node.attrs().pop(FROM_FILE, False):
                 _settle(node, kept)
         else:
@@ -74,6 +77,12 @@ def _kind(node: IrNode, framework: str) -> str | None:
     if isinstance(node.op, Foreign):
         return node.op.kind.removeprefix("CUSTOM.")
     return _CONSTANT.get(framework) if node.data is not None else None
+
+
+def _python_layer(node: IrNode) -> str | None:
+    """Return the module and the class of a Python layer of Caffe, in small letters; None for another node."""
+    attrs = dict(node.op.attrs) if isinstance(node.op, Foreign) and node.op.kind == "Python" else {}
+    return f"{attrs.get('module')}.{attrs.get('layer')}".lower() if attrs else None
 
 
 def _is_unknown(node: IrNode) -> bool:

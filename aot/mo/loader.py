@@ -28,7 +28,6 @@ from aot.mo.ops.op import Op
 from aot.mo.replacement_pattern import ReplacementPattern
 from aot.mo.transforms import ROOTS, is_known, is_placeholder
 from aot.mo.utils.error import Error
-from aot.runtime.errors import UnsupportedError
 
 _LOG = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ def declare(folders: Iterable[Iterable[Class]]) -> Declared:
                 raise Error("extension {}: op names the operation that the class is for, got none", cls.__name__)
         by_op |= first
     for (base, _), cls in by_op.items():
-        if base is FrontExtractorOp:
+        if base in (FrontExtractorOp, CaffePythonFrontExtractorOp):
             found.extractors[cls.op] = cls
         elif base is Op:
             found.operations[cls.op] = cls
@@ -95,11 +94,8 @@ def declare(folders: Iterable[Iterable[Class]]) -> Declared:
 
 
 def _base(cls: Class) -> Class | None:
-    """Return the base class that decides the phase of a class. UnsupportedError for layers of Caffe."""
+    """Return the base class that decides the phase of a class."""
     base = next((base for base in cls.__bases__ if base in BASES), None)
-    if base is CaffePythonFrontExtractorOp:
-        rule = "Python layers of Caffe are not read: give the model as ONNX"
-        raise UnsupportedError(f"extension {cls.__name__}: {rule}, got an extractor of them")
     if base is FrontReplacementOp and cls.op == FrontReplacementOp.op:
         raise Error("extension {}: op names the operation that is replaced, got none", cls.__name__)
     return base

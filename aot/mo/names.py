@@ -30,7 +30,7 @@ HOMES: dict[str, tuple[str, ...]] = {  # where our module has another path
     "front.common.partial_infer.concat": ("partial_infer.slicing",),
     "front.common.partial_infer.roipooling": ("partial_infer.windows",),
     "back.OptimizeTransposeReshapeSequence": ("back.reshapes",),
-    "front.caffe.extractors.utils": ("partial_infer.axes",),
+    "front.caffe.extractors.utils": ("front.caffe.blobs", "partial_infer.axes"),
     "front.common.extractors.utils": ("front.common.layout",),
     "front.common.partial_infer.crop": ("partial_infer.slicing",),
     "front.common.partial_infer.elemental": ("partial_infer.elementwise", "partial_infer.by_definition"),

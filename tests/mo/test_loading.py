@@ -24,7 +24,7 @@ from aot.mo.ops.library import library_class
 from aot.mo.ordering import sort_transforms, split
 from aot.mo.transforms import placeholder, placeholders
 from aot.options import CompileOptions
-from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError, UsageError
+from aot.runtime.errors import AotError, BudgetError, CorruptError, UsageError
 from tests.frontends.onnx.models import model, save
 
 X = np.array([[1, -2, 3]], np.float32)
@@ -33,7 +33,7 @@ from openvino.tools.mo.front.common.replacement import *
 from openvino.tools.mo.front.tf.replacement import *
 from openvino.tools.mo.middle.replacement import MiddleReplacementPattern
 from openvino.tools.mo.back.replacement import BackReplacementPattern
-from openvino.tools.mo.front.extractor import FrontExtractorOp, CaffePythonFrontExtractorOp
+from openvino.tools.mo.front.extractor import FrontExtractorOp
 from openvino.tools.mo.graph.graph import Node
 from openvino.tools.mo.ops.op import Op
 from openvino.tools.mo.ops.activation_ops import Abs, Sin
@@ -324,11 +324,6 @@ BAD: list[tuple[dict[str, str], type[AotError], str]] = [
     ({"front_x": HEAD + "class Bad(FrontReplacementOp):\n    pass\n"}, UsageError, "op names the operation"),
     ({"front_x": HEAD + "class Bad(FrontReplacementOp):\n    op = 'Tanh'\n"}, UsageError, "replace_op says"),
     ({"front_x": HEAD + "class Bad(FrontReplacementPattern):\n    pass\n"}, UsageError, "pattern or find_and_replace"),
-    (
-        {"front_x": HEAD + "class Bad(CaffePythonFrontExtractorOp):\n    op = 'x'\n"},
-        UnsupportedError,
-        "layers of Caffe",
-    ),
     (
         {"front_x": "class Bad:\n    op = 'Tanh'\n    def replace_op(self, graph, node): pass\n"},
         UsageError,

@@ -133,7 +133,29 @@ TENSORFLOW = {  # the same for the operations of TensorFlow
     "ZerosLike": "AttributedPower",
     "swish_f32": "Swish",
 }
-_FOREIGN = {"onnx": ONNX, "tf": TENSORFLOW}
+CAFFE = {  # the same for layers of Caffe
+    "AbsVal": "Abs",
+    "BatchNorm": "batchNormInference",
+    "Bias": "Add",
+    "Convolution": "Conv2D",
+    "Deconvolution": "Deconv2D",
+    "Dropout": "Identity",
+    "ELU": "Elu",
+    "InnerProduct": "FullyConnected",
+    "Interp": "Interpolate",
+    "LRN": "AttributedLRN",
+    "MVN": "MVNCaffe",
+    "Permute": "Transpose",
+    "Power": "AttributedPower",
+    "Resample": "Interpolate",
+    "Scale": "ScaleShift",
+    "ShuffleChannel": "ShuffleChannels",
+    "Slice": "CaffeSlice",
+    "Softmax": "SoftMax",
+    "TanH": "Tanh",
+    "Tile": "AttributedTile",
+}
+_FOREIGN = {"onnx": ONNX, "tf": TENSORFLOW, "caffe": CAFFE}
 
 
 def op_name(op: Definition) -> str:

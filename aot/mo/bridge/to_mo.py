@@ -20,6 +20,7 @@ from aot.mo.bridge.kept import KEPT, Kept
 from aot.mo.bridge.names import op_name
 from aot.mo.bridge.shown_windows import show_windows
 from aot.mo.bridge.values import attributes_of, shape_of, value_of
+from aot.mo.extracted.messages import messages_of
 from aot.mo.extracted.nodes import extracted
 from aot.mo.graph.data import add_data_node, with_properties
 from aot.mo.graph.graph import Graph, Node
@@ -93,7 +94,9 @@ class _Export:
             attrs |= {"sub_graphs": [BODIES.get(name, name) for name in bodies], **records_of(node, bodies)}
         if isinstance(node.op, Foreign) and self.pb is not None:
             attrs["pb"] = self.pb(node)
-        kept = Kept(node, {k: v for k, v in attrs.items() if k != "pb"})
+            if self.framework == "caffe":
+                attrs["model_pb"] = messages_of("caffe").weights_message(node)
+        kept = Kept(node, {k: v for k, v in attrs.items() if k not in ("pb", "model_pb")})
         outputs = 0 if node.type == "Result" else len(node.out_ports())
         inputs = max(len(node.in_ports()), attrs.get("in_ports_count") or 0)
         held: dict[str, Any] = {

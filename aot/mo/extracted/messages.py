@@ -7,7 +7,9 @@ from typing import Any
 
 from aot.ir.op import Foreign
 
-_DESCRIBE = {"onnx": "aot.frontends.onnx.describe", "tf": "aot.frontends.tf.files.describe"}
+_DESCRIBE = {
+    name: f"aot.frontends.{home}.describe" for name, home in (("onnx", "onnx"), ("tf", "tf.files"), ("caffe", "caffe"))
+}
 
 
 def messages_of(framework: str) -> Any:
@@ -19,8 +21,8 @@ def described(node: Any, framework: str) -> Foreign:
     """Return the operation of a node's message."""
     message = node.pb
     attrs: dict[str, Any] = messages_of(framework).node_attributes(message)
-    if framework == "tf":
-        return Foreign(framework, message.op, tuple(attrs.items()))
+    if framework != "onnx":
+        return Foreign(framework, message.op if framework == "tf" else message.type, tuple(attrs.items()))
     facts = getattr(node.graph, "graph", {})
     known = {"domain": message.domain, "opset": facts.get("fw_opset_version", 0)}
     return Foreign(framework, message.op_type, tuple({**known, **attrs}.items()))

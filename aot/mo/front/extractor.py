@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import logging
 from typing import Any, ClassVar
 
 from aot.mo.graph.graph import Node
 from aot.mo.replacement_pattern import ClassType
 from aot.mo.utils.error import Error
+
+_LOG = logging.getLogger(__name__)
 
 
 class FrontExtractorOp:
@@ -29,7 +32,7 @@ class FrontExtractorOp:
 
 
 class CaffePythonFrontExtractorOp:
-    """Extractor of Python layers of Caffe, which no reader of this compiler reads."""
+    """Sets the attributes of Python layers of Caffe; `op`: the module and the class of the layer, `rpn.layer.Layer`."""
 
     registered_ops: ClassVar[dict[str, Any]] = {}
     registered_cls: ClassVar[list[Any]] = []
@@ -43,6 +46,13 @@ class CaffePythonFrontExtractorOp:
     @staticmethod
     def get_attrs(pb: Any) -> Any:
         return CaffePythonFrontExtractorOp.parse_param_str(pb.python_param.param_str)
+
+    @staticmethod
+    def check_param(op_cls: Any, attrs: dict[str, Any]) -> None:
+        """Warn of attributes that the operation does not have."""
+        for name in attrs:
+            if name not in op_cls(None, {}).supported_attrs():
+                _LOG.warning("%s has no attribute %s, which the layer has", op_cls.op, name)
 
     @classmethod
     def class_type(cls) -> ClassType:

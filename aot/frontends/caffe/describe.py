@@ -1,0 +1,64 @@
+"""Layers as the messages of Caffe that they were read from, for extensions that inspect those."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from aot.frontends.caffe.layers import attributes
+from aot.frontends.caffe.messages import LayerParameter, Message
+from aot.frontends.caffe.registry import PARAMETERS
+from aot.ir.graph import Node, OutPort
+from aot.ir.op import Foreign
+
+
+def node_message(node: Node) -> Message:
+    """Return the LayerParameter of a foreign node."""
+    op = node.op
+    assert isinstance(op, Foreign), node.name
+    attrs = dict(op.attrs)
+    bottoms = [_name(s) for s in node.sources()[: attrs.get("bottoms", 0)] if s is not None]
+    tops = [_name(port) for port in node.out_ports().values()]
+    made = LayerParameter(name=node.name, type=op.kind, bottom=bottoms, top=tops)
+    for name in attrs.get("parameters", (PARAMETERS.get(op.kind, ""),)):
+        if name:
+            _fill(getattr(made, name), attrs, "")
+    return made
+
+
+def weights_message(node: Node) -> Any:
+    """Return the layer of the weights, whose `blobs` have `data` and `shape.dim`; None for a layer without blobs."""
+    op = node.op
+    assert isinstance(op, Foreign), node.name
+    blobs = [source.node.data for source in node.sources()[dict(op.attrs).get("bottoms", 0) :] if source is not None]
+    held = [
+        SimpleNamespace(data=b.reshape(-1), shape=SimpleNamespace(dim=list(b.shape))) for b in blobs if b is not None
+    ]
+    return SimpleNamespace(name=node.name, type=op.kind, blobs=held) if held else None
+
+
+def node_attributes(message: Message) -> dict[str, Any]:
+    """Return the attributes of a LayerParameter."""
+    return attributes(message)
+
+
+def _name(port: OutPort) -> str:
+    return port.names[0] if port.names else port.node.name
+
+
+def _fill(message: Message, attrs: dict[str, Any], prefix: str) -> None:
+    """Set the fields of a message from the attributes of a layer."""
+    for field in message.DESCRIPTOR.fields:
+        value, name = attrs.get(prefix + field.name), prefix + field.name
+        if field.message_type is not None:
+            if any(key.startswith(f"{name}.") for key in attrs):
+                _fill(getattr(message, field.name), attrs, f"{name}.")
+        elif value is not None:
+            if field.is_repeated:
+                getattr(message, field.name).extend(_number(field, v) for v in value)
+            else:
+                setattr(message, field.name, _number(field, value))
+
+
+def _number(field: Any, value: Any) -> Any:
+    return field.enum_type.values_by_name[value].number if field.enum_type is not None else value

@@ -1,0 +1,1 @@
+"""What extractors of Caffe's layers call."""

@@ -1,0 +1,118 @@
+"""Extensions for networks of Caffe: messages, blobs, Python layers, transformations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aot.compilation.driver import stages
+from aot.ir.interpret import interpret
+from aot.options import CompileOptions
+from tests.frontends.caffe.nets import inputs_of, layer, written
+from tests.mo.test_loading import HEAD, folder
+
+X = np.random.default_rng(7).standard_normal((1, 2, 3, 4)).astype(np.float32)
+DATA = inputs_of({"data": X.shape})
+OWN = """
+from mo.front.caffe.collect_attributes import merge_attrs
+from mo.front.caffe.extractors.utils import weights_biases
+from mo.ops.op import Op
+
+class Shifted(Op):
+    op = "Shifted"
+    enabled = True
+    def __init__(self, graph, attrs):
+        super().__init__(graph, {"op": "Shifted", "type": None, "in_ports_count": 2, "out_ports_count": 1}, attrs)
+
+class ShiftedExtractor(FrontExtractorOp):
+    op = "Shifted"
+    enabled = True
+    @classmethod
+    def extract(cls, node):
+        param = node.pb.power_param
+        assert (node.pb.type, list(node.pb.bottom), list(node.pb.top)) == ("Shifted", ["data"], ["y"])
+        assert node.model_pb.blobs[0].shape.dim == [2, 1, 1] and param.power == 1 and node.graph.graph["fw"] == "caffe"
+        attrs = merge_attrs(param, {"scale": param.scale, "cap": 1})
+        attrs.update(weights_biases(False, node.model_pb))
+        Shifted.update_node_stat(node, attrs)
+        assert list(node.in_ports()) == [0, 1]
+        return cls.enabled
+"""
+REPLACE = """
+from mo.ops.elementwise import Add, Mul
+from mo.front.tf.graph_utils import create_op_with_const_inputs
+
+class ShiftedToAdd(FrontReplacementOp):
+    op = "Shifted"
+    enabled = True
+    def replace_sub_graph(self, graph, match):
+        node = match["op"]
+        blob = node.in_port(1).get_source().node
+        assert blob.op == "Const" and node.in_port(1).bin == "weights"
+        blob.value = blob.value.reshape(1, -1, 1, 1)
+        scaled = create_op_with_const_inputs(graph, Mul, {1: np.float32(node.scale)}, {"name": "scaled"})
+        total = Add(graph, {"name": "total"}).create_node()
+        node.in_port(0).get_connection().set_destination(scaled.in_port(0))
+        scaled.out_port(0).connect(total.in_port(0))
+        node.in_port(1).get_connection().set_destination(total.in_port(1))
+        node.out_port(0).get_connection().set_source(total.out_port(0))
+"""
+PYTHON = """
+class HalfExtractor(CaffePythonFrontExtractorOp):
+    op = "layers.half.Half"
+    enabled = True
+    @classmethod
+    def extract(cls, node):
+        from mo.ops.activation_ops import Elu
+        attrs = CaffePythonFrontExtractorOp.get_attrs(node.pb)
+        Elu.update_node_stat(node, {"alpha": attrs["alpha"]})
+        return cls.enabled
+"""
+SLOPES = """
+class Leaky(FrontReplacementPattern):
+    enabled = True
+    def find_and_replace_pattern(self, graph):
+        for node in graph.get_op_nodes(op="Conv2D"):
+            assert node.kernel_size == (1,) and node.in_port(1).get_source().node.op == "Const"
+        for node in graph.get_op_nodes(op="Tanh"):
+            node.out_port(0).get_connection().set_source(node.in_port(0).get_source())
+"""
+
+
+def computed(place: Path, text: str, blobs: dict[str, Any], **files: str) -> Any:
+    head = HEAD + "import numpy as np\nfrom openvino.tools.mo.front.extractor import CaffePythonFrontExtractorOp\n"
+    mine = folder(place, **{name: head + body for name, body in files.items()})
+    model = written(place, DATA + text, blobs)
+    return interpret(stages(model, CompileOptions(level=None, extensions=mine)).optimized, [X])[0]
+
+
+def test_an_own_layer_has_its_message_and_its_blobs(tmp_path: Path) -> None:
+    text = layer("Shifted", "own", ["data"], ["y"], "power_param { scale: 3 }")
+    blob = np.array([5, -7], np.float32).reshape(2, 1, 1)
+    found = computed(tmp_path, text, {"own": [blob]}, front_caffe_own=OWN, front_caffe_replace=REPLACE)
+    np.testing.assert_allclose(found, 3 * X + blob, rtol=1e-6)
+
+
+def test_a_python_layer_has_an_extractor(tmp_path: Path) -> None:
+    param = "python_param { module: 'layers.half' layer: 'Half' param_str: \"'alpha': 0.5\" }"
+    found = computed(tmp_path, layer("Python", "half", ["data"], ["y"], param), {"data": []}, front_caffe_half=PYTHON)
+    np.testing.assert_allclose(found, np.where(X > 0, X, 0.5 * np.expm1(X)), rtol=1e-5)
+
+
+def test_nodes_have_the_names_of_model_optimizers(tmp_path: Path) -> None:
+    text = layer("Convolution", "conv", ["data"], ["c"], "convolution_param { num_output: 2 kernel_size: 1 }")
+    blobs = {"conv": [2 * np.eye(2, dtype=np.float32).reshape(2, 2, 1, 1), np.ones(2, np.float32)]}
+    found = computed(tmp_path, text + layer("TanH", "t", ["c"], ["y"]), blobs, front_caffe_slopes=SLOPES)
+    np.testing.assert_allclose(found, 2 * X + 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["onnx", "tf"])
+def test_files_for_other_frameworks_do_not_take_part(tmp_path: Path, name: str) -> None:
+    text = layer("ReLU", "r", ["data"], ["y"])
+    found = computed(
+        tmp_path, text, {"data": []}, **{f"front_{name}_broken": "raise SystemExit\n"}, front_slopes=SLOPES
+    )
+    np.testing.assert_array_equal(found, np.maximum(X, 0))
