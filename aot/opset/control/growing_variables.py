@@ -108,15 +108,7 @@ class Append(Stateful):
         shape[self.axis] = past + count
         return TensorType(x.dtype, tuple(shape))
 
-    def conditions(
-        self,
-        x: Operand,
-        new: Operand,
-        sizes: Operand,
-        room: Operand,
-        rows: Operand | None = None,
-        starts: Operand | None = None,
-    ) -> Sequence[Condition]:
+    def conditions(self, x: Operand, new: Operand, *rest: Operand | None) -> Sequence[Condition]:
         batch, count = new.dims("Append: new sizes")
         rule = "as many rows and tokens are appended to each variable"
         return [(x.shape[0], batch, rule), (x.shape[self.axis], count, rule)]

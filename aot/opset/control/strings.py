@@ -112,19 +112,9 @@ class StringSearch(LoopOp):
             raise ShapeError(f"StringSearch: keys have one dimension, got {firsts.type}")
         return TensorType(DType.I64, shape)
 
-    def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        begins: Input,
-        ends: Input,
-        symbols: Input,
-        firsts: Input,
-        lasts: Input,
-        keys: Input,
-    ) -> tuple[Work, ...]:
-        texts = (begins.buffer, ends.buffer, symbols.buffer)
-        sorted_texts = (firsts.buffer, lasts.buffer, keys.buffer)
-        return (_search(outs[0], texts, sorted_texts, outs[0].shape, firsts.shape[0]),)
+    def nest(self, outs: tuple[Buffer, ...], *strings: Input) -> tuple[Work, ...]:
+        buffers = [x.buffer for x in strings]
+        return (_search(outs[0], buffers[:3], buffers[3:], outs[0].shape, strings[3].shape[0]),)
 
     def reference(self, begins: Array, ends: Array, symbols: Array, firsts: Array, lasts: Array, keys: Array) -> Array:
         text, key = symbols.tobytes(), keys.tobytes()

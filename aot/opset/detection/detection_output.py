@@ -83,13 +83,9 @@ class Detection(LoopOp):
         return TensorType(locations.dtype, (1, 1, simplify(locations.shape[0] * most), 7))
 
     def conditions(
-        self,
-        locations: Operand,
-        confidences: Operand,
-        priors: Operand,
-        first_confidences: Operand | None = None,
-        first_locations: Operand | None = None,
+        self, locations: Operand, confidences: Operand, priors: Operand, *firsts: Operand | None
     ) -> Sequence[Condition]:
+        first_confidences, first_locations = (*firsts, None, None)[:2]
         count, classes = self.sizes(confidences.shape, priors.shape)
         places, (images, rows) = 1 if self.share_location else classes, (locations.shape[0], priors.shape[1])
         wanted = [(locations, count * places * 4, "locations"), (confidences, count * classes, "scores")]
@@ -102,13 +98,7 @@ class Detection(LoopOp):
         return fits
 
     def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        locations: Input,
-        confidences: Input,
-        priors: Input,
-        first_confidences: Input | None = None,
-        first_locations: Input | None = None,
+        self, outs: tuple[Buffer, ...], locations: Input, confidences: Input, priors: Input, *firsts: Input | None
     ) -> tuple[Work, ...]:
         count, classes = self.sizes(confidences.shape, priors.shape)
         images: Dim = locations.shape[0]
@@ -119,8 +109,7 @@ class Detection(LoopOp):
         kept = dense("kept", images, classes, count, space=Space.ARENA, dtype=DType.I64)
         counts = dense("counts", images, classes, space=Space.ARENA, dtype=DType.I64)
         shape = _Sizes(images, count, classes, places, priors.shape[0] != 1)
-        first = None if first_locations is None else first_locations.buffer
-        objects = None if first_confidences is None else first_confidences.buffer
+        objects, first = (None if i is None else i.buffer for i in (*firsts, None, None)[:2])
         choose = _choose_by_prior if self.decrease_label_id else _choose_by_class
         return (
             _decode(boxes, locations.buffer, priors.buffer, first, shape, self),

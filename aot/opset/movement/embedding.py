@@ -214,26 +214,13 @@ class OffsetBags(LoopOp):
             raise ShapeError(f"{self.type}: the mean has no weights, got {weights.type}")
         return TensorType(table.dtype, (offsets.shape[0], *table.shape[1:]))
 
-    def conditions(
-        self,
-        table: Operand,
-        indices: Operand,
-        offsets: Operand,
-        default: Operand | None = None,
-        weights: Operand | None = None,
-    ) -> Sequence[Condition]:
-        return _paired(indices, weights)
+    def conditions(self, table: Operand, indices: Operand, *rest: Operand | None) -> Sequence[Condition]:
+        return _paired(indices, *rest[2:])
 
     def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        table: Input,
-        indices: Input,
-        offsets: Input,
-        default: Input | None = None,
-        weights: Input | None = None,
+        self, outs: tuple[Buffer, ...], table: Input, indices: Input, offsets: Input, *rest: Input | None
     ) -> tuple[Work, ...]:
-        buffers = [None if i is None else i.buffer for i in (default, weights)]
+        buffers = [None if i is None else i.buffer for i in (*rest, None, None)[:2]]
         sizes = (offsets.shape[0], indices.shape[0], table.shape[1:])
         return (_offset_bags(outs[0], table.buffer, indices.buffer, offsets.buffer, *buffers, sizes, self.is_mean),)
 
@@ -325,39 +312,17 @@ class EmbeddingSegmentsSum(LoopOp):
             raise ShapeError(f"EmbeddingSegmentsSum: segment ids must have rank 1, got {ids.type}")
         return TensorType(table.dtype, (*count.dims("EmbeddingSegmentsSum: number of segments"), *table.shape[1:]))
 
-    def conditions(
-        self,
-        table: Operand,
-        indices: Operand,
-        ids: Operand,
-        count: Operand,
-        default: Operand | None = None,
-        weights: Operand | None = None,
-    ) -> Sequence[Condition]:
-        return _paired(indices, ids, weights)
+    def conditions(self, table: Operand, indices: Operand, ids: Operand, *rest: Operand | None) -> Sequence[Condition]:
+        return _paired(indices, ids, *rest[2:])
 
     def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        table: Input,
-        indices: Input,
-        ids: Input,
-        count: Input,
-        default: Input | None = None,
-        weights: Input | None = None,
+        self, outs: tuple[Buffer, ...], table: Input, indices: Input, ids: Input, *rest: Input | None
     ) -> tuple[Work, ...]:
-        buffers = [None if i is None else i.buffer for i in (default, weights)]
+        buffers = [None if i is None else i.buffer for i in (*rest[1:], None, None)[:2]]
         sizes = (outs[0].shape[0], indices.shape[0], table.shape[1:])
         return (_segment_bags(outs[0], table.buffer, indices.buffer, ids.buffer, *buffers, sizes),)
 
-    def reference(
-        self,
-        table: Array,
-        indices: Array,
-        ids: Array,
-        count: Array,
-        default: Array | None = None,
-        weights: Array | None = None,
-    ) -> Array:
+    def reference(self, table: Array, indices: Array, ids: Array, count: Array, *rest: Array | None) -> Array:
         segments = [np.flatnonzero(ids == s) for s in range(int(count.reshape(-1)[0]))]
+        default, weights = (*rest, None, None)[:2]
         return _summed(table, indices, segments, default, weights)

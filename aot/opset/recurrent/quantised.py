@@ -52,17 +52,9 @@ class QuantisedLSTMRecurrence(LSTMRecurrence, LoopOp):
     def conditions(self, *operands: Operand | None) -> Sequence[Condition]:
         return super().conditions(*operands[:4], *operands[6:])
 
-    def nest(
-        self,
-        outs: tuple[Buffer, ...],
-        a: Input,
-        h0: Input,
-        c0: Input,
-        r: Input,
-        scale: Input,
-        sums: Input,
-        lengths: Input | None = None,
-    ) -> tuple[Work, ...]:
+    def nest(self, outs: tuple[Buffer, ...], a: Input, h0: Input, c0: Input, *rest: Input | None) -> tuple[Work, ...]:
+        r, scale, sums, lengths = (*rest, None)[:4]
+        assert r is not None and scale is not None and sums is not None
         return self.works(outs, a, h0, c0, lengths, lambda at, h: self._quantised(at, h, r, scale, sums))
 
     def _quantised(

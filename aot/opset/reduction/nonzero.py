@@ -91,7 +91,7 @@ class Unique(DecomposedOp):
     count_element_type: DType = DType.I64
 
     def infer(self, x: Operand, axis: Operand | None = None) -> tuple[TensorType, ...]:
-        whole = UniqueWithin(self.sorted, self.index_element_type, self.count_element_type).infer(x, axis)
+        whole = UniqueWithin(**vars(self)).infer(x, axis)
         along = _along(x.rank, axis)
         count = late_symbol(self, "count", whole[1].shape[0], x)
         rows, first, inverse, counts, _ = whole
@@ -102,7 +102,7 @@ class Unique(DecomposedOp):
         if x.type.dtype is DType.BOOL:
             ports = build.node(self, build.Convert(x, destination_type=DType.U8), axis, outputs=4).out_ports()
             return build.Convert(ports[0], destination_type=DType.BOOL), ports[1], ports[2], ports[3]
-        form = UniqueWithin(self.sorted, self.index_element_type, self.count_element_type)
+        form = UniqueWithin(**vars(self))
         rows, first, inverse, counts, number = build.node(form, x, axis, outputs=5).out_ports().values()
         along = _along(x.type.rank, None if axis is None else Operand(axis.type, axis.value))
         return (
@@ -157,8 +157,7 @@ class UniqueWithin(LoopOp):
         )
 
     def reference(self, x: Array, axis: Array | None = None) -> tuple[Array, ...]:
-        form = Unique(self.sorted, self.index_element_type, self.count_element_type)
-        rows, first, inverse, counts = form.reference(x, axis)
+        rows, first, inverse, counts = Unique(**vars(self)).reference(x, axis)
         along, number = (0 if axis is None else int(axis.reshape(-1)[0])), inverse.size
         wide = [(0, 0)] * rows.ndim
         wide[along] = (0, number - first.size)

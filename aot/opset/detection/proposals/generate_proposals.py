@@ -7,11 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.loops import Buffer, Expr, Space, dense, prim
 from aot.codegen.script.script import Scripted, loops, parallel, var
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
-from aot.ir.op import DecomposedOp, Elements, LoopOp, Work, late_symbol
+from aot.ir.op import DecomposedOp, Elements, LoopOp, Op, Work, late_symbol
 from aot.ir.operand import Input, Operand
 from aot.ir.registry import op
 from aot.ir.types import Array, Dim, TensorType, numpy_dtype
@@ -23,16 +24,11 @@ from aot.runtime.abi import DType
 from aot.runtime.errors import ShapeError
 
 
-@op("opset9")
-class GenerateProposals(DecomposedOp):
-    """Boxes (x0, y0, x1, y1) of all images one behind the other, their scores, how many each image has.
-
-    Images [N, 3 or 4] (height, width, one scale or two), anchors [H, W, A, 4], deltas [N, 4 A, H, W], scores
-    [N, A, H, W]. A box that is too small counts towards `pre_nms_count` and is then dropped.
-    """
+@dataclass(frozen=True)
+class Proposing(Op):
+    """Attributes of GenerateProposals."""
 
     elements = Elements.FLOAT
-    uniform = (0, 1, 2, 3)
 
     min_size: float = 0.0
     nms_threshold: float = 0.0
@@ -41,6 +37,17 @@ class GenerateProposals(DecomposedOp):
     normalized: bool = True
     nms_eta: float = 1.0
     roi_num_type: DType = DType.I64
+
+
+@op("opset9")
+class GenerateProposals(Proposing, DecomposedOp):
+    """Boxes (x0, y0, x1, y1) of all images one behind the other, their scores, how many each image has.
+
+    Images [N, 3 or 4] (height, width, one scale or two), anchors [H, W, A, 4], deltas [N, 4 A, H, W], scores
+    [N, A, H, W]. A box that is too small counts towards `pre_nms_count` and is then dropped.
+    """
+
+    uniform = (0, 1, 2, 3)
 
     @property
     def form(self) -> GenerateProposalsWithin:
@@ -61,19 +68,10 @@ class GenerateProposals(DecomposedOp):
 
 
 @op()
-class GenerateProposalsWithin(LoopOp):
+class GenerateProposalsWithin(Proposing, LoopOp):
     """GenerateProposals with room for the maximum number of boxes; the last output is their actual number."""
 
-    elements = Elements.FLOAT
     single = True
-
-    min_size: float = 0.0
-    nms_threshold: float = 0.0
-    pre_nms_count: int = 0
-    post_nms_count: int = 0
-    normalized: bool = True
-    nms_eta: float = 1.0
-    roi_num_type: DType = DType.I64
 
     @property
     def offset(self) -> float:
