@@ -70,7 +70,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Public names, those that are imported later too."""
+    """Return the public names, with those that are imported later."""
     return sorted(__all__)
 
 

@@ -250,7 +250,7 @@ def _pairs(facts: object) -> str:
 
 
 def range_text(low: int, high: int | None) -> str:
-    """`1 to 64` or `1 or more`."""
+    """Return a range as text: `1 to 64`, or `1 or more`."""
     return f"{low} or more" if high is None else f"{low} to {high}"
 
 

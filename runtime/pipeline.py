@@ -18,7 +18,7 @@ Stage = tuple[Executor, Callable[[Any], Any]]
 
 
 class Pipeline:
-    """Each value passes the stages in order; a stage is an executor and a function, a CompiledModel for example.
+    """A chain of stages that each value passes in order; a stage is an executor and a function, as a CompiledModel is.
 
     An executor of one thread keeps the order of values; stages may share an executor. At most `jobs` values are in the
     pipeline, so that a slow stage blocks `submit` instead of filling the memory.

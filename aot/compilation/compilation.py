@@ -104,7 +104,7 @@ class Compilation:
 
     @property
     def report(self) -> RunReport:
-        """Return what the graph passes did."""
+        """Return the report of the graph passes: their rewrites and times."""
         return self._optimized.report
 
     @property
@@ -114,7 +114,7 @@ class Compilation:
 
     @property
     def lowering(self) -> tuple[LoweringReport, ...]:
-        """Return what the lowering passes did."""
+        """Return the reports of the lowering passes, one each."""
         return self._lowered.reports
 
     @property

@@ -50,7 +50,7 @@ def bf16_options(target: Target, is_own: bool) -> Options:
 
 
 def flags(options: Options) -> str:
-    """`--precision bf16 --fast-math`."""
+    """Return the options as flags: `--precision bf16 --fast-math`."""
     parts = (f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in options.items())
     return " ".join(parts)
 

@@ -40,7 +40,7 @@ def combinations(graph: Graph, asked: Asked, fixed: Sequence[tuple[str, int, int
 
 
 def text_of(sizes: SizesByName) -> str:
-    """`batch=1, seq=128`."""
+    """Return sizes as text: `batch=1, seq=128`."""
     return ", ".join(f"{name}={size}" for name, size in sizes)
 
 

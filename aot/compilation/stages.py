@@ -207,7 +207,7 @@ def schedule(session: Session, optimized: Optimized, lowered: Lowered) -> Schedu
 
 
 def _scheduled(session: Session, optimized: Optimized, lowered: Lowered, kernels: dict[Kernel, str]) -> Scheduled:
-    """Return what `schedule` does. `kernels`: names of the kernels that other versions have made; more are added."""
+    """Schedule one version. `kernels`: names of the kernels of other versions, to which those of this one are added."""
     graph, steps = optimized.graph, lowered.steps
     tuning = _tuned(session, graph, steps)
     weights = session.library.weights

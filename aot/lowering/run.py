@@ -112,7 +112,7 @@ def _release(steps: Steps) -> None:
 
 
 def _parts(steps: Steps) -> list[object]:
-    """Return what `verify_steps` looks at: objects that do not change, in the order of the steps."""
+    """Return the objects that `verify_steps` reads, none of which changes, in the order of the steps."""
     found: list[object] = [*steps.values.values(), *steps.outputs, *steps.symbols, *steps.sizes.meaning]
     for block in steps.blocks():
         found.append(block.layouts)

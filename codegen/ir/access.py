@@ -103,7 +103,7 @@ def varies(axes: Iterable[Var]) -> bool:
 
 
 def fills(axes: Iterable[Var], size: int) -> bool:
-    """True if axes that are fused have `size` points or more, whatever the dynamic sizes are."""
+    """True if fused axes have `size` points or more, for all dynamic sizes."""
     return prod(max(bounds(normal(as_expr(a.extent or 1, DType.I64), {}))[0], 0) for a in axes) >= size
 
 

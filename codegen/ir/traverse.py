@@ -227,7 +227,7 @@ def move_loads(names: dict[str, Buffer]) -> Change:
 
 
 def uses_tiles(stmts: tuple[Stmt, ...]) -> bool:
-    """True if `stmts` use tile registers: their configuration stands in no condition."""
+    """True if `stmts` use tile registers; conditions are not searched, as none configures them."""
     stack = list(stmts)
     while stack:
         s = stack.pop()

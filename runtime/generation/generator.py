@@ -83,7 +83,7 @@ class Generator(TokenLoop):
             del self._tokens[count:]
 
     def fork(self) -> Generator:
-        """Return another sequence that begins with the same tokens and goes on by itself."""
+        """Return a copy of the sequence, which continues independently."""
         made = Generator(self._model)
         made.replace(self._tokens, [variable.state for variable in self._request.query_state()])
         return made
@@ -93,7 +93,7 @@ class Generator(TokenLoop):
         return packed(self._tokens, [variable.state for variable in self._request.query_state()])
 
     def restore(self, saved: bytes) -> None:
-        """Go on from the bytes of `save` of the same model.
+        """Continue from the bytes that `save` of the same model returned.
 
         UsageError for bytes that do not fit the model, of which nothing is taken: the sequence stays as it was.
         """

@@ -25,7 +25,7 @@ class DynamicSymbol(NamedTuple):
 
 
 def copy_one(source: BinaryIO, target: BinaryIO) -> None:
-    """Copy the ELF file that `source` goes on with to an empty file; what is behind it stays to be read.
+    """Copy the ELF file at the position of `source` to an empty file; the bytes behind it stay unread.
 
     Of another or a damaged file, a part is copied. UsageError for a stream of text.
     """

@@ -174,7 +174,7 @@ def open_library(
 
 
 def open_bytes(data: BinaryIO) -> Library:
-    """Open the library that a stream goes on with, as `open_library`; what is behind it stays to be read.
+    """Open the library at the position of a stream, as `open_library`; the bytes behind it stay unread.
 
     UsageError for a library whose weights are external, and for a stream of text.
     """
@@ -274,7 +274,7 @@ def _external(weights: Path, name: str) -> BinaryIO:
 
 
 def _end(library: Library, destroy: Callable[[int], None], address: int) -> None:
-    """Unload the library after its pool is destroyed, in whatever order a cycle of objects is collected."""
+    """Unload the library after its pool is destroyed, in any order of collection."""
     destroy(address)
     del library
 

@@ -86,7 +86,7 @@ def sums(points: int, taps: int, stride: int) -> int:
 
 
 def into(kind: Kind) -> Transform:
-    """Return B, with the elements of each phase apart."""
+    """Return B as a transform that takes the elements of each phase separately."""
     m, taps, stride = kind.sums, kind.taps, kind.stride
     if kind.finite and m in FEW:
         return FEW[m][0]

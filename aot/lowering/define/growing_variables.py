@@ -169,7 +169,7 @@ class Caches:
     # ---- Append
 
     def value(self, node: Node, name: str, sizes: Sizes) -> Value:
-        """Return the value of an Append: where it lies in the state."""
+        """Return the value of an Append, as a view of the state."""
         op, kept = node.op, self.kept(node)
         assert isinstance(op, Append) and kept.cache is not None
         shape, k = sizes.shape(node.out_port(0).shape), op.axis

@@ -76,7 +76,7 @@ def _shared(outer: Definer, port: OutPort, shape: Shape, name: str = "", room: S
 
 
 def _pass_in(outer: Definer, inner: Definer, source: OutPort, parameter: Node) -> None:
-    """Let a body read an outer value where it lies."""
+    """Let a body read an outer value in place, without a copy."""
     port = parameter.out_port(0)
     if port.destinations:
         outer.input(source)

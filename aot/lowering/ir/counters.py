@@ -46,7 +46,7 @@ class Counters:
 
     @property
     def stored(self) -> Mapping[str, Sequence[Expr | None]]:
-        """Return what the works store to each buffer, by its name; None in place of what is no integer."""
+        """Return the values that works store to each buffer, by its name; None for a value that is no integer."""
         return self._stored
 
     def make(self, e: Expr) -> bool:

@@ -24,7 +24,7 @@ class ElementRanges:
         self._of_constants: dict[tuple[str, int | None], Range | None] = {}
 
     def of(self, x: Load, stored: Stored, inside: frozenset[str] = frozenset()) -> Range | None:
-        """Return the range of what a load gives; None if constants do not tell. `inside`: cells that ask for it."""
+        """Return the range of a load's value; None if constants do not bound it. `inside`: cells that ask for it."""
         name = x.buffer.name
         if name in stored and name not in self._values:
             if name in inside or not x.dtype.is_integer:

@@ -68,7 +68,7 @@ class Place:
                 return self
 
     def value_of(self, e: Expr) -> Expr:
-        """Return an expression without names: what they stand for is in their place."""
+        """Return an expression with each name replaced by its value."""
         return normal(e, self.env).expr()
 
     def guarded(self, facts: list[Affine]) -> Place:
@@ -76,7 +76,7 @@ class Place:
         return replace(self, around=(*self.around, ((), tuple(facts))), known=None, has_guards=True) if facts else self
 
     def under(self, condition: Expr, holds: bool, stored: tuple[Buffer, ...]) -> Place:
-        """Return the place where a condition holds or not; what it says of memory that is written there is left out."""
+        """Return the place inside a branch, where the condition holds or not; memory written there is left out."""
         known: dict[Expr, Expr] = {v: a.expr() for v, a in self.env.items()}
         condition = rewrite(condition, known) if known else condition
         names = {b.name for b in stored}
@@ -92,7 +92,7 @@ class Place:
 
 
 def _as_now(e: Expr, name: Var, body: tuple[Stmt, ...]) -> Expr:
-    """Return an expression that `name` stands for: memory that the body writes is apart from what it is later."""
+    """Return the value of `name` at its definition: memory that the body writes later is another variable."""
     if not loads(e):
         return e
     return rewrite(e, move_loads({b.name: replace(b, name=f"{b.name}.{name.name}") for b in writes(body)}))

@@ -52,7 +52,7 @@ MINUS = -(1 << 62)  # a least value below it is none
 
 
 def prove(steps: Steps) -> list[Obligation | Least]:
-    """Return what has to hold for each load and store of the steps and each name of a size, and whether it does."""
+    """Return the goals of all loads, stores and names of sizes in the steps, and whether each is proven."""
     prover = Prover(steps)
     found = [*prover.block(Facts(steps.sizes.meaning, shortest=shortest))]
     accesses = [o for o in found if isinstance(o, Obligation)]
@@ -92,7 +92,7 @@ class Prover:
         self.kept: set[str] = outer.kept if outer else set()  # values with sizes and room of a state that grows
 
     def unproven(self, works: Sequence[Work]) -> list[Obligation]:
-        """Return what is not proven of works that the rules of the steps and those given to `check` precede."""
+        """Return the unproven goals of works that run after the rules of the steps and those given to `check`."""
         self._begin(works)
         found = [o for w in works for o in self.work(w, Place(partial(self._of, w)))]
         return [o for o in self.trusting(found, works) if o.proof is Proof.UNKNOWN] if found else []
@@ -128,7 +128,7 @@ class Prover:
         return value is not None and value.region is Region.STATE and not all(isinstance(n, int) for n in buffer.shape)
 
     def names(self, works: Sequence[Work], plain: Facts | None = None) -> list[Least]:
-        """Return what has to hold for the names of sizes that works are the first to use, and whether it does."""
+        """Return the goals of the names of sizes that works are the first to use, and whether each is proven."""
         meaning = self.steps.sizes.meaning
         for name in islice(meaning, self._sized, None):
             if name in self._shown or name.low < MINUS or self.steps.sizes.is_late(name):
@@ -375,7 +375,7 @@ class Prover:
         return self._counters
 
     def data(self, x: Load) -> list[Affine]:
-        """Return the range of what a load gives, as facts on it, where constants or tables tell it."""
+        """Return facts on the value of a load, where constants or tables bound it."""
         if not (ends := self._elements.of(x, self._made.stored)):
             return []
         atom = Affine({(x if x.dtype is DType.I64 else Prim("cast", (x,), DType.I64)): 1})
@@ -383,7 +383,7 @@ class Prover:
 
 
 def _evaluated(s: For | While | Let | Alloc) -> tuple[Expr, ...]:
-    """Return what a statement evaluates before its body."""
+    """Return the expressions that a statement evaluates before its body."""
     match s:
         case For(var):
             return (var.extent,) if isinstance(var.extent, Expr) else ()

@@ -56,7 +56,7 @@ class Columns:
 
     @property
     def are_many(self) -> bool:
-        """True if so many rows multiply each column that a copy pays, whatever the sizes are."""
+        """True if each column is multiplied by enough rows to pay for a copy, for all dynamic sizes."""
         return not varies(self.rows) and prod(known(a.extent or 1) for a in self.rows) >= COSTS.min_word_rows
 
 

@@ -112,7 +112,7 @@ class ProgramBuilder:
         kernels: dict[Kernel, str] | None = None,
         apply: Apply = apply,
     ) -> None:
-        """`weights`: of all programs of a library; `kernels`: of all versions of one, by name; `apply` makes them."""
+        """`weights`: those of all programs of a library; `kernels`: those of all versions, by name, made by `apply`."""
         steps = replace(steps, sizes=steps.sizes.copy())  # a program names more of them
         self.graph, self.steps, self.target, self.pick = graph, steps, target, pick
         self.constants = Constants(weights if weights is not None else Weights())

@@ -117,7 +117,7 @@ def _nibble(byte: Expr, element: Expr, zero: Expr | float) -> Expr:
 
 
 def _level(codes: DType, byte: Expr, element: Expr | None) -> Expr:
-    """Return the number that a code stands for: that of a byte, or number 0 or 1 of two in it."""
+    """Return the number of a code: of a byte, or of its half 0 or 1."""
     code = cast(byte, DType.I32)
     if element is not None:
         code = select(prim("eq", element, Const(0)), prim("and", code, NIBBLE), prim("shr", code, 4))

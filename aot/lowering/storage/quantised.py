@@ -48,7 +48,7 @@ class Quantised:
 
     @property
     def fill(self) -> Expr | None:
-        """Return the byte that stands for the number 0; None if the zero point may be no byte."""
+        """Return the byte of the number 0; None if the zero point may be outside of bytes."""
         low, high = _bounds(self.zero)
         if low < 0 or high > 255 or self.byte.dtype is DType.I8:
             return None

@@ -41,7 +41,7 @@ class Parts:
 
 
 def in_parts(data: Array | Deferred, sums: tuple[int, ...]) -> Parts | None:
-    """Split a constant of f32 whose dimensions `sums` a sum runs over; None if it is no such constant."""
+    """Split a constant of f32 that is summed along its dimensions `sums`; None for any other."""
     origin = numbers_of(data)
     read = value_of(origin) if isinstance(data, Deferred) else None  # once for all that look at it below
     for size in (0, *(SIZES if len(sums) == 1 else ())):

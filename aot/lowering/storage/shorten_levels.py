@@ -30,7 +30,7 @@ GELUS = ("gelu_short", "gelu_tanh_short")  # whose errors are absolute
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """factor * x + offset: what becomes of the result of a function on its way to a level."""
+    """factor * x + offset, the map from the result of a function to a level."""
 
     factor: float = 1.0
     offset: float = 0.0

@@ -74,7 +74,7 @@ def _inside(e: Expr) -> Expr:
 
 
 def is_contiguous(x: Load, axis: Var, terms: int) -> bool:
-    """True if aligned runs of `terms` elements along `axis` lie side by side in memory."""
+    """True if aligned runs of `terms` elements along `axis` are contiguous in memory."""
     step, extent = Var(f"{axis.name}.run"), axis.extent
     part = Var(f"{axis.name}.part", terms)
     if isinstance(extent, int):

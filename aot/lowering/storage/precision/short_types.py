@@ -78,7 +78,7 @@ class ShortTypes:
         return self._producers[name] <= 1
 
     def can_copy(self, b: Buffer) -> bool:
-        """True if a copy in bf16 may stand for a value: all of it is written before, in the order of its dimensions.
+        """True if a copy in bf16 can replace a value: all of it is written before, in the order of its dimensions.
 
         A value of the state in bf16, as kept keys and values, is read where it lies.
         """
