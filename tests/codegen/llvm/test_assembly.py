@@ -21,6 +21,7 @@ from aot.compilation.driver import stages
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.options import CompileOptions
+from benchmarks.mca.loops import inner_loops
 from tests.lowering.check import conv, weights
 from tests.passes.check import graph_of
 
@@ -33,22 +34,11 @@ NETWORKS: dict[str, tuple[Callable[[Builder, OutPort], OutPort], tuple[int, ...]
     "winograd": (lambda b, x: conv(b, x, 64), (1, 64, 28, 28)),
 }
 DENSE = 0.4  # of all instructions are multiply-adds; in transforms, which are written out, fewer
-_LABEL = re.compile(r"(\.L[\w$]+):")
-_BRANCH = re.compile(r"(?:j\w+|b\.\w+|cbn?z)\s+.*?(\.L[\w$]+)$")
 
 
 def loops(text: str) -> list[list[str]]:
     """The instructions of each innermost loop."""
-    lines = [line.strip() for line in text.splitlines()]
-    found: list[list[str]] = []
-    start = -1
-    for i, line in enumerate(lines):
-        if _LABEL.match(line):
-            start = i
-        jump = _BRANCH.match(line)
-        if jump and start >= 0 and lines[start].startswith(jump[1] + ":"):
-            found.append(lines[start + 1 : i + 1])
-    return found
+    return [[*loop.body] for loop in inner_loops(text)]
 
 
 def products(text: str, target: str) -> list[tuple[int, list[str]]]:

@@ -1,0 +1,77 @@
+"""Layers whose kernels are looked at: products, convolutions and windows in f32, bf16 and int8, weights of 4 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from aot.compilation.compilation import Compilation
+from aot.compilation.driver import stages
+from aot.ir.build import Builder
+from aot.ir.graph import OutPort
+from aot.options import CompileOptions
+from aot.runtime.abi import DType
+from benchmarks.mca.loops import Loop, inner_loops
+from tests.lowering.check import conv, weights
+from tests.lowering.quantised import convolution, quantised
+from tests.lowering.quantised import weights as whole_weights
+from tests.lowering.storage.test_group_sums import Weights
+from tests.passes.check import graph_of
+
+MIN_ARITHMETIC = 16  # instructions of a loop that is looked at
+IMAGE = (1, 64, 28, 28)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A network of one layer, with the options that it is compiled with."""
+
+    make: Callable[[Builder, OutPort], OutPort]
+    shape: tuple[int, ...]
+    options: CompileOptions = field(default_factory=CompileOptions)
+
+
+def _windows(b: Builder, x: OutPort) -> OutPort:
+    w = weights(b, 64, 1, 1, 3, 3)
+    return b.GroupConvolution(x, w, strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
+
+
+def _grouped(bits: int) -> Callable[[Builder, OutPort], OutPort]:
+    return lambda b, x: Weights(DType.U8, bits, 64, 512, "whole", 512).product(b, b.Abs(x))
+
+
+def _whole(b: Builder, x: OutPort) -> OutPort:
+    return b.MatMul(quantised(b, x), whole_weights(b, 512, 512), transpose_b=True)
+
+
+BF16, ROUNDED = CompileOptions(precision="bf16"), CompileOptions(activations="int8")
+LAYERS = {
+    "int8 matmul": Layer(_whole, (128, 512)),
+    "int8 1x1": Layer(lambda b, x: convolution(b, quantised(b, x), 64, 1), IMAGE),
+    "int8 3x3": Layer(lambda b, x: convolution(b, quantised(b, x), 64), IMAGE),
+    "u4 weights, 32 tokens": Layer(_grouped(4), (32, 512), ROUNDED),
+    "u4 weights, a token": Layer(_grouped(4), (1, 512), ROUNDED),
+    "bf16 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 512, 512)), (128, 512), BF16),
+    "f32 matmul": Layer(lambda b, x: b.MatMul(x, weights(b, 192, 256)), (96, 192)),
+    "f32 1x1": Layer(lambda b, x: conv(b, x, 64, 1, begin=(0, 0)), IMAGE),
+    "f32 3x3": Layer(lambda b, x: conv(b, x, 64), IMAGE),
+    "f32 3x3 by 2": Layer(lambda b, x: conv(b, x, 96, stride=2), IMAGE),
+    "f32 depthwise 3x3": Layer(_windows, IMAGE),
+}
+
+
+def compiled(name: str, target: str) -> Compilation:
+    """Return the compilation of a layer for a target."""
+    layer = LAYERS[name]
+    options = CompileOptions(target=target, precision=layer.options.precision, activations=layer.options.activations)
+    return stages(graph_of(layer.make, layer.shape), options)
+
+
+def loops_of(name: str, target: str) -> list[Loop]:
+    """Return the loop with most arithmetic of each kernel of a layer."""
+    found: dict[str, Loop] = {}
+    for loop in inner_loops(compiled(name, target).asm()):
+        count = len(loop.arithmetic)
+        if count >= MIN_ARITHMETIC and (loop.function not in found or count > len(found[loop.function].arithmetic)):
+            found[loop.function] = loop
+    return list(found.values())

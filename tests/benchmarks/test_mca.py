@@ -1,0 +1,63 @@
+"""Inner loops on aarch64 keep the units of vectors busy, by LLVM's models of processors, and leave the stack alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.mca.layers import LAYERS, loops_of
+from benchmarks.mca.loops import inner_loops
+from benchmarks.mca.model import LEVELS, find_mca, share
+
+pytestmark = pytest.mark.default_code
+REASON = "needs llvm-mca of LLVM 17 or newer, as in the package llvm-19"
+modelled = pytest.mark.skipif(find_mca() is None, reason=REASON)
+N1, V1, V2 = LEVELS
+
+TEXT = """
+"k0.matmul":
+.LBB0_1:
+	fmla	v0.4s, v1.4s, v2.s[0]
+.LBB0_2:
+	ldr	q3, [sp, #16]
+	fmla	v4.4s, v3.4s, v2.s[1]
+	fmla	v5.4s, v3.4s, v2.s[2]
+	fadd	v6.4s, v4.4s, v5.4s
+	subs	x8, x8, #1
+	b.ne	.LBB0_2
+	b.ne	.LBB0_1
+"""
+
+
+def test_the_innermost_loop_is_found() -> None:
+    (loop,) = inner_loops(TEXT)
+    assert (loop.function, len(loop.body)) == ("k0.matmul", 6)
+    assert (loop.arithmetic, loop.instruction, loop.spills) == (("fmla", "fmla", "fadd"), "fmla", 1)
+
+
+LEAST = [
+    *(("int8 matmul", cpu, least) for cpu, least in ((N1, 0.95), (V1, 0.90), (V2, 0.90))),
+    *(("int8 1x1", cpu, least) for cpu, least in ((N1, 0.95), (V2, 0.90))),
+    *(("int8 3x3", cpu, least) for cpu, least in ((N1, 0.95), (V2, 0.90))),
+    ("f32 matmul", N1, 0.93),
+    ("f32 matmul", V2, 0.90),
+    ("f32 1x1", V2, 0.90),
+    ("f32 depthwise 3x3", V2, 0.65),
+]
+
+
+@modelled
+@pytest.mark.parametrize(("layer", "cpu", "least"), LEAST, ids=[f"{layer}, {cpu}" for layer, cpu, _ in LEAST])
+def test_units_are_busy(layer: str, cpu: str, least: float) -> None:
+    loop = loops_of(layer, LEVELS[cpu])[-1]
+    assert share(loop, cpu) >= least
+    assert loop.spills == 0
+
+
+@pytest.mark.parametrize("level", ["aarch64-v8.2", "aarch64-v8.6"])
+@pytest.mark.parametrize(
+    "layer", [name for name in LAYERS if name.startswith(("int8", "u4", "f32 m", "f32 1", "f32 d"))]
+)
+def test_loops_of_products_leave_the_stack_alone(layer: str, level: str) -> None:
+    found = loops_of(layer, level)
+    assert found
+    assert [loop.spills for loop in found] == [0] * len(found)
