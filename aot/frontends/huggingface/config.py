@@ -12,6 +12,7 @@ import numpy as np
 
 from aot.codegen.dataclass import dataclass
 from aot.frontends.huggingface.names import GEMMA, GPT2, LLAMA, NEOX, OLMO2, PHI, PHI3, STARCODER2, Names
+from aot.frontends.huggingface.quantised import Scheme, scheme_of
 from aot.frontends.language.config import (
     ALL_TOKENS,
     GELU,
@@ -124,7 +125,10 @@ GPT2_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Sizes of a network, its architecture, and what the rates of rotations are divided by (None: nothing)."""
+    """Sizes of a network, its architecture, and what the rates of rotations are divided by (None: nothing).
+
+    `scheme`: how its matrices are packed; None: they are floats.
+    """
 
     config: Config
     architecture: Architecture
@@ -132,6 +136,7 @@ class Network:
     words: int
     positions: int
     rates: Array | None
+    scheme: Scheme | None
 
 
 def network_of(folder: Path, found: Mapping[str, object]) -> Network:
@@ -145,8 +150,6 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     names = list(map(str, _list(v.find("architectures"))))
     if names and not names[0].endswith(HEADS):
         raise _unsupported(v, "networks that give logits of words can be read", names[0], folder)
-    if v.find("quantization_config") is not None:
-        raise _unsupported(v, "weights of floats can be read", "quantization_config", folder)
     if kind == "gpt2":
         v = Values(v.file, {**found, **{k: found.get(name) for k, name in GPT2_KEYS.items()}})
     config = _config(v, architecture)
@@ -154,7 +157,7 @@ def network_of(folder: Path, found: Mapping[str, object]) -> Network:
     tied = v.find("tie_word_embeddings", architecture.tied) is True
     places = v.integer("max_position_embeddings", 2048, most=MOST_TOKENS)
     words = v.integer("vocab_size", most=1 << 31)
-    return Network(config, architecture, tied, words, places, _rates(v, config))
+    return Network(config, architecture, tied, words, places, _rates(v, config), scheme_of(v))
 
 
 def _unsupported(v: Values, rule: str, got: object, folder: Path) -> UnsupportedError:

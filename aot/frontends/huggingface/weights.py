@@ -7,12 +7,13 @@ import numpy as np
 from aot.frontends.huggingface.config import Network
 from aot.frontends.huggingface.container import Stored
 from aot.frontends.huggingface.names import HEAD, NORM, POSITIONS, TOKENS
+from aot.frontends.huggingface.quantised import SmallMatrices, SmallMatrix, decompressed
 from aot.ir.build import Builder
 from aot.ir.graph import OutPort
 from aot.ir.origin import Origin
 from aot.ir.types import Array
 from aot.runtime.abi import DType
-from aot.runtime.errors import CorruptError
+from aot.runtime.errors import CorruptError, UnsupportedError
 
 LM_HEAD = "lm_head"
 RATES = "rope_freqs.weight"  # which rates of rotations are divided by: made of config.json
@@ -28,17 +29,22 @@ class FolderWeights:
         prefix, heads = self.names.whole[TOKENS].partition(".")[0] + ".", (LM_HEAD, self.names.whole[HEAD])
         if not any(name.startswith(prefix) for name in tensors):
             self.tensors = {name if name.startswith(heads) else prefix + name: t for name, t in tensors.items()}
+        scheme = network.scheme
+        self.small = None if scheme is None else SmallMatrices(self.tensors, scheme, file)
         self.head = next((name for name in heads if f"{name}.weight" in tensors), LM_HEAD)
 
     def has(self, name: str) -> bool:
         if name == RATES:
             return self.network.rates is not None
-        return not (name.startswith(f"{HEAD}.") and self.network.tied) and self._place(name)[0] in self.tensors
+        place = self._place(name)[0]
+        found = place in self.tensors or (self.small is not None and self.small.has(place))
+        return found and not (name.startswith(f"{HEAD}.") and self.network.tied)
 
     @property
     def unread(self) -> list[str]:
         ends = (*self.names.unread, *((f"{self.head}.weight",) if self.network.tied else ()))
-        return [name for name in self.tensors if name not in self.read and not name.endswith(ends)]
+        read = self.read if self.small is None else self.read | self.small.read
+        return [name for name in self.tensors if name not in read and not name.endswith(ends)]
 
     def floats(self, name: str, *shape: int) -> Array:
         if name == RATES and self.network.rates is not None:
@@ -55,7 +61,10 @@ class FolderWeights:
 
     def matrix(self, name: str, rows: int, columns: int, turned: int = 0, heads: int = 1) -> OutPort:
         del turned, heads
-        array, build = self._array(name, (rows, columns)), self._at(name)
+        build, small = self._at(name), self._small(name, rows, columns)
+        if small is not None:
+            return decompressed(build, small, name)
+        array = self._array(name, (rows, columns))
         dtype = self.tensors[self._place(name)[0]].dtype
         made = build.const(array, dtype, name)
         return made if dtype is DType.F32 else build.Convert(made, destination_type=DType.F32)
@@ -69,6 +78,17 @@ class FolderWeights:
         half = self.names.halves.get(part)
         rest = self.names.parts.get(part, part) if half is None else half[0]
         return f"{self.names.layers}.{layer}.{rest}.{kind}", None if half is None else half[1]
+
+    def _small(self, name: str, rows: int, columns: int) -> SmallMatrix | None:
+        """Return a matrix of small weights, None for floats."""
+        place, half = self._place(name)
+        if self.small is None or not self.small.has(place):
+            return None
+        if self.names.interleaved or self.names.transposed:
+            raise UnsupportedError(f"{self.file}: small weights of this type of networks can not be read, got {place}")
+        if half is None:
+            return self.small.find(place, rows, columns)
+        return self.small.find(place, 2 * rows, columns).rows(half * rows, (half + 1) * rows)
 
     def _array(self, name: str, shape: tuple[int, ...]) -> Array:
         """Return a tensor in its own type, with its rows as the decoder wants them."""

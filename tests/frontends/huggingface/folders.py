@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+INTEGERS = {np.dtype(np.int32): "I32", np.dtype(np.int64): "I64", np.dtype(np.int8): "I8"}
 KINDS = {"F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
 
 
@@ -24,20 +25,23 @@ def weight(name: str, shape: Sequence[int], around: float) -> Array:
     return (np.rint((drawn * size + middle) * 64).clip(-128, 128) / 64).astype(np.float32)
 
 
-def safetensors(tensors: Mapping[str, Array], kind: str = "F32") -> bytes:
-    """Return the bytes of a file."""
+def safetensors(tensors: Mapping[str, NDArray[np.generic]], kind: str = "F32") -> bytes:
+    """Return the bytes of a file; arrays of integers keep their type."""
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     body = b""
     for name, array in tensors.items():
-        raw = array.astype(KINDS[kind]).tobytes()
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(body), len(body) + len(raw)]}
+        stored = INTEGERS.get(array.dtype, kind)
+        raw = (array if stored != kind else array.astype(KINDS[kind])).tobytes()
+        header[name] = {"dtype": stored, "shape": list(array.shape), "data_offsets": [len(body), len(body) + len(raw)]}
         body += raw
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + body
 
 
-def write(folder: Path, config: Mapping[str, object], tensors: Mapping[str, Array], kind: str = "F32") -> Path:
+def write(
+    folder: Path, config: Mapping[str, object], tensors: Mapping[str, NDArray[np.generic]], kind: str = "F32"
+) -> Path:
     """Write a folder with its tensors in one file."""
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))

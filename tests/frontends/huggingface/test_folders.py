@@ -111,7 +111,11 @@ WRONG: Mapping[str, tuple[Mapping[str, object], type[AotError], str]] = {
         UnsupportedError,
         "give logits of words can be read, got LlamaModel",
     ),
-    "quantised": ({"quantization_config": {"quant_method": "awq"}}, UnsupportedError, "weights of floats can be read"),
+    "another packing": (
+        {"quantization_config": {"quant_method": "bitsandbytes"}},
+        UnsupportedError,
+        "gptq, awq .* can be read, got bitsandbytes",
+    ),
     "a text for a number": ({"hidden_size": "wide"}, CorruptError, "hidden_size is an integer"),
     "no layers": ({"num_hidden_layers": 0}, CorruptError, "num_hidden_layers is an integer from 1"),
     "more layers": ({"num_hidden_layers": 2}, CorruptError, "has a tensor 'model.layers.1.input_layernorm.weight'"),
