@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from aot.codegen.dataclass import dataclass
-from aot.frontends.conversion.scopes import Handle, Scope, foreign
+from aot.frontends.conversion.scopes import Handle, Scope, Value, foreign
 from aot.frontends.conversion.table import decorator
 from aot.frontends.tf.math.complex_numbers import COMPLEX
 from aot.frontends.tflite.nets import ABSENT, Net, Nets, Operator
@@ -25,7 +25,7 @@ from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.types import Array, dtype_of, numpy_dtype
 from aot.ir.values.estimate import check_table
-from aot.opset.control.infrastructure import Constant, Parameter
+from aot.opset.control.infrastructure import Constant
 from aot.runtime.abi import DType
 from aot.runtime.errors import AotError, BudgetError, CorruptError, UnsupportedError
 
@@ -39,7 +39,6 @@ STATES = {
     "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
 }  # places of the inputs that an operation writes, too; a custom one may write all that are variables
 
-Value = OutPort | Handle | None
 Rule = Callable[["Importer", Operator, Net, Scope, list[Value], str], Sequence[Value]]
 RULES: dict[str, Rule] = {}
 
@@ -136,9 +135,10 @@ class Importer:
         return scope.graph.add(made, *ports, name=name, origin=Origin((name,), self.file), outputs=outputs)
 
     def _port(self, value: Value, op: Operator) -> OutPort | None:
-        if isinstance(value, Handle):
-            raise UnsupportedError(f"{op.kind}: inputs are tensors, got the resource {value.name!r}")
-        return value
+        if value is None or isinstance(value, OutPort):
+            return value
+        name = value.name if isinstance(value, Handle) else value.key
+        raise UnsupportedError(f"{op.kind}: inputs are tensors, got the resource {name!r}")
 
     def tensor(self, value: Value, what: str) -> OutPort:
         """Return a value that must be a tensor."""
@@ -184,9 +184,6 @@ class Importer:
             op = Foreign("tflite", "VAR_HANDLE", (("unsupported", "no CALL_ONCE gives it a first value"),))
             scope.firsts[name] = scope.graph.add(op, name=name, origin=Origin((name,), self.file)).out_port(0)
         return scope.firsts[name]
-
-    def parameter(self, scope: Scope, name: str) -> OutPort:
-        return scope.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
 
 
 def _states(op: Operator, net: Net) -> list[int]:

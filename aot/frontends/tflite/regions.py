@@ -1,30 +1,16 @@
-"""IF, WHILE, CALL, CALL_ONCE and variables: foreign nodes with regions, as the conversions of control flow take them.
-
-    IF(c, x)       ->    IF(c, ...): then_branch, else_branch
-    WHILE(x)       ->    WHILE(cond(x), x, v0): body gives (cond(x'), x', v1)
-
-All that a branch reads is captured: attribute `captures` says which parameter of which region is which input. A loop's
-region has the body and then the condition, so that both are walked in one order.
-"""
+"""IF, WHILE, CALL, CALL_ONCE and variables; regions are made as `aot.frontends.conversion.regions` says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from aot.frontends.conversion.bodies import BRANCHES
-from aot.frontends.conversion.scopes import (
-    Handle,
-    Scope,
-    branch_inputs,
-    carried_variables,
-    loop_inputs,
-    set_variables,
-)
+from aot.frontends.conversion.regions import Control, Fill
+from aot.frontends.conversion.scopes import Handle, Scope
 from aot.frontends.tflite.importer import Importer, Value, outermost, rule
 from aot.frontends.tflite.nets import Net, Operator
-from aot.ir.graph import Graph, OutPort
-from aot.opset.control.infrastructure import Result
+from aot.ir.graph import Node, OutPort
 from aot.runtime.errors import CorruptError
 
 
@@ -34,70 +20,37 @@ def _number(op: Operator, name: str) -> int:
     return int(op.attrs[name])
 
 
-def _results(self: Importer, scope: Scope, values: Sequence[Value], what: str) -> None:
-    for value in values:
-        port = self.tensor(value, what)
-        scope.graph.add(Result(), port, name=port.node.name)
+def _control(self: Importer, op: Operator, net: Net, scope: Scope, name: str) -> Control:
+    free = replace(op, inputs=())  # the inputs are others than its tensors now
+
+    def add(scope: Scope, sources: Sequence[OutPort], outputs: int, **facts: Any) -> Node:
+        return self.add(free, net, scope, sources, name, outputs, **facts)
+
+    def tensor(value: Value, scope: Scope, what: str) -> OutPort:
+        del scope
+        return self.tensor(value, what)
+
+    return Control(name, op.kind, op.kind, self.file, scope, self.first, tensor, add)
+
+
+def _filled(self: Importer, op: Operator, option: str) -> Fill:
+    """Return what walks the sub-graph of an option in a region."""
+    number = _number(op, option)
+    return lambda scope, given, prefix: self.run(number, given, scope, prefix)
 
 
 @rule("IF")
 def if_(self: Importer, op: Operator, net: Net, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
     if not inputs:
         raise CorruptError(f"{op.kind}: {name!r} has a condition, got none")
-    inners: list[Scope] = []
-    results: list[list[Value]] = []
-    for label, option in zip(BRANCHES, ("then_subgraph_index", "else_subgraph_index"), strict=True):
-        inner = Scope(Graph(name=f"{name}/{label}", file=self.file), scope)
-        args = [v if isinstance(v, Handle) else inner.enter("IF", self.tensor(v, op.kind)) for v in inputs[1:]]
-        results.append(self.run(_number(op, option), args, inner, f"{name}/{label}/"))
-        inners.append(inner)
-    written = list(dict.fromkeys([*inners[0].written, *inners[1].written]))
-    for inner, values in zip(inners, results, strict=True):
-        _results(self, inner, [*values, *(self.read(v, inner) for v in written)], op.kind)
-    sources, captures = branch_inputs(self.tensor(inputs[0], op.kind), BRANCHES, inners)
-    count = len(results[0])
-    if len(results[1]) != count:
-        raise CorruptError(f"{op.kind}: both branches of {name!r} give as many values, got {[*map(len, results)]}")
-    node = self.add(_free(op), net, scope, sources, name, count + len(written), captures=captures, inputs=1)
-    node.regions = {label: inner.graph for label, inner in zip(BRANCHES, inners, strict=True)}
-    set_variables(scope, written, node, count)
-    return list(node.out_ports().values())
-
-
-def _free(op: Operator) -> Operator:
-    """Return the operator without the numbers of its tensors, which are others than its inputs now."""
-    return replace(op, inputs=())
+    fills = [_filled(self, op, f"{branch}_subgraph_index") for branch in ("then", "else")]
+    return _control(self, op, net, scope, name).branches(self.tensor(inputs[0], op.kind), fills, inputs[1:])
 
 
 @rule("WHILE")
 def while_(self: Importer, op: Operator, net: Net, scope: Scope, inputs: list[Value], name: str) -> Sequence[Value]:
-    condition, body = _number(op, "cond_subgraph_index"), _number(op, "body_subgraph_index")
-    first = _truth(self, condition, inputs, scope, name)
-    inner = Scope(Graph(name=f"{name}/body", file=self.file), scope)
-    given = [v if isinstance(v, Handle) else self.parameter(inner, f"carried{i}") for i, v in enumerate(inputs)]
-    outs = self.run(body, given, inner, f"{name}/body/")
-    if len(outs) != len(inputs) or any(isinstance(v, Handle) and v != o for v, o in zip(inputs, outs, strict=True)):
-        raise CorruptError(f"{op.kind}: the body of {name!r} gives {len(inputs)} values like those that it takes")
-    more = _truth(self, condition, outs, inner, f"{name}/next")
-    written = carried_variables(inner, scope, self.first)
-    values = [o for o in outs if not isinstance(o, Handle)]
-    _results(self, inner, [more, *values, *(inner.values[v] for v in written)], op.kind)
-    carried = [self.tensor(v, op.kind) for v in inputs if not isinstance(v, Handle)]
-    carried += [self.read(v, scope) for v in written]
-    sources, captures = loop_inputs([first, *carried], written, inner)
-    facts = {"captures": captures, "inputs": 1 + len(carried)}
-    node = self.add(_free(op), net, scope, sources, name, len(carried), **facts)
-    node.regions = {"body": inner.graph}
-    set_variables(scope, written, node, len(carried) - len(written))
-    ports = iter(node.out_ports().values())
-    return [v if isinstance(v, Handle) else next(ports) for v in inputs]
-
-
-def _truth(self: Importer, condition: int, args: Sequence[Value], scope: Scope, name: str) -> OutPort:
-    found = self.run(condition, args, scope, f"{name}/cond/")
-    if len(found) != 1:
-        raise CorruptError(f"WHILE: the condition of {name!r} gives one value, got {len(found)}")
-    return self.tensor(found[0], "WHILE")
+    condition, body = (_filled(self, op, f"{part}_subgraph_index") for part in ("cond", "body"))
+    return _control(self, op, net, scope, name).loop(condition, body, inputs)
 
 
 @rule("CALL")

@@ -26,8 +26,7 @@ from aot.ir.op import Foreign
 from aot.ir.origin import Origin
 from aot.ir.topological import producers_first
 from aot.ir.types import Array, dtype_of
-from aot.opset.control.infrastructure import Constant, Parameter
-from aot.runtime.abi import DType
+from aot.opset.control.infrastructure import Constant
 from aot.runtime.errors import AotError, BudgetError, CorruptError, ModelError, UnsupportedError
 
 MAX_DEPTH = 48  # functions within functions; each takes a few frames of Python's stack
@@ -221,9 +220,6 @@ class Importer:
             raise CorruptError(f"{self.file}: {item.name!r} calls function {name!r}, and there is none of this name")
         given = item.attrs[attribute].func.attr if attribute in item.attrs else item.attrs
         return function_net(self.functions[name], given, self.file)
-
-    def parameter(self, scope: Scope, name: str) -> OutPort:
-        return scope.graph.add(Parameter(DType.F32, None), name=name).out_port(0)
 
     def given(self, value: Value, scope: Scope, what: str) -> OutPort:
         """Return a value that must be a tensor."""
