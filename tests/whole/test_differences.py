@@ -21,7 +21,7 @@ from aot.opset.detection.suppression.suppression import NonMaxSuppression
 from aot.opset.elementwise.activation import Clamp, PRelu
 from aot.opset.elementwise.binary import Add, AutoBroadcast, Divide, Power, SquaredDifference, Subtract
 from aot.opset.elementwise.quantization import FakeConvert, FakeQuantize, Float8
-from aot.opset.elementwise.unary import Sqrt
+from aot.opset.elementwise.unary import Abs, Sqrt
 from aot.opset.image.resize import Interpolate_11, ShapeFrom
 from aot.opset.image.resize_weights import Coordinates, Mode
 from aot.opset.movement.blocks import SpaceToBatch
@@ -30,6 +30,7 @@ from aot.opset.movement.gather import GatherTree
 from aot.opset.movement.padding import Pad
 from aot.opset.movement.scatter import Combination, ScatterElementsUpdate, SliceScatter
 from aot.opset.movement.slicing import StridedSlice
+from aot.opset.products.convolution import Convolution
 from aot.opset.products.deconvolution import ConvolutionBackpropData
 from aot.opset.products.pool_windows import AutoPad, Rounding
 from aot.opset.products.pooling import AvgPool, MaxPool_8
@@ -255,6 +256,18 @@ def test_loss_without_labels() -> None:
     given = [logits, np.array([2], np.int32), np.zeros((1, 3), np.int32), np.array([0], np.int32)]
     chances = np.exp(logits[0, :2, 1]) / np.exp(logits[0, :2]).sum(1)
     np.testing.assert_allclose(run(CTCLoss(), given), [-np.log(chances.prod())], rtol=1e-5)
+
+
+def test_padding_before_strides() -> None:
+    x, w = noise(2, 3, 4, 5), noise(4, 3, 1, 1)
+    graph = Graph("difference")
+    data = graph.add(Parameter(element_type=DType.F32, shape=x.shape), name="x").out_port(0)
+    weights = graph.add(Constant(element_type=DType.F32), name="w", data=w).out_port(0)
+    op = Convolution(strides=(2, 2), pads_begin=(0, 1), pads_end=(1, 0))
+    graph.add(Result(), graph.add(op, graph.add(Abs(), data).out_port(0), weights).out_port(0))
+    padded = np.pad(np.abs(x), ((0, 0), (0, 0), (0, 1), (1, 0)))[:, :, ::2, ::2]
+    found = compile_model(graph, CompileOptions(level=None), threads=1)(x)[0]
+    np.testing.assert_allclose(found, np.einsum("nchw,oc->nohw", padded, w[:, :, 0, 0]), rtol=1e-5, atol=1e-6)
 
 
 def test_each_case_of_the_page_has_its_test() -> None:

@@ -11,6 +11,7 @@ import openvino
 
 from aot.ir.graph import Graph
 from aot.ir.types import Array
+from aot.opset.products.convolution import Convolution
 from aot.runtime.abi import DType
 
 # operations whose results in f32, i32 and boolean are known to be right; all others are left out
@@ -91,13 +92,18 @@ TYPES = (DType.F32, DType.I32, DType.I64, DType.BOOL)  # f64 is computed in f32,
 def openvino_is_trusted(graph: Graph) -> bool:
     """Static sizes, trusted operations, types that it computes in."""
     for node in graph.nodes.values():
-        if node.type not in TRUSTED:
+        if node.type not in TRUSTED or (isinstance(node.op, Convolution) and _has_early_strides(node.op)):
             return False
         for port in node.out_ports().values():
             known = port.type.dtype in TYPES and all(isinstance(n, int) and n for n in port.type.shape)
             if not known:
                 return False
     return True
+
+
+def _has_early_strides(op: Convolution) -> bool:
+    """True if OpenVINO may read every second element before it pads; it asks for one tap besides."""
+    return any(n > 1 for n in op.strides) and any(op.pads_begin + op.pads_end)
 
 
 def openvino_results(path: Path, inputs: Sequence[Array]) -> list[Array]:
