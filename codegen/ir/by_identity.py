@@ -25,8 +25,11 @@ class _Same(Generic[A]):
         return isinstance(other, _Same) and self.argument is cast("_Same[A]", other).argument
 
 
-def by_identity(size: int) -> Callable[[Callable[[A], T]], Callable[[A], T]]:
-    """Cache the results of a function for the `size` objects of its last calls, which stay alive."""
+def by_identity(size: int, slot: str) -> Callable[[Callable[[A], T]], Callable[[A], T]]:
+    """Cache the result of a function in the attribute `slot` of its argument, where the class has it.
+
+    Results of other objects are cached for the `size` ones of the last calls, which stay alive.
+    """
 
     def decorate(run: Callable[[A], T]) -> Callable[[A], T]:
         @lru_cache(maxsize=size)
@@ -35,7 +38,13 @@ def by_identity(size: int) -> Callable[[Callable[[A], T]], Callable[[A], T]]:
 
         @wraps(run)
         def cached(argument: A) -> T:
-            return result_of(_Same(argument))
+            found: T | None = getattr(argument, slot, None)
+            if found is None:
+                if not hasattr(type(argument), slot):
+                    return result_of(_Same(argument))
+                found = run(argument)
+                object.__setattr__(argument, slot, found)
+            return found
 
         return cached
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.expressions import loads, reduction_in
-from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Size, Space, Var, dense
+from aot.codegen.ir.loops import Buffer, Const, Expr, Load, Reduce, Size, Space, Var, dense
 from aot.codegen.ir.primitives import IDENTITY
 from aot.runtime.abi import DType
 
@@ -14,10 +14,16 @@ LOCAL = "'"  # suffix of the names of buffers and axes that are local to a work:
 
 
 class _Hashed:
-    """Base of works, which caches the hash: works are the keys of memo tables."""
+    """Base of works, which caches the hash: works are the keys of memo tables.
 
-    __slots__ = ("_hash",)
+    The other slots are caches of `by_identity`, by which passes ask again and again.
+    """
+
+    __slots__ = ("_hash", "known_reads", "known_sizes", "known_writes")
     _hash: int
+    known_reads: tuple[Load, ...]
+    known_sizes: frozenset[Var]
+    known_writes: tuple[Buffer, ...]
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __hash__(self) -> int:

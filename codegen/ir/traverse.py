@@ -118,7 +118,7 @@ def _local_of(stmt: Stmt) -> frozenset[Buffer]:
             return local(stmt.body)
 
 
-@by_identity(1 << 12)
+@by_identity(1 << 12, "known_reads")
 def reads(work: Work) -> tuple[Load, ...]:
     """Return the loads of memory outside of the work, each once."""
     inner = {b.name for b in local(work)}
@@ -126,7 +126,7 @@ def reads(work: Work) -> tuple[Load, ...]:
     return tuple(x for x in outside if x.buffer.name not in inner)
 
 
-@by_identity(1 << 12)
+@by_identity(1 << 12, "known_writes")
 def writes(work: Work) -> tuple[Buffer, ...]:
     """Return the buffers outside of the work that it writes, each once."""
     inner = {b.name for b in local(work)}

@@ -36,9 +36,10 @@ Places = dict[str, tuple[Buffer, tuple[int, ...]]]  # temporary for a value, and
 def fuse_attention(steps: Steps, context: Context) -> None:
     """Fuse two products and the group of rows between them into one step, wherever it pays."""
     links, places = _Links(steps), dict[int, Step | None]()
+    constants = steps.constants()
     for step in steps.steps:
         found = _neighbours(step, steps, links, context.target)
-        made = _joined(*found, steps.constants()) if found is not None else None
+        made = _joined(*found, constants) if found is not None else None
         if found is None or made is None:
             continue
         first, _, last = found

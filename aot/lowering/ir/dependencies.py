@@ -259,8 +259,8 @@ def ordered(steps: list[Step], producers: Callable[[Step], list[Step]]) -> list[
             elif id(step) not in begun:
                 begun.add(id(step))
                 stack.append((step, True))
-                needed = producers(step)
-                if circular := next((m for m in needed if id(m) in begun and id(m) not in done), None):
+                needed = [m for m in producers(step) if id(m) not in done]
+                if circular := next((m for m in needed if id(m) in begun), None):
                     raise InternalError(f"order: {_description(step)} and {_description(circular)} need each other")
                 stack += [(m, False) for m in reversed(needed)]
     return order

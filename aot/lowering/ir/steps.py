@@ -243,7 +243,7 @@ def indices(shape: Shape) -> tuple[tuple[Var, ...], tuple[Expr, ...]]:
     return tuple(i for i in index if isinstance(i, Var)), index
 
 
-@by_identity(1 << 12)
+@by_identity(1 << 12, "known_sizes")
 def sizes_of(work: Work) -> frozenset[Var]:
     """Return the variables of a work that are no axes: sizes known at run time only, and axes bound by statements."""
     found: set[Var] = set()

@@ -41,16 +41,17 @@ class Sizes:
         self.taken: frozenset[str] = frozenset()
         self.facts: dict[Expr, tuple[Expr, frozenset[Var]]] = {}  # equals of sizes, and the symbols of their rules
         self.degree = 0  # the greatest number of capacities that the memory of one tensor multiplies
-        self._alike: dict[Expr, list[Expr]] = {}
+        self._alike: dict[Expr, dict[Expr, None]] = {}
         self._names: dict[Expr, Var] = {}
         self._made_of: dict[Var, frozenset[Var]] = {}
+        self._written: dict[Expr, Expr] = {}
 
     def copy(self) -> Sizes:
         """Return the same names; those that are added later are its own."""
         made = Sizes()
         made.meaning, made.late, made.facts = dict(self.meaning), dict(self.late), dict(self.facts)
         made.taken = self.taken
-        made._alike = {size: list(others) for size, others in self._alike.items()}
+        made._alike = {size: dict(others) for size, others in self._alike.items()}
         made._names, made._made_of = dict(self._names), dict(self._made_of)
         return made
 
@@ -168,15 +169,18 @@ class Sizes:
         """Record that two sizes are equal, which every inference checks before it begins."""
         a, b = self.written_out(one), self.written_out(other)
         if a != b and variables(a) and variables(b):
-            self._alike.setdefault(a, []).append(b)
-            self._alike.setdefault(b, []).append(a)
+            self._alike.setdefault(a, {})[b] = None
+            self._alike.setdefault(b, {})[a] = None
 
     def alike(self, size: Size) -> list[Expr]:
         """Return the size, and the sizes that rules equate it with, over the model's symbols."""
-        found = [self.written_out(size)]
-        for form in found:
-            found += [other for other in self._alike.get(form, ()) if other not in found]
-        return found
+        waiting = [self.written_out(size)]
+        found = dict.fromkeys(waiting)
+        for form in waiting:
+            new = [other for other in self._alike.get(form, ()) if other not in found]
+            found |= dict.fromkeys(new)
+            waiting += new
+        return waiting
 
     def _facts(self, size: Size) -> dict[Expr, Expr]:
         """Return the facts that are checked before any value of this size is computed."""
@@ -203,9 +207,12 @@ class Sizes:
         """Write a size over the model's symbols alone, in the shortest form."""
         if isinstance(size, int):
             return Const(size)
-        while any(v in self.meaning for v in variables(size)):
-            size = rewrite(size, lambda e: self.meaning.get(e) if isinstance(e, Var) else None)
-        return shortest(size)
+        if size not in self._written:  # a name has its meaning from the first, so a form does not change later
+            plain = size
+            while any(v in self.meaning for v in variables(plain)):
+                plain = rewrite(plain, lambda e: self.meaning.get(e) if isinstance(e, Var) else None)
+            self._written[size] = shortest(plain)
+        return self._written[size]
 
     def named(self, size: Size) -> Expr:
         """Write a size over names where there are some; no name is made."""

@@ -6,10 +6,11 @@ Values are placed from the largest to the smallest, each at the lowest offset th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from aot.codegen.dataclass import dataclass
 from aot.codegen.ir.access import known
-from aot.codegen.ir.index import Affine, bounds, normal
+from aot.codegen.ir.index import Affine, atom_bounds, bounds, normal
 from aot.codegen.ir.loops import Const, Expr, Size, as_expr, prim
 from aot.codegen.ir.program import Region
 from aot.lowering.ir.steps import Cycle, Steps
@@ -199,11 +200,19 @@ def _stacked(lives: list[Life], sizes: dict[str, Size], names: Sizes) -> Plan:
 
 def _highest(ends: list[Expr]) -> Expr:
     """Return the maximum as an expression, without the values that by their ranges cannot be the greatest."""
-    kept: list[Affine] = []
-    for end in (normal(e, {}) for e in ends):
-        if not any(bounds(other.plus(end, -1))[0] >= 0 for other in kept):
-            kept = [other for other in kept if bounds(end.plus(other, -1))[0] < 0] + [end]
-    return _balanced([end.expr() for end in kept]) if kept else Const(0)
+    kept: dict[int, Affine] = {}
+    alike: dict[frozenset[Expr], dict[int, Affine]] = {}  # those of `kept` with the same atoms that have no end
+    for n, end in enumerate(normal(e, {}) for e in ends):
+        atoms = frozenset(atom for atom, c in end.terms.items() if c > 0 and atom_bounds(atom)[1] == inf)
+        larger = (other for mine, same in alike.items() if atoms <= mine for other in same.values())
+        if any(bounds(other.plus(end, -1))[0] >= 0 for other in larger):
+            continue
+        smaller = [(same, m, other) for mine, same in alike.items() if mine <= atoms for m, other in same.items()]
+        for same, m, other in smaller:
+            if bounds(end.plus(other, -1))[0] >= 0:
+                del same[m], kept[m]
+        kept[n] = alike.setdefault(atoms, {})[n] = end
+    return _balanced([end.expr() for end in kept.values()]) if kept else Const(0)
 
 
 def _balanced(values: list[Expr]) -> Expr:

@@ -120,3 +120,12 @@ def test_a_part_of_a_size_may_be_negative() -> None:
     assert isinstance(whole, Var) and whole.low == 0
     value = sizes.of((n - k) // 5)
     assert isinstance(value, Var) and value.low < 0
+
+
+def test_a_rule_of_many_layers_makes_one_form() -> None:
+    """Layers repeat their rules: as many forms as layers would take the square of that to compare."""
+    sizes, n, k, m = Sizes(), Var("n"), Var("k"), Var("m")
+    for one, other in ((n, k), (n, k), (k, m), (n, k)):
+        sizes.equate(one, other)
+    assert sizes.alike(n) == [n, k, m]
+    assert sizes.alike(m) == [m, k, n]
