@@ -6,6 +6,7 @@ manifest (JSON)  <--written by codegen.llvm, read by runtime.loading.library--> 
 from __future__ import annotations
 
 import ctypes
+import re
 from enum import StrEnum
 
 ABI_VERSION = 4
@@ -59,29 +60,10 @@ class DType(StrEnum):
         return self.bits // 8
 
 
-_FLOATS8 = (DType.F8E4M3, DType.F8E5M2, DType.F8E8M0, DType.F8E4M3FNUZ, DType.F8E5M2FNUZ)
-_BITS = dict.fromkeys((DType.I8, DType.U8, DType.BOOL, *_FLOATS8), 8) | {
-    DType.F64: 64,
-    DType.F32: 32,
-    DType.F16: 16,
-    DType.BF16: 16,
-    DType.I64: 64,
-    DType.I32: 32,
-    DType.I16: 16,
-    DType.U64: 64,
-    DType.U32: 32,
-    DType.U16: 16,
-    DType.U1: 1,
-    DType.U2: 2,
-    DType.U3: 3,
-    DType.U4: 4,
-    DType.U6: 6,
-    DType.I4: 4,
-    DType.I2: 2,
-    DType.NF4: 4,
-    DType.F4E2M1: 4,
-    DType.STRING: 0,
-}
+def _bits(t: DType) -> int:
+    """Return the bits of an element, the first number in its name."""
+    found = re.search(r"\d+", t.value)
+    return int(found[0]) if found is not None else 8 * (t is DType.BOOL)
 
 
 def _compute(t: DType) -> DType:
@@ -93,7 +75,7 @@ def _compute(t: DType) -> DType:
 
 
 for _type in DType:
-    _type.bits = _BITS[_type]
+    _type.bits = _bits(_type)
     _type.stored_bytes = max(_type.bits // 8, 1)
     _type.is_float = _type.value[0] in "fbn" and _type is not DType.BOOL
     _type.is_integer = _type.value[0] in "iu"

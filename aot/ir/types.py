@@ -17,6 +17,7 @@ from aot.codegen.ir.loops import Const, Expr
 from aot.codegen.ir.printer import expr_text
 from aot.ir.dims import shortest
 from aot.runtime.abi import DType
+from aot.runtime.arrays.tensors import ML_NAMES, PLAIN
 from aot.runtime.errors import ShapeError, UnsupportedError
 
 Dim = int | Expr
@@ -24,33 +25,9 @@ Shape = tuple[Dim, ...]
 Array = NDArray[Any]
 
 _NUMPY: dict[DType, np.dtype[np.generic]] = {
-    DType.F64: np.dtype(np.float64),
-    DType.F32: np.dtype(np.float32),
-    DType.F16: np.dtype(np.float16),
-    DType.BF16: np.dtype(ml_dtypes.bfloat16),
-    DType.I64: np.dtype(np.int64),
-    DType.I32: np.dtype(np.int32),
-    DType.I16: np.dtype(np.int16),
-    DType.I8: np.dtype(np.int8),
-    DType.U64: np.dtype(np.uint64),
-    DType.U32: np.dtype(np.uint32),
-    DType.U16: np.dtype(np.uint16),
-    DType.U8: np.dtype(np.uint8),
-    DType.BOOL: np.dtype(np.bool_),
-    DType.U1: np.dtype(np.uint8),  # packed types are unpacked when they are read; their range stays
-    DType.U2: np.dtype(ml_dtypes.uint2),
-    DType.U3: np.dtype(np.uint8),
-    DType.U4: np.dtype(ml_dtypes.uint4),
-    DType.U6: np.dtype(np.uint8),
-    DType.I4: np.dtype(ml_dtypes.int4),
-    DType.I2: np.dtype(ml_dtypes.int2),
-    DType.NF4: np.dtype(np.uint8),
-    DType.F4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
-    DType.F8E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
-    DType.F8E5M2: np.dtype(ml_dtypes.float8_e5m2),
-    DType.F8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
-    DType.F8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
-    DType.F8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
+    **{t: np.dtype(code) for t, code in PLAIN.items()},
+    **{t: np.dtype(getattr(ml_dtypes, name)) for t, name in ML_NAMES.items()},
+    **dict.fromkeys((DType.U1, DType.U3, DType.U6, DType.NF4), np.dtype(np.uint8)),  # unpacked when they are read
     DType.STRING: np.dtype(object),
 }
 _FROM_NUMPY = {v: k for k, v in reversed(_NUMPY.items())}

@@ -20,33 +20,8 @@ MALLOC_ALIGN = 16  # alignment, in bytes, of memory from the system's allocator
 Array = np.ndarray[Any, np.dtype[Any]]  # numpy.typing.NDArray, whose import is slow
 Shape = tuple[int, ...]
 
-_NUMPY = {
-    DType.F64: "f8",
-    DType.F32: "f4",
-    DType.F16: "f2",
-    DType.BF16: "u2",
-    DType.I64: "i8",
-    DType.I32: "i4",
-    DType.I16: "i2",
-    DType.I8: "i1",
-    DType.U64: "u8",
-    DType.U32: "u4",
-    DType.U16: "u2",
-    DType.U8: "u1",
-    DType.BOOL: "?",
-    DType.F8E4M3: "u1",
-    DType.F8E5M2: "u1",
-    DType.F8E8M0: "u1",
-    DType.F8E4M3FNUZ: "u1",
-    DType.F8E5M2FNUZ: "u1",
-    DType.F4E2M1: "u1",
-    DType.U4: "u1",
-    DType.I4: "i1",
-    DType.U2: "u1",
-    DType.I2: "i1",
-}
-# Types of the package ml_dtypes are compared by name: the package may be absent.
-_SAME_BITS = {
+# Types of the package ml_dtypes, by name: the package may be absent.
+ML_NAMES = {
     DType.BF16: "bfloat16",
     DType.F8E4M3: "float8_e4m3fn",
     DType.F8E5M2: "float8_e5m2",
@@ -61,21 +36,10 @@ _SAME_BITS = {
 }
 _SHORT_FLOATS = frozenset((DType.BF16, DType.F8E8M0, *FORMATS))
 _RANGES = {DType.U4: (0, 15), DType.I4: (-8, 7), DType.U2: (0, 3), DType.I2: (-2, 1)}
-_SHORT = {
-    "float64": "f64",
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "bool": "boolean",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "uint64": "u64",
-    "uint32": "u32",
-    "uint16": "u16",
-    "uint8": "u8",
-}
+_WHOLE = (DType.F64, DType.F32, DType.F16, *(t for t in DType if t.is_integer and t.bits >= 8))
+PLAIN = {DType.BOOL: "?"} | {t: f"{t.value[0]}{t.bits // 8}" for t in _WHOLE}  # types of NumPy itself
+_NUMPY = PLAIN | {t: f"{'u' if t in _SHORT_FLOATS else t.value[0]}{-(-t.bits // 8)}" for t in ML_NAMES}
+_SHORT = {np.dtype(code).name: t.value for t, code in PLAIN.items()} | {"bfloat16": "bf16"}
 
 
 def numpy_dtype(info: TensorInfo) -> np.dtype[Any]:
@@ -101,7 +65,7 @@ def as_array(kind: str, info: TensorInfo, value: object) -> Array:
             raise UsageError(f"{kind} '{info.name}': expected {info}, got {type(value).__name__}: {error}") from None
     if array.dtype == dtype and array.dtype.isnative:
         return array
-    if array.dtype.name == _SAME_BITS.get(info.dtype):
+    if array.dtype.name == ML_NAMES.get(info.dtype):
         return array.view(dtype)
     raise mismatch(kind, info, array)
 
@@ -138,7 +102,7 @@ def mismatch(kind: str, info: TensorInfo, array: Array) -> UsageError:
     dtype, wanted = _SHORT.get(array.dtype.name, array.dtype.name), numpy_dtype(info)
     if not array.dtype.isnative:
         dtype += " of the other byte order"
-    convertible = array.dtype != wanted and array.dtype.kind in "biuf" and info.dtype not in _SAME_BITS
+    convertible = array.dtype != wanted and array.dtype.kind in "biuf" and info.dtype not in ML_NAMES
     return UsageError(
         f"{kind} '{info.name}': expected {info}, got {dtype}[{','.join(map(str, array.shape))}]",
         advice=f"convert the array: x.astype('{wanted.name}')" if convertible else "",
