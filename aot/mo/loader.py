@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 
 from aot.codegen.dataclass import dataclass
-from aot.mo.back.replacement import BackReplacementPattern
 from aot.mo.front.common.replacement import FrontReplacementOp, FrontReplacementPattern, FrontReplacementSubgraph
 from aot.mo.front.extractor import CaffePythonFrontExtractorOp, FrontExtractorOp
 from aot.mo.front.tf.replacement import (
@@ -23,7 +22,7 @@ from aot.mo.front.tf.replacement import (
     FrontReplacementFromConfigFileOp,
     FrontReplacementFromConfigFileSubGraph,
 )
-from aot.mo.middle.replacement import MiddleReplacementPattern
+from aot.mo.middle.replacement import BackReplacementPattern, MiddleReplacementPattern
 from aot.mo.ops.op import Op
 from aot.mo.replacement_pattern import ReplacementPattern
 from aot.mo.transforms import ROOTS, is_known, is_placeholder

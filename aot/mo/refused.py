@@ -31,7 +31,7 @@ REFUSED: tuple[tuple[str, str], ...] = (
         back.TransposeDFT""",
     ),
     (
-        "networks of Kaldi, Caffe and MXNet have no reader",
+        "networks of Kaldi and MXNet have no reader; layers of Caffe have conversions",
         """front.kaldi front.caffe middle.FuseReshapesSequence.FuseReshapesSequenceKaldi middle.InsertSelect
         middle.MXNetRNNSequenceNormalize middle.MXNetSplitMultiLayers middle.MakeKaldiConstReshapable
         middle.RemoveDuplicationMemory middle.ReplaceMemoryOffsetWithSplice middle.ReplacePNorm

@@ -6,7 +6,8 @@ extension names the class in `run_after`.
 
 `transforms.txt` says where each is, of which kind it is, and which it ran before (<) and after (>):
 
-    module class kind [<later,...] [>earlier,...] [off] [old]
+    module class,class kind [<later,...] [>earlier,...] [off] [old]
+    kind: module module         of one class of that name each, without anything else
 
 `<` and `>` that are left out are those of the kind; `old`: earlier releases had it, so that it may be imported, but
 takes no part in the order. Source: Model Optimizer 2024.6, asked by making each class.
@@ -14,6 +15,7 @@ takes no part in the order. Source: Model Optimizer 2024.6, asked by making each
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -43,7 +45,7 @@ _KINDS = {
     "FC": (_TF, "FrontReplacementFromConfigFileSubGraph"),
     "FCO": (_TF, "FrontReplacementFromConfigFileOp"),
     "M": ("aot.mo.middle.replacement", "MiddleReplacementPattern"),
-    "B": ("aot.mo.back.replacement", "BackReplacementPattern"),
+    "B": ("aot.mo.middle.replacement", "BackReplacementPattern"),
 }
 
 
@@ -64,12 +66,14 @@ class Row:
 def rows() -> dict[str, Row]:
     """Return the transformations by `module.class`."""
     found: dict[str, Row] = {}
-    for line in _TABLE.read_text("ascii").splitlines():
-        module, name, kind, *rest = line.split()
-        given = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
-        flags = "off" not in rest, "old" in rest
-        found[f"{module}.{name}"] = Row(module, name, kind, given.get("<"), given.get(">"), *flags)
-    return found
+    for line in re.sub(r"\n +", " ", _TABLE.read_text("ascii")).splitlines():
+        kind, colon, modules = line.partition(":")
+        entries = [[m, m.rpartition(".")[2], kind] for m in modules.split()] if colon else [line.split()]
+        for module, names, kind, *rest in entries:
+            given = {word[0]: tuple(filter(None, word[1:].split(","))) for word in rest if word[0] in "<>"}
+            flags = given.get("<"), given.get(">"), "off" not in rest, "old" in rest
+            found |= {f"{module}.{name}": Row(module, name, kind, *flags) for name in names.split(",")}
+    return dict(sorted(found.items(), key=lambda item: item[1].module))
 
 
 @cache

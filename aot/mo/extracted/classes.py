@@ -3,12 +3,14 @@
     ConvFrontExtractor.extract(node)      # the attributes that `extracted` tells, and the defaults of Convolution
     node["dilation"] = ...                # the file's attribute changes with it
 
-`classes.txt` says which there are: module, class, kind of operations in the file. Source: Model Optimizer 2024.6. None
+`classes.txt` says which there are: `MODULE:CLASS,CLASS=KIND` below their package, with the kind of operations in the
+file where the name of the class does not say it. Source: Model Optimizer 2024.6. None
 of them takes part itself: a node that no extractor of an extension takes has these attributes anyway.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,9 +33,12 @@ _TABLE = Path(__file__).with_suffix(".txt")
 def _rows() -> dict[str, dict[str, str]]:
     """Return the kinds of operations by module and class."""
     found: dict[str, dict[str, str]] = {}
-    for line in _TABLE.read_text("ascii").splitlines():
-        module, name, kind = line.split()
-        found.setdefault(module, {})[name] = kind
+    for line in re.sub(r"\n +", " ", re.sub(r",\n +", ",", _TABLE.read_text("ascii"))).splitlines():
+        package, *modules = line.split()
+        for module, names in (entry.split(":") for entry in modules):
+            pairs = (name.partition("=") for name in names.split(","))
+            kinds = {name: kind or re.sub(r"(Front)?Extractor(Op)?$", "", name) for name, _, kind in pairs}
+            found[f"{package}.{module}"] = kinds
     return found
 
 

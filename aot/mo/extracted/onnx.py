@@ -11,22 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from aot.frontends.onnx.element_types import DTYPES
+from aot.ir.types import numpy_dtype
 from aot.mo.bridge.values import plain
 from aot.mo.extracted.attribute import ABSENT, Attr, File, always, called, constant, ints, one_of
+from aot.runtime.abi import DType
 
 TYPES: dict[Any, Any] = {  # by the numbers of ONNX's TensorProto
-    1: np.float32,
-    2: np.uint8,
-    3: np.int8,
-    4: np.uint16,
-    5: np.int16,
-    6: np.int32,
-    7: np.int64,
-    9: np.bool_,
-    10: np.float16,
-    11: np.float64,
-    12: np.uint32,
-    13: np.uint64,
+    number: numpy_dtype(dtype).type for number, dtype in DTYPES.items() if number < 14 and dtype is not DType.STRING
 }
 AXES_ARE_INPUTS = 13  # operation set from which Squeeze and others have axes as an input
 INPUTS_INSTEAD = 11  # operation set from which Pad and Clip have inputs in place of attributes

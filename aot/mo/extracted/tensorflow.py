@@ -18,20 +18,7 @@ from aot.mo.ops.permutations import PermuteAttrs
 from aot.mo.utils.arrays import dynamic_dimension
 from aot.runtime.abi import DType
 
-TYPES = {  # Model Optimizer read these; another type is None
-    DType.F32,
-    DType.F64,
-    DType.I32,
-    DType.U8,
-    DType.I16,
-    DType.I8,
-    DType.I64,
-    DType.BOOL,
-    DType.U16,
-    DType.F16,
-    DType.U32,
-    DType.U64,
-}
+TYPES = {DType(name) for name in "f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 boolean".split()}  # that were read
 WIDEST = 64  # bits of a quantised number
 DEPTHS = {"NDHWC": (1, 2, 3), "NCDHW": (2, 3, 4), "NHWC": (1, 2), "NCHW": (2, 3)}  # spatial dimensions
 

@@ -1,7 +1,7 @@
 """Functions of library classes that infer otherwise than by a definition, by module and class.
 
 `infer`, `reverse_infer` (inputs from outputs) and `cf_infer` (which branches are executed) become attributes of nodes.
-Some have a second name, under which extensions call the function of the class.
+Some have a second name, behind the first, under which extensions call the function of the class.
 """
 
 from __future__ import annotations
@@ -16,28 +16,21 @@ Infer = Callable[..., Any]
 TABLE: dict[tuple[str, str], dict[str, Infer]] = {
     ("BlockLSTM", "BlockLSTM"): {"infer": sparse.block_lstm_infer},
     ("Complex", "Complex"): {"infer": slicing.complex_infer},
-    ("Enter", "Enter"): {"infer": branches.pass_infer, "enter_infer": branches.pass_infer},
+    ("Enter", "Enter"): {"infer enter_infer": branches.pass_infer},
     ("Exit", "Exit"): {
-        "infer": branches.pass_infer,
-        "exit_infer": branches.pass_infer,
-        "cf_infer": branches.exit_control_infer,
-        "control_flow_infer": branches.exit_control_infer,
+        "infer exit_infer": branches.pass_infer,
+        "cf_infer control_flow_infer": branches.exit_control_infer,
     },
     ("ExtractImagePatches", "ExtractImagePatches"): {"infer": windows.patches_infer},
     ("LookupTableInsert", "LookupTableInsert"): {"infer": sparse.table_insert_infer},
-    ("NextIteration", "NextIteration"): {"infer": branches.pass_infer, "enter_infer": branches.pass_infer},
-    ("ONNXResize11", "ONNXResize11Op"): {
-        "infer": windows.onnx_resize_infer,
-        "onnx_resize_infer": windows.onnx_resize_infer,
-    },
+    ("NextIteration", "NextIteration"): {"infer enter_infer": branches.pass_infer},
+    ("ONNXResize11", "ONNXResize11Op"): {"infer onnx_resize_infer": windows.onnx_resize_infer},
     ("Reverse", "Reverse"): {"infer": slicing.reverse_infer},
     ("argmax", "ArgMaxOp"): {"infer": slicing.arg_ops_infer},
     ("argmin", "ArgMinOp"): {"infer": slicing.arg_ops_infer},
     ("assert_op", "Assert"): {
-        "infer": branches.assert_infer,
-        "assert_infer": branches.assert_infer,
-        "cf_infer": branches.assert_control_infer,
-        "assert_control_flow_infer": branches.assert_control_infer,
+        "infer assert_infer": branches.assert_infer,
+        "cf_infer assert_control_flow_infer": branches.assert_control_infer,
     },
     ("clamp", "Clamp"): {"infer": elementwise.clamp_infer},
     ("crop", "Crop"): {"infer": slicing.crop_infer},
@@ -53,31 +46,18 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
     ("gather", "AttributedGather"): {"infer": slicing.gather_infer},
     ("interpolate", "Interpolate"): {"get_axes": windows.interpolated_axes},
     ("merge", "Merge"): {
-        "infer": branches.merge_infer,
-        "merge_infer": branches.merge_infer,
-        "cf_infer": branches.merge_control_infer,
-        "control_flow_infer": branches.merge_control_infer,
+        "infer merge_infer": branches.merge_infer,
+        "cf_infer control_flow_infer": branches.merge_control_infer,
     },
-    ("pooling", "Pooling"): {
-        "infer": windows.pool_infer,
-        "pool_infer": windows.pool_infer,
-        "reverse_infer": reverse.pool_reverse_infer,
-    },
+    ("pooling", "Pooling"): {"infer pool_infer": windows.pool_infer, "reverse_infer": reverse.pool_reverse_infer},
     ("pooling", "PoolingV2"): {"infer": windows.pool_of_inputs_infer, "reverse_infer": reverse.pool_reverse_infer},
-    ("priorbox", "PriorBoxOp"): {"infer": windows.prior_box_infer, "priorbox_infer": windows.prior_box_infer},
-    ("priorbox_clustered", "PriorBoxClusteredOp"): {
-        "infer": windows.clustered_box_infer,
-        "priorbox_clustered_infer": windows.clustered_box_infer,
-    },
+    ("priorbox", "PriorBoxOp"): {"infer priorbox_infer": windows.prior_box_infer},
+    ("priorbox_clustered", "PriorBoxClusteredOp"): {"infer priorbox_clustered_infer": windows.clustered_box_infer},
     ("psroipooling", "PSROIPoolingOp"): {
-        "infer": windows.psroipooling_infer,
-        "psroipooling_infer": windows.psroipooling_infer,
+        "infer psroipooling_infer": windows.psroipooling_infer,
         "reverse_infer": reverse.boxes_reverse_infer,
     },
-    ("roipooling", "ROIPooling"): {
-        "infer": windows.roipooling_infer,
-        "reverse_infer": reverse.boxes_reverse_infer,
-    },
+    ("roipooling", "ROIPooling"): {"infer": windows.roipooling_infer, "reverse_infer": reverse.boxes_reverse_infer},
     ("select", "Select"): {"infer": choices.select_infer},
     ("slice", "Slice"): {"infer": slicing.onnx_slice_infer},
     ("slice", "OvSlice"): {"infer": slicing.opset_slice_infer},
@@ -95,17 +75,17 @@ TABLE: dict[tuple[str, str], dict[str, Infer]] = {
     ("squeeze", "Squeeze"): {"reverse_infer": reverse.squeeze_reverse_infer},
     ("switch", "Switch"): {
         "infer": branches.switch_infer,
-        "cf_infer": branches.switch_control_infer,
-        "control_flow_infer": branches.switch_control_infer,
+        "cf_infer control_flow_infer": branches.switch_control_infer,
     },
     ("tile", "AttributedTile"): {"infer": slicing.tile_infer},
     ("transpose", "Transpose"): {"infer": axes.transpose_infer, "reverse_infer": reverse.transpose_reverse_infer},
     ("unique", "Unique"): {"infer": sparse.unique_infer},
     ("unsqueeze", "Unsqueeze"): {"reverse_infer": reverse.unsqueeze_reverse_infer},
-    ("upsample", "UpsampleOp"): {"infer": windows.upsample_infer, "upsample_infer": windows.upsample_infer},
+    ("upsample", "UpsampleOp"): {"infer upsample_infer": windows.upsample_infer},
 }
 
 
 def functions(module: str, name: str) -> dict[str, Any]:
     """Return the functions of a class, as its static methods."""
-    return {key: staticmethod(function) for key, function in TABLE.get((module, name), {}).items()}
+    found = TABLE.get((module, name), {})
+    return {key: staticmethod(function) for keys, function in found.items() for key in keys.split()}

@@ -84,7 +84,6 @@ SECOND_NAMES = {  # of `infer`, where the operation's definition is it
     ("reorgyolo", "ReorgYoloOp"): "reorgyolo_infer",
 }
 _TYPES = {"int64": np.int64, "int32": np.int32, "float32": np.float32}
-_ROW = re.compile(r"(?P<name>\w+)(\((?P<base>\w+)\))?")
 
 
 @cache
@@ -93,26 +92,24 @@ def rows() -> dict[tuple[str, str], Row]:
     found: dict[tuple[str, str], Row] = {}
     for table in (opset_table.TABLE, internal_table.TABLE):
         module = ""
-        for line in re.sub(r"\n {8}", " ", table).strip("\n").split("\n"):
-            if line.startswith(" "):
-                row = _row(module, line.split())
-                found[module, row.name] = row
-            else:
-                module = line
+        for line in re.sub(r"\n {8}", " ", re.sub(r"\n {4}(?! )", "\n:", table)).strip("\n").split("\n"):
+            name, _, text = line.partition(":")
+            module = name or module
+            if text:
+                head, *words = text.split()
+                names, _, base = head.removesuffix(")").partition("(")
+                found |= {(module, name): _row(module, name, base, words) for name in names.split(",")}
     return found
 
 
-def _row(module: str, words: list[str]) -> Row:
-    head, op, type_, version, inputs, outputs, *rest = words
-    matched = _ROW.fullmatch(head)
-    assert matched is not None, f"{module}: {head}"
-    name = matched["name"]
+def _row(module: str, name: str, base: str, words: list[str]) -> Row:
+    op, type_, version, inputs, outputs, *rest = words
     pairs = dict(word.split("=", 1) for word in rest)
     files = pairs.pop("back", "")
     return Row(
         module,
         name,
-        matched["base"] or "",
+        base,
         _named(op, name),
         _named(type_, name),
         f"opset{version}" if version.isdigit() else _named(version, name),

@@ -13,20 +13,8 @@ from aot.mo.utils.types import convert_blob
 
 log = logging.getLogger(__name__)
 
-_KINDS: tuple[Any, ...] = (
-    np.int8,
-    np.int16,
-    np.int32,
-    np.int64,
-    np.uint8,
-    np.uint16,
-    np.uint32,
-    np.uint64,
-    np.float16,
-    np.float32,
-    np.double,
-    str,
-)
+_NUMBERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+_KINDS: tuple[Any, ...] = (*(np.dtype(name).type for name in _NUMBERS.split()), str)
 _BOOLEANS = {"false": False, "0": False, "true": True, "1": True}
 
 

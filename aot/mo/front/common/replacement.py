@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from aot.mo.graph.graph import Graph, Node, merge_edge_props
 from aot.mo.middle.pattern_match import apply_pattern
-from aot.mo.replacement_pattern import ClassType, ReplacementPattern, base
-from aot.mo.transforms import placeholder
+from aot.mo.middle.replacement import OfPhase
+from aot.mo.replacement_pattern import base
 from aot.mo.utils.error import Error
 
 _LOG = logging.getLogger(__name__)
@@ -18,24 +18,13 @@ Edges = dict[Any, Any]  # from an old port to the new one; an id alone is port 0
 
 
 @base
-class FrontReplacementPattern(ReplacementPattern):
+class FrontReplacementPattern(OfPhase):
     """A transformation of the graph before shapes are known."""
 
-    registered_ops: ClassVar[dict[str, Any]]
-    registered_cls: ClassVar[list[Any]]
-
-    def run_after(self) -> list[Any]:
-        return [placeholder("FrontStart")]
-
-    def run_before(self) -> list[Any]:
-        return [placeholder("FrontFinish")]
+    mo_phase = "Front"
 
     def pattern(self) -> dict[str, Any]:
         raise Error("{}: a transformation has pattern or find_and_replace_pattern, got neither", type(self).__name__)
-
-    @classmethod
-    def class_type(cls) -> ClassType:
-        return ClassType.FRONT_REPLACER
 
 
 @base
