@@ -55,5 +55,10 @@ export interface Network {
 /** An error of a module or of inputs, in a sentence that says the rule and what was there instead. */
 export class AotError extends Error {}
 
-/** Load a network from an address or path, a Response, or bytes. Throws AotError for a damaged or other module. */
-export function load(source: string | URL | Response | ArrayBuffer | ArrayBufferView, options?: Options): Promise<Network>;
+export type Source = string | URL | Response | ArrayBuffer | ArrayBufferView;
+
+/**
+ * Load a network from an address or path, a Response, or bytes; of several modules, the first that the engine takes.
+ * Throws AotError for a damaged or other module, and for one with instructions that the engine lacks.
+ */
+export function load(source: Source | readonly Source[], options?: Options): Promise<Network>;

@@ -28,11 +28,18 @@ function fail(text) {
   throw new AotError(text);
 }
 
-/** Load a network from an address or path, a Response, or bytes. */
+/** Load a network from an address or path, a Response, or bytes; of several, the first that the engine takes. */
 export async function load(source, { signal, progress, verify = true } = {}) {
-  const bytes = await bytesOf(source, signal, progress);
+  const [first, ...others] = [source].flat();
+  const bytes = await bytesOf(first, signal, progress);
   const manifest = await check(bytes, verify);
-  return new Network((await WebAssembly.instantiate(bytes)).instance.exports, manifest);
+  try {
+    return new Network((await WebAssembly.instantiate(bytes)).instance.exports, manifest);
+  } catch (error) {
+    if (!(error instanceof WebAssembly.CompileError)) throw error;
+    if (others.length) return load(others, { signal, progress, verify });
+    fail(`load: the engine must have ${manifest.features.join(", ")}, got ${error.message}`);
+  }
 }
 
 async function bytesOf(source, signal, progress) {

@@ -3,12 +3,13 @@
 from aot.runtime.machines.architecture import Architecture
 
 _SIMD = ("simd128", "bulk-memory", "bulk-memory-opt", "mutable-globals", "nontrapping-fptoint", "sign-ext")
+_RELAXED = (*_SIMD, "relaxed-simd")
 
 WASM32 = Architecture(
     name="wasm32",
     elf=0x4157,  # "WA": WebAssembly has no number of its own there
     prefix="wasm-",
-    levels={"wasm": _SIMD},
+    levels={"wasm": _SIMD, "wasm-relaxed": _RELAXED},
     kernel_names={},
-    reported=frozenset(_SIMD),
+    reported=frozenset(_RELAXED),
 )

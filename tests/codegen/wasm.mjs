@@ -1,7 +1,10 @@
 // Runs WebAssembly modules: node wasm.mjs FOLDER. FOLDER/jobs.json lists {module, inputs: [{name, type, shape, file}]}
 // or an error to come; results go to FOLDER/results.json, arrays to files beside it.
 import { readFile, writeFile } from "node:fs/promises";
+import v8 from "node:v8";
 import { load } from "./model.mjs";
+
+if (process.argv[3] === "relaxed") v8.setFlagsFromString("--experimental-wasm-relaxed-simd"); // Node.js 20 needs it
 
 const folder = process.argv[2];
 const at = (name) => `${folder}/${name}`;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import pytest
 
@@ -58,20 +60,33 @@ def wrong(case: Case, found: list[Array]) -> str:
     return ""
 
 
+def network(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
+    """All cases in one network, and what to feed."""
+    graph, fed = Graph("cases"), list[Array]()
+    for at, case in enumerate(cases):
+        fed += add(graph, case, at)
+    return graph, fed
+
+
+def failures(cases: Sequence[Case], outputs: Iterable[Array]) -> list[str]:
+    """What differs from the references in the outputs of `network`."""
+    results, failed = iter(outputs), list[str]()
+    for case in cases:
+        mine = [next(results) for _ in case.op.outputs(*case.operands())]
+        if message := wrong(case, mine):
+            failed.append(f"{case.op} {case.name}: {message}")
+    return failed
+
+
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("module", [pytest.param(m, marks=[pytest.mark.slow] * (m == SLOW)) for m in MODULES])
 def test_compiled_agrees_with_reference(module: str, dynamic: bool) -> None:
     """All cases of a family in one network: it is compiled once."""
-    graph, fed, cases = Graph(module), [], cases_of(module, dynamic)
+    cases = cases_of(module, dynamic)
     if not cases:
         pytest.skip("no such case")
-    for at, case in enumerate(cases):
-        fed += add(graph, case, at)
+    graph, fed = network(cases)
     model = compile_model(graph, FAST, threads=1)
     found = model(*fed)
-    results, failed = iter(range(len(model.outputs))), []
-    for case in cases:
-        mine = [np.asarray(found[next(results)]) for _ in case.op.outputs(*case.operands())]
-        if message := wrong(case, mine):
-            failed.append(f"{case.op} {case.name}: {message}")
+    failed = failures(cases, [np.asarray(found[k]) for k in range(len(model.outputs))])
     assert not failed, "\n".join(failed)

@@ -131,6 +131,23 @@ def test_networks_compute_what_x86_computes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_relaxed_multiply_adds(tmp_path: Path) -> None:
+    """Sums of integers are exact; an engine rounds products of floats, or it does not."""
+    jobs: list[tuple[str, list[Call]]] = []
+    names = ("picture", "text", "matmul")
+    for name in names:
+        model, inputs = MODELS[name]
+        infos = read_manifest(compiled(tmp_path / f"{name}.wasm", model, "wasm-relaxed")).inputs
+        jobs.append((f"{name}.wasm", [{info.name: x for info, x in zip(infos, inputs, strict=True)}]))
+    for name, (answer,) in zip(names, run_in_node(tmp_path, jobs, "relaxed"), strict=True):
+        model, inputs = MODELS[name]
+        here = in_memory(stages(model(), CompileOptions(target="x86-64-v3")).built)(*inputs).to_tuple()
+        assert isinstance(answer, dict), answer
+        for found, wanted in zip(answer.values(), here, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=0 if name == "matmul" else 1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
 def test_sizes_that_vary_and_variables(tmp_path: Path) -> None:
     """As the runtime here, call after call; sizes of the inputs, computed ones, loops, and state until it is reset."""
     networks = {name: LOOPS[name] for name in LOOPS}
