@@ -18,6 +18,8 @@ export type Output = TypedArray & { shape: number[] };
 export interface Options {
   /** Ends the download. */
   signal?: AbortSignal;
+  /** Threads that work on a run, of a module of --target wasm-threads; 1. */
+  threads?: number;
   /** Called while the module arrives; `total` is 0 if the server does not tell it. */
   progress?: (bytes: number, total: number) => void;
   /** False to leave out the digests of module and weights, which pages without TLS cannot compute anyway. */
@@ -50,6 +52,10 @@ export interface Network {
   generate(ids: readonly number[], options?: Sampling): AsyncGenerator<number>;
   /** Forget what earlier runs have kept in variables, and all tokens. */
   reset(): void;
+  /** Threads that work on a run. */
+  readonly threads: number;
+  /** End the threads; the network cannot be used any more. */
+  close(): void;
 }
 
 /** An error of a module or of inputs, in a sentence that says the rule and what was there instead. */

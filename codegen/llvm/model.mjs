@@ -18,6 +18,8 @@ const ARRAYS = {
 const arrayOf = (dtype) => ARRAYS[dtype] ?? Uint8Array;
 const product = (shape) => shape.reduce((a, b) => a * b, 1);
 const isNumber = (n) => typeof n === "number";
+const isNode = Boolean(globalThis.process?.versions?.node);
+const STACK = 1 << 20; // bytes, of a thread
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 export class AotError extends Error {
@@ -29,24 +31,60 @@ function fail(text) {
 }
 
 /** Load a network from an address or path, a Response, or bytes; of several, the first that the engine takes. */
-export async function load(source, { signal, progress, verify = true } = {}) {
+export async function load(source, options = {}) {
   const [first, ...others] = [source].flat();
+  const { signal, progress, verify = true, threads = 1 } = options;
   const bytes = await bytesOf(first, signal, progress);
   const manifest = await check(bytes, verify);
+  const shares = manifest.features.includes("atomics");
+  let module, lacks;
+  if (shares && !globalThis.SharedArrayBuffer) lacks = "no memory that threads share, as in a page without COOP and COEP";
   try {
-    return new Network((await WebAssembly.instantiate(bytes)).instance.exports, manifest);
+    if (!lacks) module = await WebAssembly.compile(bytes);
   } catch (error) {
     if (!(error instanceof WebAssembly.CompileError)) throw error;
-    if (others.length) return load(others, { signal, progress, verify });
-    fail(`load: the engine must have ${manifest.features.join(", ")}, got ${error.message}`);
+    lacks = error.message;
   }
+  if (lacks && others.length) return load(others, options);
+  if (lacks) fail(`load: the engine must have ${manifest.features.join(", ")}, got ${lacks}`);
+  if (!shares) return new Network((await WebAssembly.instantiate(module)).exports, manifest);
+  const NodeWorker = isNode && (await import("node:worker_threads")).Worker;
+  const workers = [];
+  const start = (run, argument) => {
+    const stack = (code.aligned_alloc(64n, BigInt(STACK)) >>> 0) + STACK;
+    const aot = { module, memory, run, argument, stack };
+    const worker = isNode
+      ? new NodeWorker(new URL(import.meta.url), { workerData: { aot } })
+      : new Worker(import.meta.url, { type: "module", name: "aot" });
+    if (isNode) worker.unref();
+    else worker.postMessage(aot);
+    workers.push(worker);
+    return 0;
+  };
+  const memory = new WebAssembly.Memory({ initial: (bytes.length >> 16) + 32, maximum: 32768, shared: true });
+  const code = (await WebAssembly.instantiate(module, { aot: host(memory, start) })).exports;
+  code.fill_memory();
+  return new Network(code, manifest, threads, workers);
+}
+
+/** Return what a module with threads imports. */
+function host(memory, spawn) {
+  const wait = (at, seen) => globalThis.document || Atomics.wait(new Int32Array(memory.buffer), at >>> 2, seen);
+  return { memory, spawn, wait, clock: () => performance.now() };
+}
+
+/** A thread: runs a function of the module. */
+function work({ module, memory, run, argument, stack }) {
+  const code = new WebAssembly.Instance(module, { aot: host(memory, () => 1) }).exports;
+  code.stack.value = stack;
+  code.table.get(run)(argument);
 }
 
 async function bytesOf(source, signal, progress) {
   if (source instanceof ArrayBuffer) return new Uint8Array(source);
   if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
   const remote = source instanceof Response || /^(https?|data|blob):/.test(source);
-  if (!remote && globalThis.process?.versions?.node) {
+  if (!remote && isNode) {
     return (await import("node:fs/promises")).readFile(source, { signal });
   }
   const answer = source instanceof Response ? source : await fetch(source, { signal });
@@ -83,9 +121,11 @@ async function check(bytes, verify) {
     if (end > bytes.length) broken("one that is cut short");
     if (kind === 11) {
       for (let count = number(); count && at < end; count--) {
-        at += 2; // kind of segment, i32.const
-        number();
-        at += 1; // end
+        if (!bytes[at]) {
+          at += 2; // with an address, i32.const
+          number();
+        }
+        at += 1;
         const begin = number() + at;
         segments.push([at, (at = begin)]);
       }
@@ -117,9 +157,14 @@ class Network {
   #table = {};
   #at = {}; // addresses of the request, and of what it points to
   #blocks = {}; // memory by use: { at, size }
+  #told; // place in the table of the function that keeps tokens
+  #pool;
+  #workers;
 
-  constructor(code, manifest) {
+  constructor(code, manifest, threads = 1, workers = []) {
     this.#code = code;
+    this.threads = threads;
+    this.#workers = workers;
     this.manifest = manifest;
     const told = ({ name, dtype, shape }) => ({ name, dtype, shape: shape.map((n) => n.symbol ?? n.expr ?? n.late ?? n) });
     this.inputs = manifest.inputs.map(told);
@@ -142,7 +187,9 @@ class Network {
       place += 8 * words[k];
     });
     this.#point(this.#at.request, [this.#at.inputs, this.#at.outputs, this.#at.symbols]);
-    this.#longs(this.#at.request + 24, [1]); // threads
+    this.#pool = threads > 1 ? this.#call("pool_create", BigInt(threads)) : 0;
+    this.#point(this.#at.request + 20, [this.#pool]);
+    this.#longs(this.#at.request + 24, [threads]);
   }
 
   /** Compute outputs, by name. */
@@ -193,8 +240,8 @@ class Network {
       this.#longs(state + 48, [topK]);
       this.#view().setFloat64(state + 56, topP, true);
       this.#longs(state + 64, [seed]);
-      this.#point(state + 72, [this.#told, made, 0]);
-      this.#longs(state + 88, [1]); // threads
+      this.#point(state + 72, [this.#told, made, this.#pool]);
+      this.#longs(state + 88, [this.threads]);
       const code = this.#call("generate", state);
       if (code) fail(this.#text(code));
       const found = Array.from({ length: this.#long(made) }, (_, k) => this.#long(made + 8 + 8 * k));
@@ -205,7 +252,10 @@ class Network {
     }
   }
 
-  #told; // place in the table of the function that keeps tokens
+  /** End the threads; the network cannot be used any more. */
+  close() {
+    this.#workers.forEach((worker) => worker.terminate());
+  }
 
   /** Forget what earlier runs have kept in variables, and all tokens. */
   reset() {
@@ -245,7 +295,7 @@ class Network {
     const { request, symbols, inputDims, outputDims, outputs, sizes } = this.#at;
     const code = this.#call("shapes", inputDims, symbols, outputDims);
     if (code) fail(`inputs: ${this.#text(code)}`);
-    const arena = this.#fit("arena", Number(this.#call("arena_size", symbols, 1n)));
+    const arena = this.#fit("arena", Number(this.#call("arena_size", symbols, BigInt(this.threads))));
     this.#point(request + 12, [arena, this.#fit("state", Number(this.#call("state_size", symbols)), true)]);
     this.#call("output_sizes", symbols, sizes);
     this.outputs.forEach((_, k) => {
@@ -301,6 +351,11 @@ class Network {
   #text(code) {
     const memory = new Uint8Array(this.#code.memory.buffer);
     const at = this.#call("error_text", code) >>> 0;
-    return new TextDecoder().decode(memory.subarray(at, memory.indexOf(0, at)));
+    return new TextDecoder().decode(memory.slice(at, memory.indexOf(0, at)));
   }
 }
+
+if (isNode) {
+  const { workerData } = await import("node:worker_threads");
+  if (workerData?.aot) work(workerData.aot);
+} else if (globalThis.name === "aot" && !globalThis.document) onmessage = ({ data }) => work(data);

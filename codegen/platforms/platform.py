@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 
@@ -39,6 +39,7 @@ class Platform:
     calls: Mapping[str, Mapping[str, int]]  # numbers of calls of the system in the text of the pool, by machine
     # By machine: a call that asks for tile registers and gives 0 if the process may use them.
     tiles: Mapping[str, str]
+    pool_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # by a feature
     link_options: tuple[str, ...] = ()
     linkers: tuple[str, ...] = ()  # programs that link for the machine at hand
     cross_linkers: tuple[str, ...] = ()  # those that link for another one, `{machine}`
@@ -61,6 +62,10 @@ class Platform:
     def triple(self, machine: str) -> str:
         """Return LLVM's triple of a machine's name."""
         return f"{machine}-{self.suffix}"
+
+    def pool_of(self, features: Iterable[str]) -> tuple[str, ...]:
+        """Return the files of the pool for code that uses `features`."""
+        return next((files for feature, files in self.pool_with.items() if feature in features), self.pool)
 
     def numbers_of(self, machine: Machine) -> dict[str, int]:
         """Return the numbers in the text of the pool; UnsupportedError for a machine that none are known for."""

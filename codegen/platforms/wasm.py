@@ -1,4 +1,4 @@
-"""WebAssembly: a module that imports nothing, for browsers and for any other engine. Its memory is its own."""
+"""WebAssembly, for browsers and any other engine: a module that imports nothing, or memory and threads of its host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ WASM = Platform(
     suffix="unknown-unknown-wasm",
     library=".wasm",
     machines=("wasm32",),
-    pool=("wasm.ll",),
+    pool=("wasm.ll", "wasm_alone.ll"),
+    pool_with={"atomics": ("wasm.ll", "wasm_threads.ll")},
     numbers={
         "signal_set_bytes": 8,  # no thread has signals
         "set_mask": 0,
@@ -19,7 +20,7 @@ WASM = Platform(
     },
     calls={},
     tiles={},
-    imports={},
+    imports={"aot": ("clock", "wait", "spawn")},
     prefix="wasm",
     format=Format.WASM,
     external_weights=False,

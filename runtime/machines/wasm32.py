@@ -9,7 +9,12 @@ WASM32 = Architecture(
     name="wasm32",
     elf=0x4157,  # "WA": WebAssembly has no number of its own there
     prefix="wasm-",
-    levels={"wasm": _SIMD, "wasm-relaxed": _RELAXED},
+    levels={
+        "wasm": _SIMD,
+        "wasm-relaxed": _RELAXED,
+        "wasm-threads": (*_SIMD, "atomics"),
+        "wasm-relaxed-threads": (*_RELAXED, "atomics"),
+    },
     kernel_names={},
-    reported=frozenset(_RELAXED),
+    reported=frozenset({*_RELAXED, "atomics"}),
 )

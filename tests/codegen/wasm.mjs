@@ -4,7 +4,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import v8 from "node:v8";
 import { load } from "./model.mjs";
 
-if (process.argv[3] === "relaxed") v8.setFlagsFromString("--experimental-wasm-relaxed-simd"); // Node.js 20 needs it
+const { relaxed, threads } = JSON.parse(process.argv[3]);
+if (relaxed) v8.setFlagsFromString("--experimental-wasm-relaxed-simd"); // Node.js 20 needs it
 
 const folder = process.argv[2];
 const at = (name) => `${folder}/${name}`;
@@ -15,7 +16,7 @@ for (const { module, calls } of jobs) {
   results.push(answers);
   let net;
   try {
-    net = await load(at(module));
+    net = await load(at(module), { threads });
   } catch (error) {
     answers.push({ error: error.message });
     continue;
@@ -49,5 +50,6 @@ for (const { module, calls } of jobs) {
       answers.push({ error: error.message });
     }
   }
+  net.close();
 }
 await writeFile(at("results.json"), JSON.stringify(results));

@@ -24,7 +24,7 @@ _TYPES = {"f4": "Float32Array", "f8": "Float64Array", "i8": "BigInt64Array", "u8
 }
 
 
-def run_in_node(folder: Path, jobs: Sequence[tuple[str, Sequence[Call]]], *flags: str) -> list[list[Answer]]:
+def run_in_node(folder: Path, jobs: Sequence[tuple[str, Sequence[Call]]], **flags: int) -> list[list[Answer]]:
     """Return the outputs, by name, or the tokens, or the error, of each call of each module, a file in `folder`.
 
     Of a module that does not load, there is one error.
@@ -41,7 +41,11 @@ def run_in_node(folder: Path, jobs: Sequence[tuple[str, Sequence[Call]]], *flags
     ]
     (folder / "jobs.json").write_text(json.dumps(told))
     ran = subprocess.run(
-        [node, folder / PROGRAM.name, folder, *flags], capture_output=True, text=True, check=False, timeout=600
+        [node, folder / PROGRAM.name, folder, json.dumps(flags)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert ran.returncode == 0, ran.stderr
     results = json.loads((folder / "results.json").read_text())

@@ -9,7 +9,7 @@ import pytest
 
 from aot.codegen.ir.loops import Var
 from aot.compilation.driver import compile_model
-from aot.ir.graph import Graph
+from aot.ir.graph import Graph, OutPort
 from aot.ir.types import Array, Shape
 from aot.opset.control.infrastructure import Constant, Parameter, Result
 from aot.options import CompileOptions
@@ -31,7 +31,8 @@ def own(shape: Shape, at: int) -> Shape:
 
 def add(graph: Graph, case: Case, at: int) -> list[Array]:
     """The case's operation with inputs and results of its own; returns what to feed."""
-    ports, fed = [], []
+    ports: list[OutPort | None] = []
+    fed: list[Array] = []
     for n, (operand, array) in enumerate(zip(case.operands(), case.arrays, strict=True)):
         if operand is None or array is None:
             ports.append(None)

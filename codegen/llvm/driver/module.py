@@ -202,7 +202,7 @@ def _string(text: str) -> str:
 
 def _pool(target: Target) -> str:
     pause, declaration = target.machine.pause
-    values = {**target.platform.numbers, **system_texts(target.platform, target.machine)}
+    values = {**target.platform.numbers, **system_texts(target.platform, target.machine, target.features)}
     values |= {"pause": pause, "pause_declaration": declaration, "spin_ns": COSTS.spin_ns}
     values |= {"max_threads": abi.MAX_THREADS}
     return "".join(template_text(name, **values) for name in ("waiting.ll", "pool.ll", "placement.ll"))

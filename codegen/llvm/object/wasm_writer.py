@@ -2,8 +2,10 @@
 
     types, functions, table, memory, stack pointer, exports | code | data: program, manifest, weights | seal
 
+With threads, it imports its memory and what starts, wakes and times them; the first instance fills the memory.
+
 Memory: the stack, which ends with a trap where it is full; data; manifest; weights; what callers allocate. The module
-imports nothing. It exports its memory, its table of functions, in which function pointers are places, and the functions
+exports its memory, its table of functions, in which function pointers are places, and the functions
 that objects do not hide.
 """
 
@@ -26,7 +28,9 @@ _PAGE, _STACK = 64 << 10, 1 << 20
 _MOST_BYTES = (1 << 30) - (1 << 20)  # of a module: engines take no larger ones
 _PADDED = 5  # bytes of a number that a relocation changes
 _TABLE_SECTION, _MEMORY_SECTION, _GLOBAL_SECTION, _EXPORT_SECTION, _ELEMENT_SECTION, _COUNT_SECTION = 4, 5, 6, 7, 9, 12
-_I32, _FUNCTIONS, _END = b"\x7f", b"\x70", b"\x0b"
+_I32, _FUNCTIONS, _END, _MEMORY_INIT = b"\x7f", b"\x70", b"\x0b", b"\xfc\x08"
+_NO_PARAMETERS = b"\x60\0\0"  # type of a function
+_MOST_PAGES = 1 << 15  # of memory that threads share, which has a bound
 # Types of relocations: numbers of functions, types, globals and tables; places in the table; addresses.
 _CALL, _TABLE_CODE, _TABLE_DATA, _LEB, _SLEB, _I32_DATA, _TYPE, _GLOBAL, _TABLE = 0, 1, 2, 3, 4, 5, 6, 7, 20
 
@@ -35,23 +39,28 @@ class WasmModule:
     """A module under construction; `sections` are data that define symbols which the objects lack, weights last."""
 
     def __init__(self, code: bytes, sections: Sequence[Data], platform: Platform, machine: Machine) -> None:
-        del platform, machine
+        del machine
         self.objects = wasm.unpacked(code)
         (self.seal,) = (data for data in sections if data.section == SEAL_SECTION)
         self.own = [data for data in sections if data is not self.seal]
         self.types: dict[bytes, int] = {}
         self.table: dict[int, int] = {}  # places of functions
         self.first: list[int] = []  # number of the first function of each object
-        count = 0
+        called = {name: i for i, each in enumerate(self.objects) for name, _ in each.imported}
+        self.imports = [
+            (file, name, called[name]) for file, names in platform.imports.items() for name in names if name in called
+        ]
+        count = len(self.imports)
         for each in self.objects:
             self.first.append(count)
             count += len(each.defined)
         self.places = self._place_segments()
         self.addresses = {name: self.at[i] for i, data in enumerate(self.own) for name in (data.symbol, *data.aliases)}
-        self.functions: dict[str, int] = {}
+        self.functions = {name: k for k, (_, name, _) in enumerate(self.imports)}
         for i, each in enumerate(self.objects):
             self._define(i, each)
         self.exports = {name: found for name, found in self.functions.items() if name in self._shown}
+        self.count = count
         for i, each in enumerate(self.objects):
             self._relocate(i, each, each.code, "reloc.CODE")
             self._relocate(i, each, each.data, "reloc.DATA")
@@ -135,26 +144,38 @@ class WasmModule:
         """Write the module in order, with zeros for its seal; the contents of `own` are read once."""
         out = Writer(stream)
         out.write(MAGIC)
-        types = vector([number(self._type(i, t)) for i, each in enumerate(self.objects) for t in each.defined])
-        bodies = vector([_sized(bytes(o.code[begin:end])) for o in self.objects for begin, end in o.bodies])
-        memory = number(-(-self.end // _PAGE))
+        types = [number(self._type(i, t)) for i, each in enumerate(self.objects) for t in each.defined]
+        bodies = [_sized(bytes(o.code[begin:end])) for o in self.objects for begin, end in o.bodies]
         exports = [(b"memory", wasm.MEMORY, 0), (b"table", wasm.TABLE, 0)]
         exports += [(name.encode(), wasm.FUNCTION, found) for name, found in self.exports.items()]
+        pages = number(-(-self.end // _PAGE))
+        memory = [b"\0" + pages]
+        if self.imports:  # threads: the memory is the host's, and the first instance fills it
+            exports += [(b"stack", wasm.GLOBAL, 0), (b"fill_memory", wasm.FUNCTION, self.count)]
+            types.append(number(self.types.setdefault(_NO_PARAMETERS, len(self.types))))
+            bodies.append(_sized(self._filling()))
+            memory = []
+        imports = [
+            _name(file) + _name(name) + b"\0" + number(self._import_type(name, i)) for file, name, i in self.imports
+        ]
+        imports += [_name("aot") + _name("memory") + b"\2\3" + pages + number(_MOST_PAGES)] * bool(self.imports)
         elements = b"\0" + _constant(1) + vector([number(f) for f in self.table])
         for kind, body in (
             (wasm.TYPES, vector(list(self.types))),
-            (wasm.FUNCTIONS, types),
+            (wasm.IMPORTS, vector(imports)),
+            (wasm.FUNCTIONS, vector(types)),
             (_TABLE_SECTION, b"\1" + _FUNCTIONS + b"\0" + number(len(self.table) + 1)),
-            (_MEMORY_SECTION, b"\1\0" + memory),
+            (_MEMORY_SECTION, vector(memory)),
             (_GLOBAL_SECTION, b"\1" + _I32 + b"\1" + _constant(_STACK)),
             (_EXPORT_SECTION, vector([_sized(name) + bytes((kind,)) + number(found) for name, kind, found in exports])),
             (_ELEMENT_SECTION, b"\1" + elements),
             (_COUNT_SECTION, number(1 + len(self.own))),
-            (CODE, bodies),
+            (CODE, vector(bodies)),
         ):
             out.write(bytes((kind,)) + _sized(body))
-        heads = [b"\0" + _constant(at) + number(data.size) for at, data in zip(self.at, self.own, strict=True)]
-        first = number(1 + len(heads)) + b"\0" + _constant(_STACK) + _sized(self._program())
+        starts = [b"\1" if self.imports else b"\0" + _constant(at) for at in (_STACK, *self.at)]
+        heads = [start + number(data.size) for start, data in zip(starts[1:], self.own, strict=True)]
+        first = number(len(starts)) + starts[0] + _sized(self._program())
         whole = len(first) + sum(len(head) + data.size for head, data in zip(heads, self.own, strict=True))
         out.write(bytes((DATA,)) + number(whole) + first)
         for head, data in zip(heads, self.own, strict=True):
@@ -163,6 +184,18 @@ class WasmModule:
         name = _sized(self.seal.section.encode())
         out.write(bytes((CUSTOM,)) + number(len(name) + self.seal.size) + name)
         out.blocks(out.position, self.seal.blocks, self.seal.size)
+
+    def _import_type(self, name: str, i: int) -> int:
+        return self._type(i, dict(self.objects[i].imported)[name])
+
+    def _filling(self) -> bytes:
+        """Return the body of a function that fills the memory with the segments of data."""
+        sizes = [len(self._program()), *(data.size for data in self.own)]
+        made = b"\0"  # no locals
+        for k, (at, size) in enumerate(zip((_STACK, *self.at), sizes, strict=True)):
+            numbers = b"".join(_constant(n)[:-1] for n in (at, 0, size))
+            made += numbers + _MEMORY_INIT + number(k) + b"\0"
+        return made + _END
 
     def _program(self) -> bytes:
         made = bytearray()
@@ -173,6 +206,10 @@ class WasmModule:
 
     def sign(self, path: Path) -> None:
         """Modules have no signature."""
+
+
+def _name(text: str) -> bytes:
+    return _sized(text.encode())
 
 
 def _sized(body: bytes) -> bytes:

@@ -6,7 +6,7 @@ They are LLVM IR, not C: a build of this project needs no C compiler. Fields of 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from string import Template
 
@@ -70,10 +70,10 @@ def template_text(name: str, **values: object) -> str:
     return Template(text).substitute(_NAMES, **values)
 
 
-def system_texts(platform: Platform, machine: Machine) -> dict[str, str]:
+def system_texts(platform: Platform, machine: Machine, features: Iterable[str] = ()) -> dict[str, str]:
     """Return the functions of a platform that templates place, by name, and the rest of its files as `declarations`."""
     numbers = platform.numbers_of(machine)
-    text = "".join(template_text(name, **numbers) for name in platform.pool)
+    text = "".join(template_text(name, **numbers) for name in platform.pool_of(features))
     found = {name: body for name, body in _functions(text) if name in _ASKED}
     for body in found.values():
         text = text.replace(body, "")

@@ -1,20 +1,8 @@
-; What the pool asks of a system, in WebAssembly: one thread, and no clock.
+; What the pool asks of a system and of a C library, in WebAssembly, besides threads: nobody chooses the processor of one.
 
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @llvm.wasm.memory.grow.i32(i32, i32)
-
-define internal i64 @now() nounwind {
-  ret i64 0
-}
-
-define internal void @sleep(ptr %at, i32 %seen, ptr %sleepers) nounwind {
-  ret void
-}
-
-define internal void @rouse(ptr %at, ptr %sleepers) nounwind {
-  ret void
-}
 
 define internal i32 @here() nounwind {
   ret i32 0
@@ -110,10 +98,6 @@ define internal i32 @getpid() nounwind {
 
 define internal i32 @sched_yield() nounwind {
   ret i32 0
-}
-
-define internal i32 @pthread_create(ptr %thread, ptr %options, ptr %run, ptr %argument) nounwind {
-  ret i32 1
 }
 
 define internal i32 @pthread_join(i64 %thread, ptr %result) nounwind {

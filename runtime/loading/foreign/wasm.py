@@ -50,7 +50,8 @@ class WasmFile(BinaryFile):
             raise self._corrupt(f"{count} segments of data")
         found: list[Section] = []
         for name in _SEGMENTS:
-            _, at = self._number(at + 2)  # behind the kind of segment and i32.const
+            if self._read(at, 1) == b"\0":  # with an address, i32.const
+                _, at = self._number(at + 2)
             size, at = self._number(at + 1)
             found.append(Section(name, PROGRAM_BITS, at, size))
             at += size

@@ -117,17 +117,20 @@ MODELS: dict[str, tuple[Callable[[], Graph | Path], list[Array]]] = {
 
 
 @pytest.mark.slow
-def test_networks_compute_what_x86_computes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "threads"), [("wasm", 1), ("wasm-threads", 3)])
+def test_networks_compute_what_x86_computes(target: str, threads: int, tmp_path: Path) -> None:
     """Byte by byte: instructions and vectors of both do the same."""
     jobs: list[tuple[str, list[Call]]] = []
     for name, (model, inputs) in MODELS.items():
-        infos = read_manifest(compiled(tmp_path / f"{name}.wasm", model)).inputs
-        jobs.append((f"{name}.wasm", [{info.name: x for info, x in zip(infos, inputs, strict=True)}]))
-    for (name, (model, inputs)), answers in zip(MODELS.items(), run_in_node(tmp_path, jobs), strict=True):
+        infos = read_manifest(compiled(tmp_path / f"{name}.wasm", model, target)).inputs
+        jobs.append((f"{name}.wasm", [{info.name: x for info, x in zip(infos, inputs, strict=True)}] * 20))
+    found = run_in_node(tmp_path, jobs, threads=threads)
+    for (name, (model, inputs)), answers in zip(MODELS.items(), found, strict=True):
         here = in_memory(stages(model(), CompileOptions(target="x86-64-v2")).built)(*inputs).to_tuple()
-        assert isinstance(answers[0], dict), f"{name}: {answers[0]}"
-        for found, wanted in zip(answers[0].values(), here, strict=True):
-            np.testing.assert_array_equal(found, wanted, err_msg=name)
+        for answer in answers:
+            assert isinstance(answer, dict), f"{name}: {answer}"
+            for one, wanted in zip(answer.values(), here, strict=True):
+                np.testing.assert_array_equal(one, wanted, err_msg=name)
 
 
 @pytest.mark.slow
@@ -139,7 +142,7 @@ def test_relaxed_multiply_adds(tmp_path: Path) -> None:
         model, inputs = MODELS[name]
         infos = read_manifest(compiled(tmp_path / f"{name}.wasm", model, "wasm-relaxed")).inputs
         jobs.append((f"{name}.wasm", [{info.name: x for info, x in zip(infos, inputs, strict=True)}]))
-    for name, (answer,) in zip(names, run_in_node(tmp_path, jobs, "relaxed"), strict=True):
+    for name, (answer,) in zip(names, run_in_node(tmp_path, jobs, relaxed=True), strict=True):
         model, inputs = MODELS[name]
         here = in_memory(stages(model(), CompileOptions(target="x86-64-v3")).built)(*inputs).to_tuple()
         assert isinstance(answer, dict), answer
@@ -182,9 +185,13 @@ def test_wrong_inputs_and_damaged_modules(module: Path, tmp_path: Path) -> None:
     """An error in a sentence for each, which names the input and what it must be."""
     whole = bytearray(module.read_bytes())
     weight, version = whole.rindex(np.float32(2).tobytes()), whole.index(b'"abi":') + 6
-    for name, at, byte in (("weights", weight, 7), ("code", len(whole) // 9, 255), ("version", version, ord("9"))):
+    for name, at, flipped in (
+        ("weights", weight, 1),
+        ("code", len(whole) // 9, 1),
+        ("version", version, ord("4") ^ ord("9")),
+    ):
         changed = bytearray(whole)
-        changed[at] = byte
+        changed[at] ^= flipped
         (tmp_path / f"{name}.wasm").write_bytes(changed)
     (tmp_path / "m.wasm").write_bytes(whole)
     (tmp_path / "cut.wasm").write_bytes(whole[:-7])
@@ -215,25 +222,35 @@ def browser() -> Iterator[Any]:
     yield from chromium()
 
 
+class Isolated(SimpleHTTPRequestHandler):
+    def end_headers(self) -> None:
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+
 PAGE = """<script type=module>
 import { load } from "./model.mjs";
 const seen = [];
-const net = await load("digits.wasm", { progress: (bytes, total) => seen.push([bytes, total]) });
+const net = await load("digits.wasm", { threads: 2, progress: (bytes, total) => seen.push([bytes, total]) });
 const pixels = new Float32Array(await (await fetch("seven")).arrayBuffer());
-const { probabilities } = await net.run({ image: pixels });
+let probabilities;
+for (let k = 0; k < 100; k++) ({ probabilities } = await net.run({ image: pixels }));
 document.title = JSON.stringify([Array.from(probabilities), seen.at(-1)]);
 </script>"""
 
 
 @pytest.mark.slow
-def test_a_page_reads_a_digit(browser: Any, tmp_path: Path) -> None:
-    compiled(tmp_path / "digits.wasm", lambda: DIGITS)
+@pytest.mark.parametrize("target", ["wasm", "wasm-threads"])
+def test_a_page_reads_a_digit(browser: Any, target: str, tmp_path: Path) -> None:
+    """Threads need the headers that isolate a page."""
+    compiled(tmp_path / "digits.wasm", lambda: DIGITS, target)
     (tmp_path / "index.html").write_text(PAGE)
     for path, text in loader_files(Path("model.mjs")).items():
         (tmp_path / path).write_text(text)
     seven = np.load(DIGITS.with_name("seven.npy"))
     (tmp_path / "seven").write_bytes(seven.tobytes())
-    serve = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    serve = partial(Isolated, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         browser.get(f"http://127.0.0.1:{server.server_port}/")
