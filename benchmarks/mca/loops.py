@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-ARITHMETIC = re.compile(r"(?:f(?:add|sub|mul|mla|mls)|[us]{0,2}dot|[us]{0,2}mmla|bfdot|bfmmla)\tv")
+ARITHMETIC = re.compile(r"(?:f(?:add|sub|mul|mla|mls)|[us]{0,2}dot|[us]{0,2}mmla|bfdot|bfmmla|bfmlal[bt])\tv")
 STACK = re.compile(r"\[sp|\(%rsp")
 _FUNCTION = re.compile(r'"?([A-Za-z_][\w.$]*)"?:')
 _LABEL = re.compile(r"(\.L[\w$]+):")

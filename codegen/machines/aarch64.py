@@ -11,6 +11,7 @@ _MIXED_DOTS = {
     "dot_bytes": {4: "llvm.aarch64.neon.usdot.v4i32.v16i8"},
     "dot_blocks": {4: "llvm.aarch64.neon.usmmla.v4i32.v16i8"},
 }
+_ADDED_PARTS = {"add_even": {4: "llvm.aarch64.neon.bfmlalb"}, "add_odd": {4: "llvm.aarch64.neon.bfmlalt"}}
 
 
 def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
@@ -21,7 +22,7 @@ def _abilities(features: frozenset[str], vector_bytes: int) -> Abilities:
         converts=frozenset({DType.F16}),
         dots=4 if dots else 0,
         multiplies_blocks="dot_blocks" in dots,
-        intrinsics=dots,
+        intrinsics={**dots, **(_ADDED_PARTS if "bf16" in features else {})},
     )
 
 
@@ -41,8 +42,13 @@ AARCH64 = Machine(
     base=frozenset({"neon", "fp-armv8", "lse"}),
     vectors=lambda features: (16, 32),
     abilities=_abilities,
-    uses={r"@llvm\.aarch64\.neon\.us(dot|mmla)": ("i8mm",), r"@llvm\.aarch64\.neon\.sdot": ("dotprod",)},
+    uses={
+        r"@llvm\.aarch64\.neon\.bfmlal": ("bf16",),
+        r"@llvm\.aarch64\.neon\.us(dot|mmla)": ("i8mm",),
+        r"@llvm\.aarch64\.neon\.sdot": ("dotprod",),
+    },
     pause=("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
     dispatch=dict.fromkeys(("linux", "android"), _HWCAP),
+    loads_operands=False,
     prefetches_rows=False,
 )

@@ -110,6 +110,7 @@ class Machine:
     elf_flags: int = 0  # e_flags of ELF, which all objects of a library have in common
     flush: FlushMode | None = None  # where computing with denormal numbers takes far longer than without
     fetches_near: bool = True  # lines that many rows use are prefetched into L1, not L2
+    loads_operands: bool = True  # instructions of vectors take an operand from memory
     prefetches_rows: bool = True  # registers are left for the strides of rows that a product prefetches
 
     @property

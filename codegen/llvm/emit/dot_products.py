@@ -75,6 +75,24 @@ class DotEmitter:
         name = values.abilities.intrinsic("dot_blocks", BLOCK_COLUMNS)
         return values.f.call(name, total.type, total, *factors)
 
+    def add_part(self, name: str, odd: bool, x: Load, w: Load, total: Value) -> Value:
+        """Return `total` + the product of one bf16 number of each word, by an instruction that rounds as others do."""
+        lanes = lanes_of(total.type)
+        return self.values.f.call(name, total.type, total, *(self._pairs(e, odd, lanes) for e in (w, x)))
+
+    def _pairs(self, x: Load, odd: bool, lanes: int) -> Value:
+        """Return pairs of bf16. Of a word for all lanes one number is spread, which the instruction does by itself."""
+        values, f, type_ = self.values, self.values.f, vector("bfloat", 2 * lanes)
+        words = values.word(x, spread=False)
+        if lanes_of(words.type) == lanes:
+            return f.op(type_, f"bitcast {words} to {type_}")
+        key = ("pairs", words.name, odd)
+        if key not in values.splats:
+            whole = f.insert(Value(vector("i32", lanes), "poison"), words, 0)
+            pairs = f.op(type_, f"bitcast {whole} to {type_}")
+            values.splats[key] = shuffle(f, pairs, Value(type_, "poison"), [int(odd)] * 2 * lanes)
+        return values.splats[key]
+
     def _products(self, x: Load, n: int, dtype: DType, weights: Value, total: Value) -> Value:
         """Return `total` + `n` products of data and `weights`, whose elements have type `dtype`."""
         factors = self._data(x, n), weights

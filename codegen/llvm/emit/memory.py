@@ -145,19 +145,23 @@ class Memory(Lanes):
         high = self.f.binary("and", both, integer(-1 << 16, both.type)) if odd else None
         return self.f.cast("bitcast", high or self.f.binary("shl", both, integer(16, both.type)), "float")
 
-    def word(self, x: Load) -> Value:
-        """Return the word that begins at `x`, in every lane; those of lanes that move lie side by side."""
+    def word(self, x: Load, spread: bool = True) -> Value:
+        """Return the word that begins at `x`, in every lane; those of lanes that move lie side by side.
+
+        Without `spread`, one word is a number.
+        """
         a = self.at.access(x.buffer, x.index)
         lanes = {0: 1, word_elements(x.buffer.dtype): self.width}.get(-1 if a.step is None else a.step)
         if lanes is None or self.mixed:
             raise InternalError(f"word: words lie side by side, got {x.buffer.name} by {a.step}")
-        key = ("word", a.offset.key, lanes, self.width)
+        width = self.width if spread else lanes
+        key = ("word", a.offset.key, lanes, width)
         found = self.known(x.buffer, key)
         if found is None:
             pointer = self.at.pointer(a)
             if self.inside is not None:
                 pointer = self.f.select(self.inside, pointer, self.nothing())
-            found = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), self.width)
+            found = self.wide(self.f.load(vector("i32", lanes), pointer, self.at.align(a)), width)
             self.loaded.setdefault(x.buffer.name, {})[key, self.at.guard] = found
         return found
 

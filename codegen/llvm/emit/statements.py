@@ -416,6 +416,11 @@ class StatementEmitter:
         """Return `target` combined with `value` by `fn`; a product is fused."""
         dtype, old = value.dtype, self.values.read(target, self.values.width)
         match fn, value:
+            case "add", Prim("mul", (Prim("even" | "odd" as part, (Load() as x,)), Prim(other, (Load() as w,)))) if (
+                part == other
+                and (name := self.values.abilities.intrinsics.get(f"add_{part}", {}).get(lanes_of(old.type)))
+            ):
+                return self.dots.add_part(name, part == "odd", x, w, old)
             case "add", Prim("mul", (a, b)) if dtype.is_float:
                 return self.values.fma(dtype, self.values.expr(a), self.values.expr(b), old)
             case "add", Prim("dot", (x, w, Const(n), *rows)):

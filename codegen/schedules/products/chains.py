@@ -75,7 +75,11 @@ def _tile(rows: int, columns: int, width: int, target: Target) -> tuple[int, int
     Four vectors where there are few rows: columns of data are then read in one pass, and halves of their words in turn.
     """
     free, widest = target.registers - 3, max(columns, width)
-    sizes = [(n, v) for v in (1, 2) for n in range(1, 9) if 2 * n * v + 2 * v <= free and v * width <= widest]
+    # aarch64 keeps the words of all rows until their second numbers are used, unless instructions take these out.
+    held = not target.machine.loads_operands and "add_odd" not in target.abilities.intrinsics
+    sizes = [
+        (n, v) for v in (1, 2) for n in range(1, 9) if 2 * n * v + 2 * v + held * n <= free and v * width <= widest
+    ]
     if rows <= MAX_FEW_ROWS and 8 * rows + 2 <= free and 4 * width <= widest:
         sizes.append((rows, 4))
     return max(sizes, key=lambda t: (min(t[0], rows) * t[1] / (min(t[0], rows) + 2 * t[1]), -t[0]))

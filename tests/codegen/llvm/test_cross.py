@@ -34,6 +34,8 @@ from aot.runtime.errors import PlatformError
 from aot.runtime.loading.elf import ElfFile
 from aot.runtime.loading.library import read_manifest
 from tests.compilers import compiler
+from tests.lowering.check import conv
+from tests.lowering.check import weights as plain
 from tests.lowering.quantised import I8, IMAGE, convolution, data, quantised, weights
 from tests.networks import NETWORKS
 from tests.passes.check import Make, graph_of
@@ -165,6 +167,25 @@ def test_products_of_bytes_are_equal_on_all_machines(name: str, cpu: str, level:
     assert made.groups.count("dots=") == 1
     found = set(re.findall(r"\b\w?s(?:dot|mmla)\b", made.asm()))
     assert found == {"usmmla" if level == "aarch64-v8.6" else "sdot"}
+    assert emulated(made.built, tmp_path, [data(*shape)], cpu) == b"".join(y.tobytes() for y in here.to_tuple())
+
+
+SHORT: dict[str, tuple[Make, tuple[int, ...]]] = {
+    "matmul": (lambda b, x: b.MatMul(x, plain(b, 70, 44)), (9, 70)),
+    "few columns": (lambda b, x: b.MatMul(x, plain(b, 33, 27)), (5, 33)),
+    "convolution": (lambda b, x: conv(b, x, 20), (1, 32, 9, 11)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cpu", "level"), [("cortex-a53", "aarch64-v8"), ("max", "aarch64-v8.6")])
+@pytest.mark.parametrize("name", SHORT)
+def test_products_of_bf16_are_equal_on_all_machines(name: str, cpu: str, level: str, tmp_path: Path) -> None:
+    """BFMLALB and BFMLALT multiply and add without rounding between, as FMLA does: even and odd chains."""
+    make, shape = SHORT[name]
+    here = in_memory(stages(graph_of(make, shape), CompileOptions(precision="bf16")).built)(data(*shape))
+    made = stages(graph_of(make, shape), CompileOptions(precision="bf16", target=level))
+    assert ("bfmlalb" in made.asm(), "bfmlalt" in made.asm()) == (level == "aarch64-v8.6",) * 2
     assert emulated(made.built, tmp_path, [data(*shape)], cpu) == b"".join(y.tobytes() for y in here.to_tuple())
 
 
