@@ -28,6 +28,7 @@ from aot.codegen.ir.loops import (
     Var,
     While,
 )
+from aot.codegen.ir.primitives import COMPARISONS
 from aot.codegen.ir.schedule import WORD_BYTES, Pack, Schedule, Tail
 from aot.runtime.abi import DType
 
@@ -45,20 +46,8 @@ INFIX = {
     "gt": ">",
     "ge": ">=",
 }
-PRECEDENCE = {
-    "eq": 0,
-    "ne": 0,
-    "lt": 0,
-    "le": 0,
-    "gt": 0,
-    "ge": 0,
-    "add": 1,
-    "sub": 1,
-    "mul": 2,
-    "div": 2,
-    "floordiv": 2,
-    "mod": 2,
-}
+LEVELS = (sorted(COMPARISONS), ("add", "sub"), ("mul", "div", "floordiv", "mod"))
+PRECEDENCE = {fn: level for level, fns in enumerate(LEVELS) for fn in fns}
 ASSIGN = {None: "=", "add": "+=", "mul": "*=", **{fn: f"{fn}=" for fn in ("max", "larger", "min", "and", "or")}}
 
 

@@ -20,6 +20,7 @@ from aot.codegen.ir.expressions import rewrite
 from aot.codegen.ir.loops import Buffer, Const, Expr, Reduce, Space, Var, dense
 from aot.codegen.ir.schedule import Pack, Schedule, Tail, Tile
 from aot.codegen.schedules.pointwise import fresh
+from aot.codegen.schedules.products.product_form import width_of
 from aot.codegen.target import Target
 from aot.lowering.algorithms.strassen_form import StrassenForm
 from aot.lowering.algorithms.strassen_matrices import BASIS, LEFT, OUT, RIGHT
@@ -86,7 +87,7 @@ def _products(
 
     Few rows: tiles of columns inside.
     """
-    lanes = _lanes(n, target)
+    lanes = width_of(fixed_extent(n), target.lanes(DType.F32))
     vectors = COSTS.strassen_vectors
     width, height = vectors * lanes, min(COSTS.max_tile_rows, (target.registers - vectors - 2) // vectors)
     panels, tiles = -(-fixed_extent(n) // width), -(-fixed_extent(p) // height)
@@ -107,17 +108,10 @@ def _products(
 
 def _along(lane: Var, members: int, target: Target, parallel: Var | None = None) -> Schedule:
     """Schedule definitions without a sum, a vector of each at a time."""
-    lanes = _lanes(lane, target)
+    lanes = width_of(fixed_extent(lane), target.lanes(DType.F32))
     each = Schedule(lanes=(lane.name, lanes))
     tile = (Tile(lane.name, lanes, Tail.CUT),)
     return Schedule(tile=tile, parallel=parallel.name if parallel is not None else None, members=(each,) * members)
-
-
-def _lanes(lane: Var, target: Target) -> int:
-    lanes = target.lanes(DType.F32)
-    while lanes > fixed_extent(lane):
-        lanes //= 2
-    return lanes
 
 
 def _sum(row: Iterable[int], terms: Sequence[Expr]) -> Expr:

@@ -20,6 +20,7 @@ from aot.codegen.ir.index import normal
 from aot.codegen.ir.loops import Buffer, Const, Expr, Prim, Reduce, Size, Space, Var, as_expr, cast, dense, prim
 from aot.codegen.ir.schedule import Schedule, Tail, Tile
 from aot.codegen.schedules.products.product import product
+from aot.codegen.schedules.products.product_form import width_of
 from aot.codegen.schedules.request import Request
 from aot.codegen.target import Target
 from aot.lowering.algorithms.winograd_form import Tiling, WinogradForm
@@ -333,8 +334,7 @@ def _plan(
 
 def _written_out(lane: Var, transforms: tuple[Transform, ...], edges: tuple[Tile, ...], lanes: int) -> Schedule:
     """Schedule the transforms of all directions, unrolled, in vectors of up to `lanes`."""
-    while lanes > known(lane.extent or 1):
-        lanes //= 2
+    lanes = width_of(known(lane.extent or 1), lanes)
 
     def full(t: Transform, output: str) -> tuple[Schedule, ...]:
         parts = ("q", len(t.split)), ("j", t.inputs), (output, len(t.combine))

@@ -9,26 +9,13 @@ from collections.abc import Mapping
 
 from aot.codegen.ir.loops import Const, Expr, Prim, Size, Var
 from aot.codegen.ir.primitives import COMPARISONS
+from aot.codegen.ir.printer import INFIX
 from aot.runtime.abi import DType
 from aot.runtime.errors import InternalError
 
 _BITWISE = ("and", "or", "xor")
 _COMPARE = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
-_INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "floordiv": "//",
-    "mod": "%",
-    "and": "&",
-    "or": "|",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-}
+_INFIX = {fn: sign for fn, sign in INFIX.items() if fn != "div"} | {"and": "&", "or": "|"}
 
 
 class SizeCode:

@@ -10,25 +10,13 @@ from aot.runtime.errors import InternalError
 
 PACKED = (DType.U1, DType.U2, DType.U3, DType.U4, DType.U6, DType.I4, DType.I2)  # one element a byte in memory
 SMALL = (*FORMATS, DType.F8E8M0)
-REGISTER = (
-    dict.fromkeys(PACKED, "i8")
-    | dict.fromkeys(SMALL, "float")
-    | {
-        DType.F64: "double",
-        DType.F32: "float",
-        DType.F16: "float",
-        DType.BF16: "float",
-        DType.BOOL: "i1",
-        DType.I64: "i64",
-        DType.I32: "i32",
-        DType.I16: "i16",
-        DType.I8: "i8",
-        DType.U64: "i64",
-        DType.U32: "i32",
-        DType.U16: "i16",
-        DType.U8: "i8",
-    }
-)
+FLOATS = (DType.F32, DType.F16, DType.BF16, *SMALL)
+REGISTER = {
+    **{t: f"i{max(t.bits, 8)}" for t in DType if t.is_integer},
+    **dict.fromkeys(FLOATS, "float"),
+    DType.F64: "double",
+    DType.BOOL: "i1",
+}
 MEMORY = REGISTER | dict.fromkeys(SMALL, "i8") | {DType.F16: "i16", DType.BF16: "i16", DType.BOOL: "i8"}
 
 
